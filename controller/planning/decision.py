@@ -1,0 +1,172 @@
+"""The output of planning: how many replicas of each variant, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Signal(StrEnum):
+    """How well a model's demand is known."""
+
+    FRESH = "Fresh"
+    """Every ready replica reported recently: may scale both ways."""
+
+    HELD = "Held"
+    """Some reports are old or missing: may scale up, never down."""
+
+    UNKNOWN = "Unknown"
+    """No usable report: what is, stays."""
+
+
+class CapacitySource(StrEnum):
+    """Where a variant's capacity per replica comes from, best first."""
+
+    OBSERVED = "Observed"
+    """Its engines are full now."""
+
+    HISTORICAL = "Historical"
+    """Engines of the same kind were full a while ago."""
+
+    DERIVED = "Derived"
+    """Computed from batch limits and request lengths."""
+
+    MEMORY = "Memory"
+    """The usable part of the KV cache."""
+
+    LAST_KNOWN = "LastKnown"
+    """What it was when a replica last ran."""
+
+    ESTIMATED = "Estimated"
+    """Never ran: from batch limits and the model's request lengths, at most a running sibling's."""
+
+    UNKNOWN = "Unknown"
+    """Nothing to go by."""
+
+
+class Reason(StrEnum):
+    """What happens to a variant; a condition's reason."""
+
+    SCALE_UP = "ScaleUp"
+    SCALE_DOWN = "ScaleDown"
+    STEADY = "Steady"
+    SHORTAGE = "Shortage"
+    """Fewer replicas than its model needs, because something ran out."""
+
+    HOLDING = "Holding"
+    """Not decided anew: the data or the solver did not allow it."""
+
+
+class BoundBy(StrEnum):
+    """What kept the number of replicas from being another."""
+
+    DEMAND = "Demand"
+    ACCELERATORS = "Accelerators"
+    """Too few free ones of the type."""
+
+    NODE_SIZE = "NodeSize"
+    """Enough free ones, but on no single node."""
+
+    PRIORITY = "Priority"
+    """A higher priority took them."""
+
+    MAX_REPLICAS = "MaxReplicas"
+    MIN_REPLICAS = "MinReplicas"
+    """Its own minimum, or the one replica that keeps a model warm."""
+
+    STALE_METRICS = "StaleMetrics"
+    MISSING_METRICS = "MissingMetrics"
+    CAPACITY_UNKNOWN = "CapacityUnknown"
+    SOLVER = "Solver"
+    """No answer in time: the current replicas stand."""
+
+
+class SolverStatus(StrEnum):
+    """How far the solver came."""
+
+    OPTIMAL = "Optimal"
+    """Every level proven."""
+
+    FEASIBLE = "Feasible"
+    """A valid plan; a better one may exist, see the gap."""
+
+    TIMED_OUT = "TimedOut"
+    """No plan within the limits: current replicas stand."""
+
+    FAILED = "Failed"
+    """The answer broke a rule, or the process ended: current replicas stand."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """The answer for one variant. Tokens are tokens of KV cache throughout."""
+
+    namespace: str
+    name: str
+    model_id: str
+    accelerator: str
+    priority: int
+    replicas: int
+    """What is granted; the number to publish."""
+
+    current_replicas: int
+    unconstrained_replicas: int
+    """What it would be with unlimited nodes."""
+
+    demand_tokens: int | None
+    """Of the whole model: in use and waiting; None when unknown."""
+
+    required_tokens: int
+    """Capacity that the whole model is to have."""
+
+    capacity_per_replica_tokens: int | None
+    capacity_source: CapacitySource
+    unmet_per_mille: int
+    """Share of the model's required capacity that this plan does not provide."""
+
+    signal: Signal
+    signal_age_seconds: float | None
+    """Age of the oldest sample used; None without one."""
+
+    bound_by: BoundBy
+    reason: Reason
+    message: str
+    """One sentence with the numbers; the same in status, event, log and metric."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePlacement:
+    """A proposal: this many replicas of a variant that are not bound yet find room on this node."""
+
+    namespace: str
+    name: str
+    node: str
+    replicas: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SolverReport:
+    """What the solver can say for its answer. Nothing here depends on a clock."""
+
+    status: SolverStatus
+    gap: float
+    """Relative distance to the proven bound at the first level that was not proven; 0 when all are."""
+
+    message: str
+    """Why there is no answer, or an empty text."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The decision for all variants, sorted by namespace and name."""
+
+    decisions: tuple[Decision, ...]
+    placements: tuple[NodePlacement, ...]
+    cost: Decimal
+    """Of all granted replicas, per hour."""
+
+    solver: SolverReport

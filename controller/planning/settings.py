@@ -1,0 +1,70 @@
+"""The numbers that a person may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """Thresholds, prices and limits of planning.
+
+    Raises ValueError when the thresholds contradict each other.
+    """
+
+    scale_up_threshold: float = 0.85
+    """Share of the capacity that demand may take before more is wanted."""
+
+    scale_down_boundary: float = 0.70
+    """Share of the remaining capacity that demand must not exceed after a scale-down."""
+
+    kv_cache_threshold: float = 0.80
+    """Share of the KV cache that counts as capacity."""
+
+    queue_length_threshold: int = 5
+    """Waiting requests from which an engine counts as full."""
+
+    window_length: int = 10
+    """Observed capacities that are remembered per model, accelerator and output length."""
+
+    fresh_seconds: float = 60.0
+    """Age up to which a sample is acted on in both directions."""
+
+    held_seconds: float = 300.0
+    """Age up to which a sample still counts, though nothing is scaled down on it."""
+
+    transition_price_percent: int = 10
+    """Price of starting or stopping a replica, in percent of its cost per hour: no churn for pennies."""
+
+    deterministic_seconds: float = 5.0
+    """Effort limit in CP-SAT's own reproducible unit."""
+
+    wall_seconds: float = 10.0
+    """Safety limit by the clock; a plan that hits it may differ from run to run."""
+
+    seed: int = 1
+    """Of the solver's random choices."""
+
+    def __post_init__(self) -> None:
+        """Refuse a dead band of no width, and shares beyond 0..1."""
+        wrong = [
+            f"{name}: must be greater than 0 and at most 1, was {value}"
+            for name, value in (
+                ("scale_up_threshold", self.scale_up_threshold),
+                ("scale_down_boundary", self.scale_down_boundary),
+                ("kv_cache_threshold", self.kv_cache_threshold),
+            )
+            if not 0 < value <= 1
+        ]
+        if not self.scale_down_boundary < self.scale_up_threshold:
+            wrong.append(
+                f"scale_down_boundary: must be less than scale_up_threshold ({self.scale_up_threshold}), "
+                f"was {self.scale_down_boundary}"
+            )
+        if not self.fresh_seconds <= self.held_seconds:
+            wrong.append(
+                f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), "
+                f"was {self.held_seconds}"
+            )
+        if wrong:
+            raise ValueError("; ".join(wrong))

@@ -1,0 +1,220 @@
+"""The input of planning: what exists, what runs where, and what the engines report, frozen at one moment.
+
+Whoever observes builds these records; planning never looks anywhere else. Sequences are tuples, sets are
+frozen sets, so a snapshot can be pickled, compared and replayed. Their order carries no meaning, except in
+`Variant.replicas`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+LOWEST_PRIORITY = 100
+"""Priority of a variant without a service class; 1 is the highest."""
+
+MAX_NUM_SEQS = 256
+"""What vLLM batches at most when its arguments don't say: sequences."""
+
+MAX_NUM_BATCHED_TOKENS = 8192
+"""What vLLM computes at most per step when its arguments don't say: tokens."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taint:
+    """A node's refusal of pods that don't tolerate it; only NoSchedule and NoExecute taints belong here."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Toleration:
+    """A pod template's consent to taints, with the meaning of a core/v1 toleration."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A machine with accelerators of one type."""
+
+    name: str
+    accelerator: str
+    """Normalised type, spelled as in `Variant.accelerator`."""
+
+    accelerators_allocatable: int
+    accelerators_used_by_others: int = 0
+    """Requested by pods that belong to no variant of the snapshot and are not being deleted."""
+
+    labels: frozenset[tuple[str, str]] = frozenset()
+    taints: frozenset[Taint] = frozenset()
+    schedulable: bool = True
+    """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplicaSample:
+    """What one engine reported about itself. A value that is not known makes no sample: never fill in a zero.
+
+    Raises ValueError when a number is out of its range or not a number.
+    """
+
+    age_seconds: float
+    """Time between the engine's answer and the snapshot."""
+
+    kv_usage: float
+    """Share of the KV cache in use, 0..1 (`vllm:kv_cache_usage_perc`)."""
+
+    waiting: int
+    """Requests queued in the engine (`vllm:num_requests_waiting`)."""
+
+    running: int
+    """Requests in the batch (`vllm:num_requests_running`)."""
+
+    num_gpu_blocks: int
+    """KV-cache blocks (label of `vllm:cache_config_info`)."""
+
+    block_size: int
+    """Tokens per block (label of `vllm:cache_config_info`)."""
+
+    avg_input_tokens: float | None = None
+    """Mean prompt length of late; None when no request finished."""
+
+    avg_output_tokens: float | None = None
+    """Mean output length of late; None when no request finished."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no engine can mean."""
+        ranges = {
+            "age_seconds": (self.age_seconds, 0.0, float("inf")),
+            "kv_usage": (self.kv_usage, 0.0, 1.0),
+            "waiting": (self.waiting, 0, 10**9),
+            "running": (self.running, 0, 10**9),
+            "num_gpu_blocks": (self.num_gpu_blocks, 1, 10**9),
+            "block_size": (self.block_size, 1, 10**6),
+            "avg_input_tokens": (self.avg_input_tokens or 0.0, 0.0, 1e9),
+            "avg_output_tokens": (self.avg_output_tokens or 0.0, 0.0, 1e9),
+        }
+        wrong = [
+            f"{name}: must be between {low} and {high}, was {value}"
+            for name, (value, low, high) in ranges.items()
+            if not low <= value <= high
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+
+    @property
+    def kv_tokens(self) -> int:
+        """Size of the KV cache in tokens."""
+        return self.num_gpu_blocks * self.block_size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replica:
+    """One pod of a variant. One that is being deleted counts nowhere: what it holds is about to be free."""
+
+    name: str
+    """Pod name, unique in its namespace."""
+
+    node: str | None = None
+    """Where it is bound; None while it waits for the scheduler."""
+
+    ready: bool = False
+    sample: ReplicaSample | None = None
+    """Newest report; None when the engine never answered."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """One way to run a model: a scale target on one type of accelerator.
+
+    Raises ValueError when the bounds contradict each other or a count is negative.
+    """
+
+    namespace: str
+    name: str
+    """Name of the VariantAutoscaling; (namespace, name) is the identity."""
+
+    model_id: str
+    """Variants of one namespace with the same model share one demand."""
+
+    accelerator: str
+    """Normalised type; empty when nobody knows, then any node that the selector admits will do."""
+
+    accelerators_per_replica: int
+    """What one pod asks for, on one node; 0 = none, such replicas always find room."""
+
+    cost_per_replica: Decimal
+    """In the user's own unit per hour."""
+
+    current_replicas: int
+    """What the scale target asks for now (`spec.replicas`)."""
+
+    replicas: tuple[Replica, ...] = ()
+    """The pods, in the order in which the ReplicaSet controller deletes: not bound, not ready, newest first.
+    Fewer than `current_replicas`: the missing ones are yet to be created. More: the first ones are leaving."""
+
+    desired_replicas: int | None = None
+    """The last published decision; None before the first."""
+
+    min_replicas: int = 0
+    max_replicas: int | None = None
+    """None = no limit but the cluster."""
+
+    may_scale_to_zero: bool = False
+    """Whether the model may go without any replica; holds when all its variants say so."""
+
+    priority: int = LOWEST_PRIORITY
+    """1 (highest) to 100; the best among a model's variants counts for the model."""
+
+    node_selector: frozenset[tuple[str, str]] = frozenset()
+    tolerations: frozenset[Toleration] = frozenset()
+    max_num_seqs: int = MAX_NUM_SEQS
+    max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
+    published_capacity_tokens: int | None = None
+    """Capacity per replica as the status last said: what is known after a restart."""
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that nothing can meet."""
+        wrong = [
+            f"{name}: must be greater than or equal to 0, was {value}"
+            for name, value in (
+                ("accelerators_per_replica", self.accelerators_per_replica),
+                ("cost_per_replica", self.cost_per_replica),
+                ("current_replicas", self.current_replicas),
+                ("min_replicas", self.min_replicas),
+            )
+            if not value >= 0
+        ]
+        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
+            wrong.append(
+                f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
+            )
+        if wrong:
+            raise ValueError(f"{self.namespace}/{self.name}: " + "; ".join(wrong))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The identity: (namespace, name)."""
+        return (self.namespace, self.name)
+
+    @property
+    def ready_replicas(self) -> int:
+        """How many of the pods are ready."""
+        return sum(replica.ready for replica in self.replicas)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """Everything that one decision is taken from."""
+
+    nodes: tuple[Node, ...]
+    variants: tuple[Variant, ...]
