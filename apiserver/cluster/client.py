@@ -1,0 +1,349 @@
+"""The Kubernetes API as we use it: raw JSON in and out, a time limit on every call, our errors only."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
+
+from apiserver.cluster.errors import Expired, Unavailable, error_of
+from apiserver.cluster.selection import Selection
+from apiserver.cluster.transport import Call, Transport, decode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from apiserver.cluster.resource import Resource
+    from apiserver.schema.json import Json
+
+CALL_SECONDS = 10.0
+"""How long one call may take unless its caller says otherwise."""
+LIST_SECONDS = 60.0
+"""How long one page of a list may take."""
+PAGE_SIZE = 500
+_WATCH_SLACK_SECONDS = 30.0
+_JSON_PATCH = "application/json-patch+json"
+_APPLY_PATCH = "application/apply-patch+yaml"
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch. A bookmark's object carries nothing but its resource version."""
+
+    type: EventType
+    object: Json
+
+    @property
+    def resource_version(self) -> str:
+        """Where to resume after this event."""
+        return str(self.object["metadata"].get("resourceVersion") or "")
+
+
+class Cluster:
+    """A connection to one API server. Use as `async with await Cluster.connect() as cluster`.
+
+    Every method raises `ClusterError` and nothing else; returned objects belong to the caller.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: Path | None = None,
+        context: str | None = None,
+        *,
+        environ: Mapping[str, str] = os.environ,
+    ) -> Self:
+        """Find the server by the usual rules: this file, `KUBECONFIG`, the pod's account, `~/.kube/config`.
+
+        Nothing is sent yet. Raises `NotConfigured`.
+        """
+        # Loading the client library takes half a second: in a thread, so that a server goes on answering.
+        library = await asyncio.to_thread(importlib.import_module, "apiserver.cluster.credentials")
+        credentials = library.Credentials(kubeconfig, context, environ=environ)
+        configuration = await credentials.load()
+        api = library.ApiClient(configuration)
+        api.user_agent = "stowplan"
+        return cls(Transport(api, credentials))
+
+    @property
+    def host(self) -> str:
+        """The server's base address."""
+        return self._transport.host
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Read one object."""
+        path = resource.path(namespace, name, subresource=subresource)
+        return await self._transport.json(Call(method="GET", path=path, timeout_seconds=timeout_seconds))
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> Json:
+        """Read all objects, in pages, as one list: `items`, and `metadata.resourceVersion` to watch from."""
+        selection = Selection(
+            resource=resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            metadata_only=metadata_only,
+        )
+        return await self.list_selection(selection, page_size=page_size)
+
+    async def list_selection(self, selection: Selection, *, page_size: int = PAGE_SIZE) -> Json:
+        """`list`, for a selection.
+
+        When the continue token expires on the way, the list is read once more, in one piece.
+        """
+        try:
+            return await self._list_pages(selection, page_size)
+        except Expired:
+            return await self._list_pages(selection, 0)
+
+    async def _list_pages(self, selection: Selection, page_size: int) -> Json:
+        page = await self._list_page(selection, page_size, continue_token="")
+        items = page.get("items") or []
+        while continue_token := page["metadata"].get("continue"):
+            page = await self._list_page(selection, page_size, continue_token=continue_token)
+            items += page.get("items") or []
+        page["items"] = items
+        if not selection.metadata_only:
+            for item in items:  # lists of built-in kinds leave these out of their items
+                item.setdefault("apiVersion", selection.resource.api_version)
+                item.setdefault("kind", selection.resource.kind)
+        return page
+
+    async def _list_page(self, selection: Selection, page_size: int, *, continue_token: str) -> Json:
+        query = selection.query()
+        if page_size:
+            query["limit"] = str(page_size)
+        if continue_token:
+            query["continue"] = continue_token
+        call = Call(
+            method="GET",
+            path=selection.path,
+            query=query,
+            accept=selection.accept(as_list=True),
+            timeout_seconds=LIST_SECONDS,
+        )
+        page = await self._transport.json(call)
+        if not isinstance(page.get("metadata"), dict):
+            raise Unavailable(f"GET {selection.path}: the answer is no list")
+        return page
+
+    async def watch(
+        self, selection: Selection, *, resource_version: str, timeout_seconds: int
+    ) -> AsyncGenerator[WatchEvent]:
+        """Follow what happens after `resource_version`, until the server ends it after `timeout_seconds`.
+
+        A normal end is no error: resume after the last event's version. Raises `Expired` when the version is
+        too old, and `Unavailable` when the stream breaks or outlasts the time that the server was given.
+        Close it when you leave early (`contextlib.aclosing`): it holds a connection.
+        """
+        query = selection.query() | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+        }
+        call = Call(
+            method="GET",
+            path=selection.path,
+            query=query,
+            accept=selection.accept(as_list=False),
+            timeout_seconds=timeout_seconds + _WATCH_SLACK_SECONDS,
+        )
+        async with self._transport.open(call) as response:
+            async for line in _lines(response.content.iter_any()):
+                yield _event_of(decode(line))
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Create an object, by default in the namespace that it names; `AlreadyExists` if it is there."""
+        call = Call(
+            method="POST",
+            path=resource.path(namespace or _metadata(body).get("namespace")),
+            query=_dry_run(dry_run),
+            body=body,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def replace(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Write a whole object; `Conflict` if it names a `metadata.resourceVersion` that is not current."""
+        metadata = _metadata(body)
+        call = Call(
+            method="PUT",
+            path=resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource),
+            query=_dry_run(dry_run),
+            body=body,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation_policy: Literal["Foreground", "Background", "Orphan"] | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Delete an object; `Conflict` if it no longer has the uid or version that were given."""
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if present := {key: value for key, value in preconditions.items() if value}:
+            options["preconditions"] = present
+        if propagation_policy:
+            options["propagationPolicy"] = propagation_policy
+        call = Call(
+            method="DELETE",
+            path=resource.path(namespace, name),
+            body=options,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        field_manager: str,
+        force: bool = False,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Server-side apply: own exactly the fields of `body`, create the object if it is not there.
+
+        Raises `Conflict` when another manager owns one of them with another value, unless forced.
+        """
+        metadata = _metadata(body)
+        query = {"fieldManager": field_manager, "force": "true" if force else "false"} | _dry_run(dry_run)
+        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+        call = Call(
+            method="PATCH",
+            path=resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource),
+            query=query,
+            body=identity | body,
+            content_type=_APPLY_PATCH,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def patch_json(
+        self,
+        resource: Resource,
+        name: str,
+        operations: Sequence[Json],
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Apply JSON patch operations (RFC 6902); `Invalid` when a `test` fails or a path is not there."""
+        call = Call(
+            method="PATCH",
+            path=resource.path(namespace, name, subresource=subresource),
+            body=[*operations],
+            content_type=_JSON_PATCH,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def get_path(
+        self, path: str, *, query: Mapping[str, str] | None = None, timeout_seconds: float = CALL_SECONDS
+    ) -> Json:
+        """Read the JSON object at any path, as in `/version` or `/apis`."""
+        call = Call(method="GET", path=path, query=dict(query or {}), timeout_seconds=timeout_seconds)
+        return await self._transport.json(call)
+
+
+def _metadata(body: Json) -> Json:
+    metadata = body.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _dry_run(wanted: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if wanted else {}
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Split at newlines, however long a line is: the HTTP library's own reader refuses large objects."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            whole = b"".join([*pending, line])
+            pending.clear()
+            if whole:
+                yield whole
+        if rest:
+            pending.append(rest)
+
+
+def _event_of(line: object) -> WatchEvent:
+    """Read the event on a line; an `ERROR` is raised as the error that it reports."""
+    if not isinstance(line, dict) or not isinstance(line.get("object"), dict):
+        raise Unavailable("the watch sent a line that is no event")
+    if line.get("type") == "ERROR":
+        raise error_of(int(line["object"].get("code") or 500), status=line["object"])
+    if not isinstance(line["object"].get("metadata"), dict):
+        raise Unavailable("the watch sent an event without metadata")
+    return WatchEvent(line["type"], line["object"])

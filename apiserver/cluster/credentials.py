@@ -1,0 +1,94 @@
+"""Which API server, and as whom: a kubeconfig or the pod's service account.
+
+Only `Cluster.connect` imports this module, and late: the client library behind it loads for half a second.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from kubernetes_asyncio.client import ApiClient, Configuration
+from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
+
+from apiserver.cluster.errors import NotConfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ApiClient", "Configuration", "Credentials"]
+
+_HOME_KUBECONFIG = Path("~/.kube/config")
+
+
+class Credentials:
+    """Where the server's address and our identity are read from, as often as they are asked for.
+
+    The usual order: the file that was named, `KUBECONFIG`, the pod's service account, `~/.kube/config`.
+    """
+
+    def __init__(self, kubeconfig: Path | None, context: str | None, *, environ: Mapping[str, str]) -> None:
+        self._context = context
+        self._files = _kubeconfig_files(kubeconfig, environ)
+        named = self._files is not None or context is not None
+        self._in_cluster = not named and bool(environ.get("KUBERNETES_SERVICE_HOST"))
+
+    async def load(self) -> Configuration:
+        """Read everything anew; `NotConfigured` says what was looked at and what was wrong with it."""
+        configuration = Configuration()
+        try:
+            if self._in_cluster:
+                load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # theirs
+            else:
+                await self._load_files(configuration)
+        except _UNREADABLE as error:
+            where = "the pod's service account" if self._in_cluster else f"kubeconfig {self._files}"
+            raise NotConfigured(f"cannot use {where}: {str(error) or type(error).__name__}") from error
+        _strip_token(configuration)
+        return configuration
+
+    async def _load_files(self, configuration: Configuration) -> None:
+        files = self._files or str(_HOME_KUBECONFIG.expanduser())  # noqa: ASYNC240 - reads a variable
+        if not _any_exists(files):
+            raise NotConfigured(
+                f"no cluster to speak to: there is no kubeconfig at {files} and this is no pod; "
+                "name a file with --kubeconfig or in KUBECONFIG"
+            )
+        await load_kube_config(
+            config_file=files,
+            context=self._context,
+            client_configuration=configuration,
+            persist_config=False,
+        )
+
+
+# The loader answers a malformed file with whatever Python raises when it trips over it.
+_UNREADABLE = (
+    ConfigException,
+    OSError,
+    yaml.YAMLError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    AssertionError,
+)
+
+
+def _kubeconfig_files(kubeconfig: Path | None, environ: Mapping[str, str]) -> str | None:
+    if kubeconfig is not None:
+        return str(kubeconfig)
+    return environ.get("KUBECONFIG") or None
+
+
+def _any_exists(files: str) -> bool:
+    return any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file)
+
+
+def _strip_token(configuration: Configuration) -> None:
+    """Drop the newline at a token file's end: every request would fail as a header injection."""
+    token = configuration.api_key.get("BearerToken")
+    if token:
+        configuration.api_key["BearerToken"] = token.strip()

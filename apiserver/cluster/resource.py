@@ -1,0 +1,107 @@
+"""Which collection of the API a call is about, and its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from apiserver.cluster.errors import Invalid
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """One collection of one API version: what a REST path needs, and the kind it holds."""
+
+    group: str
+    """Empty for the core group."""
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or only the version for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, *, subresource: str | None = None
+    ) -> str:
+        """Return the path of the collection, of one object, or of a subresource of it.
+
+        Without a namespace it is the collection over all namespaces. Raises `Invalid` for a name that would
+        lead to another path (names come out of users' objects) and for a namespaced object without namespace.
+        """
+        if name is not None and self.namespaced and not namespace:
+            raise Invalid(f"a {self.kind} lives in a namespace: say which one {name!r} is in")
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", _segment("namespace", namespace)]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment("name", name))
+        if subresource is not None:
+            parts.append(subresource)
+        return "/" + "/".join(parts)
+
+
+def _segment(what: str, value: str) -> str:
+    """Return `value` as one path segment, by the rule that the API server has for names."""
+    if value in {"", ".", ".."} or "/" in value or "%" in value:
+        raise Invalid(f"{what} {value!r}: must not be empty, '.' or '..', nor contain '/' or '%'")
+    return quote(value, safe=":@")
+
+
+PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
+NODES = Resource(group="", version="v1", plural="nodes", kind="Node", namespaced=False)
+CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
+SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
+SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
+NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
+HORIZONTAL_POD_AUTOSCALERS = Resource(
+    group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
+)
+EVENTS = Resource(group="events.k8s.io", version="v1", plural="events", kind="Event")
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+API_SERVICES = Resource(
+    group="apiregistration.k8s.io", version="v1", plural="apiservices", kind="APIService", namespaced=False
+)
+TOKEN_REVIEWS = Resource(
+    group="authentication.k8s.io",
+    version="v1",
+    plural="tokenreviews",
+    kind="TokenReview",
+    namespaced=False,
+)
+SUBJECT_ACCESS_REVIEWS = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="subjectaccessreviews",
+    kind="SubjectAccessReview",
+    namespaced=False,
+)
+VARIANT_AUTOSCALINGS = Resource(
+    group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
+)

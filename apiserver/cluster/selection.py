@@ -1,0 +1,40 @@
+"""Which objects of a collection to read, and in what form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.transport import JSON_TYPE
+
+if TYPE_CHECKING:
+    from apiserver.cluster.resource import Resource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """Part of a collection; everything in it unless a namespace or selector narrows it."""
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+    metadata_only: bool = False
+    """Ask for `PartialObjectMetadata`: `metadata`, and neither spec nor status."""
+
+    @property
+    def path(self) -> str:
+        """The collection's path."""
+        return self.resource.path(self.namespace)
+
+    def query(self) -> dict[str, str]:
+        """Return the selectors as query parameters."""
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: value for name, value in selectors.items() if value}
+
+    def accept(self, *, as_list: bool) -> str:
+        """Return the `Accept` header; plain JSON is the fallback for servers that cannot cut objects down."""
+        if not self.metadata_only:
+            return JSON_TYPE
+        kind = "PartialObjectMetadataList" if as_list else "PartialObjectMetadata"
+        return f"{JSON_TYPE};as={kind};g=meta.k8s.io;v=v1,{JSON_TYPE}"

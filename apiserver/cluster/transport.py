@@ -1,0 +1,147 @@
+"""One HTTP request to the API server: a time limit, our errors, fresh credentials when they expire."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+import aiohttp
+import msgspec
+
+from apiserver.cluster.errors import Unavailable, error_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from apiserver.cluster.credentials import ApiClient, Credentials
+    from apiserver.schema.json import Json, JsonValue
+
+JSON_TYPE = "application/json"
+_UNAUTHORIZED = 401
+_FIRST_ERROR = 300
+_CONNECT_SECONDS = 5.0
+_READ_BUFFER_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """What to ask of the API server."""
+
+    method: str
+    path: str
+    query: dict[str, str] = field(default_factory=dict)
+    body: JsonValue = None
+    content_type: str = JSON_TYPE
+    accept: str = JSON_TYPE
+    timeout_seconds: float
+    """From the first byte sent to the last byte read; a watch names its own end plus some slack."""
+
+
+class Transport:
+    """Carries calls over the client library's session."""
+
+    def __init__(self, api: ApiClient, credentials: Credentials) -> None:
+        self._api = api
+        self._credentials = credentials
+        self._renewal = asyncio.Lock()
+        api.rest_client.pool_manager = _without_environment(api.rest_client.pool_manager)
+
+    @property
+    def host(self) -> str:
+        """The server's base address."""
+        return str(self._api.configuration.host)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._api.close()
+
+    async def read(self, call: Call) -> bytes:
+        """Read the body of a successful answer; any other is raised as one of our errors."""
+        async with self.open(call) as response:
+            return await response.read()
+
+    async def json(self, call: Call) -> Json:
+        """Read the answer's JSON object."""
+        answer = decode(await self.read(call))
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{call.method} {call.path}: the answer is no JSON object")
+        return answer
+
+    @asynccontextmanager
+    async def open(self, call: Call) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send, and hold a successful answer whose body is still to be read."""
+        try:
+            response = await self._send(call)
+            async with response:
+                if response.status >= _FIRST_ERROR:
+                    await _raise_for(response)
+                yield response
+        except TimeoutError as error:
+            raise Unavailable(
+                f"{call.method} {call.path}: no complete answer within {call.timeout_seconds:g} s"
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unavailable(f"{call.method} {call.path}: {str(error) or type(error).__name__}") from error
+
+    async def _send(self, call: Call) -> aiohttp.ClientResponse:
+        token = self._token()
+        response = await self._send_once(call)
+        if response.status != _UNAUTHORIZED:
+            return response
+        response.release()
+        await self._renew(token)
+        return await self._send_once(call)
+
+    async def _send_once(self, call: Call) -> aiohttp.ClientResponse:
+        response: aiohttp.ClientResponse = await self._api.call_api(
+            call.path,
+            call.method,
+            query_params=list(call.query.items()),
+            header_params={"Accept": call.accept, "Content-Type": call.content_type},
+            body=call.body,
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _request_timeout=aiohttp.ClientTimeout(
+                total=call.timeout_seconds, sock_connect=min(call.timeout_seconds, _CONNECT_SECONDS)
+            ),
+        )
+        return response
+
+    def _token(self) -> str | None:
+        token: str | None = self._api.configuration.api_key.get("BearerToken")
+        return token
+
+    async def _renew(self, refused: str | None) -> None:
+        """Read the credentials anew, once for all the calls that were refused with the same ones."""
+        async with self._renewal:
+            if self._token() == refused:
+                fresh = await self._credentials.load()
+                self._api.configuration.api_key.update(fresh.api_key)
+
+
+def decode(body: bytes | bytearray) -> JsonValue:
+    """Parse JSON; `Unavailable` if it is none, as when a proxy answers in the server's place."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Unavailable(f"the answer is not JSON: {error}") from error
+
+
+async def _raise_for(response: aiohttp.ClientResponse) -> NoReturn:
+    body = await response.read()
+    try:
+        status = decode(body)
+    except Unavailable:
+        status = {"message": body[:1024].decode(errors="replace").strip()}
+    if not isinstance(status, dict):
+        status = {}
+    raise error_of(response.status, status=status, retry_after=response.headers.get("Retry-After"))
+
+
+def _without_environment(session: aiohttp.ClientSession) -> aiohttp.ClientSession:
+    """Keep the connections, but do not obey the environment's proxy variables and netrc."""
+    connector = session.connector
+    session.detach()
+    return aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BUFFER_BYTES)

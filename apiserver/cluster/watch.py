@@ -1,0 +1,136 @@
+"""List and watch: keep telling a sink what a selection of objects looks like, whatever happens on the way.
+
+The contract is that of client-go's reflector: list, then watch from the list's version; a watch that ends is
+resumed after the last version seen, bookmarks included; when that version is too old (410), list again. No
+error of the server or the network ends it: each is logged and waited out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as random_module
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from apiserver.cluster.backoff import Backoff
+from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from apiserver.cluster.client import Cluster, WatchEvent
+    from apiserver.cluster.selection import Selection
+    from apiserver.schema.json import Json
+
+log = structlog.get_logger(__name__)
+
+_SHORTEST_WATCH_SECONDS = 240
+_LONGEST_WATCH_SECONDS = 300
+_HEALTHY_SECONDS = 1.0
+# After these the version that we hold is as good as before; after any other we list anew.
+_RESUMABLE = (Unavailable, Unauthorized, Forbidden)
+
+
+class Sink(Protocol):
+    """Whoever wants to know. Its methods must not wait; what they raise ends the watch."""
+
+    def replace(self, objects: Sequence[Json]) -> None:
+        """Take `objects` for everything there is: what is not among them is gone."""
+
+    def upsert(self, obj: Json) -> None:
+        """Take note of an object that is new or has changed."""
+
+    def remove(self, obj: Json) -> None:
+        """Take note of an object that is gone; `obj` is its last state."""
+
+    def contact(self) -> None:
+        """Take note that the server has just said something, so what is known is current."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """Time and chance, as arguments."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random_module.random
+
+
+class Watcher:
+    """Feeds one sink from one selection, for ever."""
+
+    def __init__(self, cluster: Cluster, selection: Selection, sink: Sink, *, timing: Timing) -> None:
+        self._cluster = cluster
+        self._selection = selection
+        self._sink = sink
+        self._timing = timing
+        self._backoff = Backoff(random=timing.random)
+        self._version: str | None = None
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            began = self._timing.clock()
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._watch(self._version or "")
+                if self._timing.clock() - began < _HEALTHY_SECONDS:
+                    await self._wait("watch ended at once", None)
+            except ClusterError as error:
+                if not isinstance(error, _RESUMABLE):
+                    self._version = None
+                await self._wait("watch interrupted", error)
+
+    async def _list(self) -> None:
+        objects = await self._cluster.list_selection(self._selection)
+        self._sink.replace(objects["items"])
+        self._version = str(objects["metadata"]["resourceVersion"])
+        self._sink.contact()
+
+    async def _watch(self, version: str) -> None:
+        """Pass on events until the server ends the watch; a second in good health clears the back-off."""
+        began = self._timing.clock()
+        stream = self._cluster.watch(
+            self._selection, resource_version=version, timeout_seconds=self._watch_seconds()
+        )
+        async with aclosing(stream):
+            async for event in stream:
+                self._pass_on(event)
+                self._clear_backoff(began)
+        self._clear_backoff(began)
+        self._sink.contact()
+
+    def _clear_backoff(self, began: float) -> None:
+        if self._timing.clock() - began >= _HEALTHY_SECONDS:
+            self._backoff.reset()
+
+    def _pass_on(self, event: WatchEvent) -> None:
+        if event.type in {"ADDED", "MODIFIED"}:
+            self._sink.upsert(event.object)
+        elif event.type == "DELETED":
+            self._sink.remove(event.object)
+        self._version = event.resource_version
+        self._sink.contact()
+
+    def _watch_seconds(self) -> int:
+        """Choose a length; unlike ones keep many watches from ending in the same moment."""
+        spread = _LONGEST_WATCH_SECONDS - _SHORTEST_WATCH_SECONDS
+        return _SHORTEST_WATCH_SECONDS + int(self._timing.random() * spread)
+
+    async def _wait(self, what: str, error: ClusterError | None) -> None:
+        at_least = error.retry_after_seconds if error else None
+        seconds = self._backoff.next_seconds(at_least)
+        level = log.info if error is None or isinstance(error, Unavailable) else log.warning
+        level(
+            what,
+            kind=self._selection.resource.kind,
+            error=error.message if error else None,
+            code=error.code if error else None,
+            retry_in_seconds=round(seconds, 1),
+        )
+        await self._timing.sleep(seconds)
