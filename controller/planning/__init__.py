@@ -5,9 +5,9 @@ and the next state come out, and the same input gives the same bytes whatever or
 
 capacity    `saturation` turns engine samples into tokens of KV cache: what is in use or waits, and what one
             replica can hold.
-demand      `demand` grades the signal (fresh, held, unknown), sums one demand per model, shared by its variants,
-            and puts the required capacity inside the dead band between the scale-up threshold and the
-            scale-down boundary.
+demand      `demand` grades the signal (fresh, held, unknown), sums one demand per model, shared by its
+            variants, and puts the required capacity inside the dead band between the scale-up threshold and
+            the scale-down boundary.
 problem     `problem` writes all of it down in integers: variants, cover rows, bins of equal nodes.
 placement   `placement` solves the problem with CP-SAT, lexicographically.
 check       `checker` accepts a solution before anybody uses it, and shares no code with the model.

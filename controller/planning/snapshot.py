@@ -7,6 +7,7 @@ frozen sets, so a snapshot can be pickled, compared and replayed. Their order ca
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,18 @@ MAX_NUM_SEQS = 256
 
 MAX_NUM_BATCHED_TOKENS = 8192
 """What vLLM computes at most per step when its arguments don't say: tokens."""
+
+MAX_REPLICAS = 1_000_000
+"""The largest number of replicas that anything here may name."""
+
+
+def _out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
+    """Return one sentence for each (value, low, high) whose value is not a number or not within."""
+    return [
+        f"{name}: must be between {low} and {high}, was {value}"
+        for name, (value, low, high) in ranges.items()
+        if math.isnan(value) or not low <= value <= high
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,21 +106,16 @@ class ReplicaSample:
 
     def __post_init__(self) -> None:
         """Refuse what no engine can mean."""
-        ranges = {
-            "age_seconds": (self.age_seconds, 0.0, float("inf")),
-            "kv_usage": (self.kv_usage, 0.0, 1.0),
-            "waiting": (self.waiting, 0, 10**9),
-            "running": (self.running, 0, 10**9),
-            "num_gpu_blocks": (self.num_gpu_blocks, 1, 10**9),
-            "block_size": (self.block_size, 1, 10**6),
-            "avg_input_tokens": (self.avg_input_tokens or 0.0, 0.0, 1e9),
-            "avg_output_tokens": (self.avg_output_tokens or 0.0, 0.0, 1e9),
-        }
-        wrong = [
-            f"{name}: must be between {low} and {high}, was {value}"
-            for name, (value, low, high) in ranges.items()
-            if not low <= value <= high
-        ]
+        wrong = _out_of_range(
+            age_seconds=(self.age_seconds, 0, 10**9),
+            kv_usage=(self.kv_usage, 0, 1),
+            waiting=(self.waiting, 0, 10**7),
+            running=(self.running, 0, 10**7),
+            num_gpu_blocks=(self.num_gpu_blocks, 1, 10**9),
+            block_size=(self.block_size, 1, 10**6),
+            avg_input_tokens=(self.avg_input_tokens or 0, 0, 10**9),
+            avg_output_tokens=(self.avg_output_tokens or 0, 0, 10**9),
+        )
         if wrong:
             raise ValueError("; ".join(wrong))
 
@@ -160,7 +168,7 @@ class Variant:
 
     replicas: tuple[Replica, ...] = ()
     """The pods, in the order in which the ReplicaSet controller deletes: not bound, not ready, newest first.
-    Fewer than `current_replicas`: the missing ones are yet to be created. More: the first ones are leaving."""
+    Fewer than `current_replicas`: the missing ones are yet to be created. More: the first are leaving."""
 
     desired_replicas: int | None = None
     """The last published decision; None before the first."""
@@ -184,16 +192,16 @@ class Variant:
 
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
-        wrong = [
-            f"{name}: must be greater than or equal to 0, was {value}"
-            for name, value in (
-                ("accelerators_per_replica", self.accelerators_per_replica),
-                ("cost_per_replica", self.cost_per_replica),
-                ("current_replicas", self.current_replicas),
-                ("min_replicas", self.min_replicas),
-            )
-            if not value >= 0
-        ]
+        wrong = _out_of_range(
+            accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
+            cost_per_replica=(self.cost_per_replica, 0, 10**9),
+            current_replicas=(self.current_replicas, 0, MAX_REPLICAS),
+            min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
+            max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
+            priority=(self.priority, 1, LOWEST_PRIORITY),
+            max_num_seqs=(self.max_num_seqs, 1, 10**6),
+            max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
+        )
         if self.max_replicas is not None and self.max_replicas < self.min_replicas:
             wrong.append(
                 f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
