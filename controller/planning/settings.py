@@ -27,6 +27,9 @@ class Settings:
     window_length: int = 10
     """Observed capacities that are remembered per model, accelerator and output length."""
 
+    window_expiry_cycles: int = 1440
+    """Cycles without a full engine after which the remembered capacities are forgotten."""
+
     fresh_seconds: float = 60.0
     """Age up to which a sample is acted on in both directions."""
 

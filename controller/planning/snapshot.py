@@ -188,7 +188,8 @@ class Variant:
     max_num_seqs: int = MAX_NUM_SEQS
     max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
     published_capacity_tokens: int | None = None
-    """Capacity per replica as the status last said: what is known after a restart."""
+    """Capacity per replica as the status last said: what is known after a restart. None when the status
+    called it an estimate."""
 
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""

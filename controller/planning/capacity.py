@@ -1,0 +1,154 @@
+"""What one replica of each variant can hold, learned from its engines and remembered beyond them.
+
+Order of trust: its own engines now, what they last showed (this process's memory, then the published status),
+then an estimate from the model's other variants.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from controller.planning.decision import CapacitySource
+from controller.planning.history import full_replicas, push, window_key
+from controller.planning.saturation import (
+    Capacity,
+    derived_capacity,
+    is_full,
+    median_capacity,
+    replica_capacity,
+    round_down,
+)
+from controller.planning.state import KnownCapacity, PlanningState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Replica, ReplicaSample, Variant
+    from controller.planning.state import Window, WindowKey
+
+    Key = tuple[str, str]
+
+
+def usable_sample(replica: Replica, settings: Settings) -> ReplicaSample | None:
+    """Return the replica's report unless it is too old to mean anything."""
+    sample = replica.sample
+    return sample if sample is not None and sample.age_seconds <= settings.held_seconds else None
+
+
+def learn(
+    variants: Sequence[Variant], state: PlanningState, settings: Settings
+) -> tuple[Mapping[Key, Capacity], PlanningState]:
+    """Return the capacity per replica of each variant for which there is one, and the next memory."""
+    windows = push(variants, state, settings)
+    now = _now(variants, windows, state, settings)
+    known = _remembered(variants, state) | now
+    queued = sorted(
+        (variant.namespace, replica.name) for variant, replica, _ in full_replicas(variants, settings)
+    )
+    remembered = tuple(
+        KnownCapacity(namespace=namespace, name=name, tokens=capacity.tokens)
+        for (namespace, name), capacity in sorted(known.items())
+    )
+    next_state = PlanningState(
+        windows=tuple(windows[key] for key in sorted(windows)), capacities=remembered, queued=tuple(queued)
+    )
+    return _estimated(variants, known, settings) | known, next_state
+
+
+def _now(
+    variants: Sequence[Variant], windows: Mapping[WindowKey, Window], state: PlanningState, settings: Settings
+) -> dict[Key, Capacity]:
+    queued = set(state.queued)
+    capacities: dict[Key, list[Capacity]] = defaultdict(list)
+    for variant in variants:
+        for replica in variant.replicas:
+            sample = usable_sample(replica, settings)
+            if sample is None:
+                continue
+            key = window_key(variant, sample)
+            capacity = replica_capacity(
+                variant,
+                sample,
+                window=windows[key].tokens if key and key in windows else (),
+                observed=is_full(sample, settings) and (variant.namespace, replica.name) in queued,
+                settings=settings,
+            )
+            capacities[variant.key].append(capacity)
+    return {key: median_capacity(values) for key, values in capacities.items()}
+
+
+def _remembered(variants: Sequence[Variant], state: PlanningState) -> dict[Key, Capacity]:
+    stored = {(known.namespace, known.name): known.tokens for known in state.capacities}
+    tokens = {
+        variant.key: stored.get(variant.key) or variant.published_capacity_tokens for variant in variants
+    }
+    return {
+        key: Capacity(tokens=value, source=CapacitySource.LAST_KNOWN)
+        for key, value in tokens.items()
+        if value
+    }
+
+
+def _estimated(
+    variants: Sequence[Variant], known: Mapping[Key, Capacity], settings: Settings
+) -> dict[Key, Capacity]:
+    """Estimate variants that never ran, so that they can be chosen; corrected as soon as one reports."""
+    siblings: dict[Key, list[Variant]] = defaultdict(list)
+    for variant in variants:
+        siblings[variant.namespace, variant.model_id].append(variant)
+    estimates = {
+        variant.key: _estimate(
+            variant, siblings[variant.namespace, variant.model_id], known, settings=settings
+        )
+        for variant in variants
+        if variant.key not in known
+    }
+    return {
+        key: Capacity(tokens=tokens, source=CapacitySource.ESTIMATED)
+        for key, tokens in estimates.items()
+        if tokens
+    }
+
+
+def _estimate(
+    variant: Variant, siblings: Sequence[Variant], known: Mapping[Key, Capacity], *, settings: Settings
+) -> int | None:
+    """Return what the batch limits allow, but per accelerator no more than the best known sibling holds."""
+    running = [sibling for sibling in siblings if sibling.key in known]
+    twins = [sibling for sibling in running if _hardware(sibling) == _hardware(variant)]
+    shares = [round_down(known[s.key].tokens * _share(variant, s)) for s in twins or running]
+    derived = derived_capacity(
+        variant,
+        avg_input_tokens=average(siblings, "avg_input_tokens", settings),
+        avg_output_tokens=average(siblings, "avg_output_tokens", settings),
+    )
+    bounds = [derived or 0, max(shares, default=0)]
+    return min((bound for bound in bounds if bound), default=None)
+
+
+def _share(variant: Variant, sibling: Variant) -> float:
+    """Return how much of a sibling's capacity a variant may hope for.
+
+    With fewer accelerators it has less than its share of the cache, for the weights take the same; with more
+    it is taken to hold only as much, until it proves better.
+    """
+    own, theirs = variant.accelerators_per_replica, sibling.accelerators_per_replica
+    return min(1.0, own / theirs) if own and theirs else 1.0
+
+
+def _hardware(variant: Variant) -> tuple[str, int]:
+    return variant.accelerator, variant.accelerators_per_replica
+
+
+def average(variants: Sequence[Variant], field: str, settings: Settings) -> float | None:
+    """Return the mean of a sample's field over all engines that know it; None when none does."""
+    values = [
+        getattr(sample, field)
+        for variant in variants
+        for replica in variant.replicas
+        if (sample := usable_sample(replica, settings)) and getattr(sample, field) is not None
+    ]
+    return fmean(values) if values else None

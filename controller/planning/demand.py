@@ -1,0 +1,167 @@
+"""One demand per model, shared by its variants, and the capacity that the model is to have for it.
+
+Demand is counted in tokens of KV cache: what running requests hold, plus the prompts of those that wait. A full
+engine caps the first term, so the second one alone says how far a burst exceeds what runs; a long queue asks for
+as many replicas at once as it needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.planning.capacity import average, usable_sample
+from controller.planning.decision import Signal
+from controller.planning.saturation import round_up, tokens_in_use
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.planning.saturation import Capacity
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Replica, ReplicaSample, Variant
+
+    Key = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelDemand:
+    """What one model asks for. All amounts are tokens of KV cache."""
+
+    namespace: str
+    model_id: str
+    priority: int
+    may_scale_to_zero: bool
+    variants: tuple[Variant, ...]
+    """Sorted by name."""
+
+    signal: Signal
+    signal_age_seconds: float | None
+    silent_replicas: int
+    """Ready replicas without a usable report."""
+
+    tokens: int | None
+    """In use and waiting; None when unknown."""
+
+    lower_tokens: int
+    """Capacity at which demand reaches the scale-up threshold: there must be at least this much."""
+
+    upper_tokens: int
+    """Capacity at which demand reaches the scale-down boundary: what is beyond may go."""
+
+    anticipated_tokens: int
+    """Capacity of the replicas that exist or are starting."""
+
+    supply_tokens: int
+    """Capacity of the ready replicas that stay."""
+
+    @property
+    def required_tokens(self) -> int:
+        """Capacity that the model is to have: what it has, moved into the dead band [lower, upper].
+
+        Held data only moves it up; unknown demand requires nothing here, since every replica stays.
+        """
+        if self.signal is Signal.UNKNOWN:
+            return 0
+        if self.signal is Signal.HELD:
+            return max(self.anticipated_tokens, self.lower_tokens)
+        return min(max(self.anticipated_tokens, self.lower_tokens), self.upper_tokens)
+
+    @property
+    def continuity_tokens(self) -> int:
+        """Ready capacity to keep while replacements start: nothing that serves goes before they do."""
+        return min(self.supply_tokens, self.upper_tokens)
+
+
+def staying_replicas(variant: Variant) -> tuple[Replica, ...]:
+    """Return the pods that the scale target still asks for, in removal order, pods without a node first."""
+    ordered = sorted(variant.replicas, key=lambda replica: replica.node is not None)
+    return tuple(ordered[max(0, len(ordered) - variant.current_replicas) :])
+
+
+def allowed_replicas(variant: Variant) -> int:
+    """Return the current replicas as far as `max_replicas` lets them be."""
+    if variant.max_replicas is None:
+        return variant.current_replicas
+    return min(variant.current_replicas, variant.max_replicas)
+
+
+def model_demands(
+    variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings
+) -> tuple[ModelDemand, ...]:
+    """Return the demand of each model, sorted by namespace and model."""
+    models: dict[Key, list[Variant]] = defaultdict(list)
+    for variant in sorted(variants, key=lambda variant: variant.key):
+        models[variant.namespace, variant.model_id].append(variant)
+    return tuple(_model_demand(models[key], capacities, settings) for key in sorted(models))
+
+
+def _model_demand(
+    variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings
+) -> ModelDemand:
+    signal, age, silent = _grade(variants, settings)
+    tokens = None if signal is Signal.UNKNOWN else _tokens(variants, capacities, settings)
+    return ModelDemand(
+        namespace=variants[0].namespace,
+        model_id=variants[0].model_id,
+        priority=min(variant.priority for variant in variants),
+        may_scale_to_zero=all(variant.may_scale_to_zero for variant in variants),
+        variants=tuple(variants),
+        signal=signal,
+        signal_age_seconds=age,
+        silent_replicas=silent,
+        tokens=None if tokens is None else round_up(tokens),
+        lower_tokens=round_up((tokens or 0) / settings.scale_up_threshold),
+        upper_tokens=round_up((tokens or 0) / settings.scale_down_boundary),
+        anticipated_tokens=sum(_capacity(v, capacities) * allowed_replicas(v) for v in variants),
+        supply_tokens=sum(
+            _capacity(v, capacities) * sum(replica.ready for replica in staying_replicas(v)) for v in variants
+        ),
+    )
+
+
+def _grade(variants: Sequence[Variant], settings: Settings) -> tuple[Signal, float | None, int]:
+    """Return the signal's grade, the age of its oldest usable sample and how many ready replicas are silent."""
+    replicas = [replica for variant in variants for replica in variant.replicas]
+    samples = [sample for replica in replicas if (sample := usable_sample(replica, settings))]
+    silent = sum(replica.ready and usable_sample(replica, settings) is None for replica in replicas)
+    if not samples:
+        return Signal.UNKNOWN, None, silent
+    age = max(sample.age_seconds for sample in samples)
+    unmeasured = any(
+        sample.waiting and _input_tokens(sample, variants, settings) is None for sample in samples
+    )
+    held = silent or unmeasured or age > settings.fresh_seconds
+    return (Signal.HELD if held else Signal.FRESH), age, silent
+
+
+def _tokens(variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings) -> float:
+    """Return the demand; a ready replica that is silent is taken to be as loaded as those that report."""
+    known = reporting = silent = 0.0
+    for variant in variants:
+        capacity = _capacity(variant, capacities)
+        for replica in variant.replicas:
+            sample = usable_sample(replica, settings)
+            if sample is not None:
+                waiting = sample.waiting * (_input_tokens(sample, variants, settings) or 0.0)
+                known += tokens_in_use(sample) + waiting
+                reporting += capacity
+            elif replica.ready:
+                silent += capacity
+    return known + (known / reporting * silent if reporting else 0.0)
+
+
+def _input_tokens(sample: ReplicaSample, variants: Sequence[Variant], settings: Settings) -> float | None:
+    """Return the length of a waiting prompt: the engine's own mean, the model's, else what a running one holds."""
+    if sample.avg_input_tokens is not None:
+        return sample.avg_input_tokens
+    mean = average(variants, "avg_input_tokens", settings)
+    if mean is None and sample.running and sample.kv_usage:
+        return tokens_in_use(sample) / sample.running
+    return mean
+
+
+def _capacity(variant: Variant, capacities: Mapping[Key, Capacity]) -> int:
+    capacity = capacities.get(variant.key)
+    return capacity.tokens if capacity else 0
