@@ -1,0 +1,310 @@
+"""The local copy stays right through whatever a server does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from apiserver.cluster.cache import Cache, Change
+from apiserver.cluster.resource import CONFIG_MAPS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from conftest import Clock, FakeApiServer
+
+    from apiserver.cluster.client import Cluster
+    from apiserver.cluster.watch import Timing
+
+PATH = "/api/v1/namespaces/default/configmaps"
+LISTS = {"limit": "500"}
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    """Build a ConfigMap."""
+    return {"metadata": {"name": name}, "data": data}
+
+
+class Changes:
+    """The changes of a cache, to be waited for one by one."""
+
+    def __init__(self, cache: Cache) -> None:
+        """Listen."""
+        self.queue: asyncio.Queue[Change] = asyncio.Queue()
+        cache.subscribe(self.queue.put_nowait)
+
+    async def next(self) -> tuple[str, object, object]:
+        """Wait for a change and tell it as name, old data and new data."""
+        async with asyncio.timeout(5):
+            change = await self.queue.get()
+        old, new = (obj and obj.get("data", {}) for obj in (change.old, change.new))
+        return change.key[1], old, new
+
+
+@asynccontextmanager
+async def running(cache: Cache) -> AsyncIterator[Cache]:
+    """Run a cache until it is synced, and then for the time of a block."""
+    task = asyncio.create_task(cache.run())
+    try:
+        async with asyncio.timeout(10):
+            await cache.synced.wait()
+            yield cache
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def lists(api: FakeApiServer) -> int:
+    """Count the list requests so far."""
+    return len([request for request in api.requests if not request.query.get("watch")])
+
+
+@pytest.fixture
+def cache(cluster: Cluster, timing: Timing) -> Cache:
+    """Cache ConfigMaps, not yet running."""
+    return Cache(cluster, CONFIG_MAPS, timing=timing)
+
+
+async def test_first_list(api: FakeApiServer, cache: Cache) -> None:
+    """After the first list every object is there, in order, and nothing else."""
+    api.put(PATH, config_map("b"))
+    api.put(PATH, config_map("a"))
+    assert not cache.synced.is_set()
+    assert cache.age_seconds() == float("inf")
+    async with running(cache):
+        assert [item["metadata"]["name"] for item in cache.items()] == ["a", "b"]
+        assert cache.get("default", "a") is cache.items()[0]
+        assert cache.get("default", "c") is None
+
+
+async def test_events_are_followed(api: FakeApiServer, cache: Cache) -> None:
+    """Additions, changes and deletions arrive, each with what was before."""
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a", x="1"))
+        assert await changes.next() == ("a", None, {"x": "1"})
+        api.put(PATH, config_map("a", x="2"))
+        assert await changes.next() == ("a", {"x": "1"}, {"x": "2"})
+        api.drop(f"{PATH}/a")
+        assert await changes.next() == ("a", {"x": "2"}, None)
+        assert cache.items() == ()
+
+
+async def test_a_watch_that_ends_is_resumed(api: FakeApiServer, cache: Cache) -> None:
+    """After a normal end the watch goes on where it was: no second list, nothing lost or repeated."""
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a", x="1"))
+        await changes.next()
+        api.end_watches()
+        api.put(PATH, config_map("b", x="1"))
+        assert await changes.next() == ("b", None, {"x": "1"})
+
+    assert lists(api) == 1
+
+
+async def test_a_bookmark_moves_the_resume_point(api: FakeApiServer, cache: Cache) -> None:
+    """A quiet watch survives the compaction of what happened before its bookmark."""
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a"))
+        await changes.next()
+        api.bookmark()
+        api.oldest = api.version
+        api.end_watches()
+        api.put(PATH, config_map("b"))
+        assert (await changes.next())[0] == "b"
+
+    assert lists(api) == 1
+
+
+async def test_410_relists_and_reports_what_vanished(api: FakeApiServer, cache: Cache) -> None:
+    """After a compaction the list is read again; deletions that nobody saw are reported."""
+    changes = Changes(cache)
+    api.put(PATH, config_map("lost", x="1"))
+    async with running(cache):
+        api.put(PATH, config_map("kept", x="1"))
+        assert [(await changes.next())[0] for _ in range(2)] == ["lost", "kept"]
+        api.end_watches()
+        api.drop(f"{PATH}/lost")
+        api.put(PATH, config_map("new", x="1"))
+        api.compact()
+        assert await changes.next() == ("lost", {"x": "1"}, None)
+        assert await changes.next() == ("new", None, {"x": "1"})
+        api.put(PATH, config_map("kept", x="2"))
+        assert await changes.next() == ("kept", {"x": "1"}, {"x": "2"})
+
+    assert lists(api) == 2
+
+
+async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: Cache) -> None:
+    """An object deleted and created again while nobody watched is one change with another uid."""
+    uids: list[tuple[str, str]] = []
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a", x="1"))
+        await changes.next()
+        cache.subscribe(
+            lambda change: (
+                change.old
+                and change.new
+                and uids.append((change.old["metadata"]["uid"], change.new["metadata"]["uid"]))
+            )
+        )
+        api.end_watches()
+        api.drop(f"{PATH}/a")
+        api.put(PATH, config_map("a", x="2"))
+        api.compact()
+        assert await changes.next() == ("a", {"x": "1"}, {"x": "2"})
+
+    assert len(uids) == 1
+    assert uids[0][0] != uids[0][1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        pytest.param("GET", {"code": 500}, id="a list fails"),
+        pytest.param("GET", {"code": 403}, id="a list is forbidden"),
+        pytest.param("GET", {"code": 404}, id="the kind is not installed yet"),
+        pytest.param("GET", {"code": 200, "body": b"{}"}, id="a list is no list"),
+        pytest.param("WATCH", {"code": 500}, id="a watch fails"),
+        pytest.param("WATCH", {"code": 403}, id="a watch is forbidden"),
+        pytest.param("WATCH", {"sever": True}, id="a watch is severed"),
+        pytest.param("WATCH", {"code": 200, "body": b"<html>\n"}, id="a watch answers with a page"),
+        pytest.param("WATCH", {"code": 200, "body": b"[]\n"}, id="a watch answers with a list"),
+        pytest.param(
+            "WATCH", {"code": 200, "body": b'{"type":"ADDED","object":{}}\n'}, id="an event without metadata"
+        ),
+        pytest.param(
+            "WATCH",
+            {"code": 200, "body": b'{"type":"ERROR","object":{"code":500,"message":"etcd"}}\n'},
+            id="an error event",
+        ),
+    ],
+)
+async def test_faults_are_waited_out(
+    api: FakeApiServer, cache: Cache, clock: Clock, *, kind: str, fault: dict[str, Any]
+) -> None:
+    """No answer of the server ends the cache: it waits, longer each time, and goes on."""
+    api.fail(kind, times=3, **fault)
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a"))
+        assert (await changes.next())[0] == "a"
+
+    assert (
+        clock.waits[:3] == [0.8, 1.6, 3.2][: len(clock.waits)]
+    )  # the HTTP library retries a severed GET itself
+    assert clock.waits
+
+
+async def test_the_server_may_ask_for_patience(api: FakeApiServer, cache: Cache, clock: Clock) -> None:
+    """`Retry-After` of a 429 is respected."""
+    api.fail("GET", code=429, headers={"Retry-After": "17"})
+    async with running(cache):
+        pass
+
+    assert clock.waits[0] == 17.0
+
+
+async def test_watches_that_end_at_once_are_not_hammered(
+    api: FakeApiServer, cache: Cache, clock: Clock
+) -> None:
+    """A server that ends every watch at once is asked less and less often, with a version that stays good."""
+    api.fail("WATCH", times=8, code=200)
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("a"))
+        await changes.next()
+
+    assert clock.waits[:8] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    assert lists(api) == 1
+
+
+async def test_age_tells_how_stale_the_copy_is(api: FakeApiServer, cache: Cache, clock: Clock) -> None:
+    """Age grows in silence and falls to nothing with every word of the server."""
+    changes = Changes(cache)
+    async with running(cache):
+        clock.now += 70
+        assert cache.age_seconds() == 70
+        api.put(PATH, config_map("a"))
+        await changes.next()
+        assert cache.age_seconds() == 0
+
+
+async def test_reduce_keeps_only_what_is_needed(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
+    """Stored objects are the reduced ones, and equal versions are still recognised."""
+    api.put(PATH, config_map("a", x="1"))
+    cache = Cache(cluster, CONFIG_MAPS, reduce=lambda obj: {"x": obj["data"]["x"]}, timing=timing)
+    changes = Changes(cache)
+    async with running(cache):
+        await changes.next()
+        api.end_watches()
+        api.compact()
+        api.version += 1
+        api.put(PATH, config_map("b", x="2"))
+        await changes.next()
+
+        assert cache.items() == ({"x": "1"}, {"x": "2"})
+        assert changes.queue.empty()
+
+
+async def test_metadata_only(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
+    """List and watch both ask for metadata alone."""
+    api.put(PATH, config_map("a", x="1"))
+    cache = Cache(cluster, CONFIG_MAPS, metadata_only=True, timing=timing)
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("b", x="1"))
+        await changes.next()
+        await changes.next()
+
+        assert [item.get("data") for item in cache.items()] == [None, None]
+
+
+async def test_selectors_reach_the_server(api: FakeApiServer, cluster: Cluster, timing: Timing) -> None:
+    """Namespace and selectors narrow list and watch alike."""
+    cache = Cache(
+        cluster, CONFIG_MAPS, namespace="default", label_selector="a=b", field_selector="c=d", timing=timing
+    )
+    changes = Changes(cache)
+    async with running(cache):
+        api.put(PATH, config_map("b", x="1"))
+        await changes.next()
+
+    asked = [(r.path, r.query.get("labelSelector"), r.query.get("fieldSelector")) for r in api.requests]
+    assert asked == [(PATH, "a=b", "c=d")] * 2
+
+
+async def test_a_late_subscriber_sees_what_is_there(api: FakeApiServer, cache: Cache) -> None:
+    """Subscribing late misses nothing; stopping stops."""
+    api.put(PATH, config_map("a", x="1"))
+    seen: list[str] = []
+    async with running(cache):
+        stop = cache.subscribe(lambda change: seen.append(change.key[1]))
+        assert seen == ["a"]
+        stop()
+        changes = Changes(cache)
+        api.put(PATH, config_map("b"))
+        await changes.next()
+        await changes.next()
+
+    assert seen == ["a"]
+
+
+async def test_a_failing_subscriber_is_not_hidden(api: FakeApiServer, cache: Cache) -> None:
+    """An error in our own code ends `run`, so that its process can end; it is not retried away."""
+
+    def fail(_change: Change) -> None:
+        raise ZeroDivisionError
+
+    api.put(PATH, config_map("a"))
+    cache.subscribe(fail)
+    with pytest.raises(ZeroDivisionError):
+        await cache.run()
