@@ -1,1 +1,18 @@
-"""To be described."""
+"""A load-coupled model of inference engines: the same load on fewer engines waits longer.
+
+Everything here is pure. Time is an argument (whole microseconds, so that chopping an interval differently
+gives bit for bit the same history), nothing is read from a clock, a file outside the package or a socket,
+and the only randomness is a seed that the caller passes. The demo serves these engines on real pod
+addresses; `simulate` replays them against the planner without a cluster.
+
+Nouns, from the inside out:
+
+- **request** (`request.py`): what a client asks for, and what became of it.
+- **profile** (`profile.py`): what one engine on one accelerator can do: iteration time, batch size, KV cache.
+- **ledger** (`ledger.py`): the blocks of the KV cache.
+- **engine** (`engine.py`): continuous batching, one iteration after the other, with preemption.
+- **measures** (`measures.py`) and **exposition** (`exposition.py`): what the engine counts, in vLLM's words.
+- **router** (`router.py`): spreads the requests of one model over its engines.
+- **trace** (`trace.py`): real requests, recorded once; **replay** (`replay.py`) plays pieces of them.
+- **fleet** (`fleet.py`): all models, their replays and their engines, advanced together.
+"""

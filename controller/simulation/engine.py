@@ -1,0 +1,200 @@
+"""One inference engine with continuous batching, simulated iteration by iteration.
+
+The rules are those of vLLM's scheduler: running sequences first, each gaining one token per iteration; then
+the prompts, in chunks, within the token budget; then new sequences in the order of arrival, as long as the
+batch and the KV cache have room. When the cache runs full, the sequence admitted last is preempted: it goes
+back to the front of the queue and its tokens are computed again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.simulation.batch import Batch
+from controller.simulation.measures import Measures
+from controller.simulation.request import Completion, Request, RequestTooLargeError
+from controller.simulation.sequence import Sequence
+
+if TYPE_CHECKING:
+    from controller.simulation.profile import EngineProfile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Step:
+    """What is being computed now: equal iterations in a row, or one iteration with prompts in it."""
+
+    end_us: int
+    iterations: int
+    decodes: int
+    chunks: tuple[tuple[Sequence, int], ...]
+
+
+class Engine:
+    """A queue, a running batch and a clock that only `advance` moves.
+
+    The history depends on the requests and the moments of their submission alone, not on how the time
+    between is cut into calls of `advance`.
+    """
+
+    def __init__(self, profile: EngineProfile, *, now_us: int = 0) -> None:
+        self.profile = profile
+        self.measures = Measures()
+        self._queue: deque[Sequence] = deque()
+        self._batch = Batch(profile)
+        self._step: _Step | None = None
+        self._now_us = now_us
+        self._advanced_us = now_us
+
+    @property
+    def running(self) -> int:
+        """Sequences in the batch."""
+        return len(self._batch)
+
+    @property
+    def waiting(self) -> int:
+        """Sequences in the queue, preempted ones included."""
+        return len(self._queue)
+
+    @property
+    def kv_usage(self) -> float:
+        """Taken share of the KV cache, 0.0 to 1.0."""
+        return self._batch.ledger.usage
+
+    def submit(self, request: Request, *, now_us: int) -> None:
+        """Queue a request; it is looked at when the iteration under way ends.
+
+        Raises RequestTooLargeError if the KV cache could never hold it, ValueError if `now_us` has passed.
+        """
+        if now_us < self._advanced_us:
+            raise ValueError(
+                f"now_us must not be earlier than {self._advanced_us}, to which the engine has advanced"
+            )
+        if not self.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens):
+            raise RequestTooLargeError(
+                f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
+                f"{self.profile.kv_tokens} tokens"
+            )
+        if self._is_idle():
+            self._now_us = now_us
+        self._queue.append(Sequence(request=request, submitted_us=now_us))
+
+    def advance(self, until_us: int) -> list[Completion]:
+        """Compute until `until_us` and return what finished, in order; an iteration may remain under way."""
+        finished: list[Completion] = []
+        while self._step is not None or (self._now_us < until_us and not self._is_idle()):
+            if self._step is None:
+                self._step = self._schedule(until_us)
+            if self._step.end_us > until_us:
+                break
+            finished += self._complete(self._step)
+        self._advanced_us = max(self._advanced_us, until_us)
+        return finished
+
+    def drain(self) -> list[Request]:
+        """Stop at once: give up all unfinished requests, running ones first, and forget their tokens."""
+        sequences = [*self._batch.sequences(), *self._queue]
+        self._queue.clear()
+        self._batch = Batch(self.profile)
+        self._step = None
+        return [sequence.request for sequence in sequences]
+
+    def _is_idle(self) -> bool:
+        return self._step is None and not self._queue and not len(self._batch)
+
+    def _schedule(self, until_us: int) -> _Step:
+        has_preempted = self._make_room()
+        self._batch.ledger.grow(self._batch.iteration)
+        chunks = self._chunks(admitting=not has_preempted)
+        prompt_tokens = sum(tokens for _, tokens in chunks)
+        each_us = self.profile.iteration_us(decodes=self._batch.decodes, prompt_tokens=prompt_tokens)
+        iterations = 1
+        if not chunks and not has_preempted:
+            iterations = self._equal_iterations((until_us - self._now_us) // each_us)
+            self._batch.ledger.grow(self._batch.iteration + 1, iterations=iterations - 1)
+        return _Step(
+            end_us=self._now_us + iterations * each_us,
+            iterations=iterations,
+            decodes=self._batch.decodes,
+            chunks=chunks,
+        )
+
+    def _make_room(self) -> bool:
+        """Preempt until the coming iteration's new blocks are free; tell whether any sequence had to go."""
+        batch = self._batch
+        count = 0
+        while batch.ledger.growth(batch.iteration) > batch.ledger.free_blocks:
+            victim = batch.preempt()
+            victim.last_token_us = self._now_us if victim.first_token_us is not None else 0
+            self._queue.appendleft(victim)
+            count += 1
+        self.measures.preemptions += count
+        return count > 0
+
+    def _chunks(self, *, admitting: bool) -> tuple[tuple[Sequence, int], ...]:
+        """Share the token budget among the prompts under way and those that may enter."""
+        budget = self.profile.max_num_batched_tokens - self._batch.decodes
+        chunks = []
+        for sequence in self._batch.prefilling:
+            tokens = min(budget, sequence.uncomputed_tokens)
+            if tokens:
+                chunks.append((sequence, tokens))
+                budget -= tokens
+        while admitting and budget and self._queue and self._batch.has_room(self._queue[0]):
+            sequence = self._enter()
+            tokens = min(budget, sequence.uncomputed_tokens)
+            chunks.append((sequence, tokens))
+            budget -= tokens
+        return tuple(chunks)
+
+    def _enter(self) -> Sequence:
+        sequence = self._queue.popleft()
+        self._batch.admit(sequence)
+        if sequence.scheduled_us is None:
+            sequence.scheduled_us = self._now_us
+            self.measures.queue_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
+            self.measures.prefix_queried_tokens += sequence.request.prompt_tokens
+        return sequence
+
+    def _equal_iterations(self, in_time: int) -> int:
+        """Count iterations to compute in one go: nobody finishes before the last or runs out of cache.
+
+        Without a prompt in the batch nobody can enter either: only a finish makes room for whoever waits.
+        """
+        to_finish = self._batch.next_finish() - self._batch.iteration + 1
+        return max(1, min(in_time, to_finish, 1 + self._batch.ledger.safe_iterations()))
+
+    def _complete(self, step: _Step) -> list[Completion]:
+        each_us = (step.end_us - self._now_us) // step.iterations
+        self._step = None
+        self._now_us = step.end_us
+        self._batch.iteration += step.iterations
+        tokens = step.decodes * step.iterations
+        if tokens:
+            self.measures.inter_token_seconds.observe(each_us / 1e6, tokens)
+            self.measures.generation_tokens += tokens
+        for sequence, computed_tokens in step.chunks:
+            sequence.uncomputed_tokens -= computed_tokens
+            if not sequence.uncomputed_tokens:
+                self._emit_from_prefill(sequence)
+        return [self._finish(sequence) for sequence in self._batch.pop_finished()]
+
+    def _emit_from_prefill(self, sequence: Sequence) -> None:
+        """End a prefill, which yields a token: the first, or the next one of a preempted sequence."""
+        sequence.generated_tokens += 1
+        self.measures.generation_tokens += 1
+        if sequence.first_token_us is None:
+            sequence.first_token_us = self._now_us
+            self.measures.prompt_tokens += sequence.request.prompt_tokens
+            self.measures.time_to_first_token_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
+        else:
+            self.measures.inter_token_seconds.observe((self._now_us - sequence.last_token_us) / 1e6)
+        self._batch.start_decoding(sequence)
+
+    def _finish(self, sequence: Sequence) -> Completion:
+        self.measures.finished_requests += 1
+        self.measures.latency_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
+        self.measures.request_prompt_tokens.observe(sequence.request.prompt_tokens)
+        self.measures.request_generation_tokens.observe(sequence.request.output_tokens)
+        return sequence.completion(finish_us=self._now_us)

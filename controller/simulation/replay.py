@@ -1,0 +1,65 @@
+"""Plays pieces of recorded traces one after the other: real sizes and real bursts, at a chosen pace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.simulation.request import Request
+from controller.simulation.trace import TraceEntry, load_trace, piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """The seconds [from, to) of a shipped trace, played `speed` times as fast; the share `keep` is sent.
+
+    Raises ValueError for an empty piece, a speed of 0 or less, or a share outside 0..1.
+    """
+
+    trace: str
+    from_seconds: float
+    to_seconds: float
+    speed: float = 1.0
+    keep: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_seconds < self.to_seconds:
+            raise ValueError("from_seconds must be 0 or greater and less than to_seconds")
+        if self.speed <= 0:
+            raise ValueError("speed must be greater than 0")
+        if not 0 <= self.keep <= 1:
+            raise ValueError("keep must be between 0 and 1, inclusive; to send more, raise the speed")
+
+    @property
+    def duration_seconds(self) -> float:
+        """How long playing takes."""
+        return (self.to_seconds - self.from_seconds) / self.speed
+
+
+def thinned(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntry]:
+    """Pass the share `keep` of the entries, as evenly as can be: no dice, so nothing to seed."""
+    credit = 0.5
+    for entry in entries:
+        credit += keep
+        if credit >= 1:
+            credit -= 1
+            yield entry
+
+
+def requests(phases: Iterable[Phase], *, start_us: int, first_id: int = 0) -> Iterator[Request]:
+    """Yield the requests of all phases in the order of arrival, numbered from `first_id` on."""
+    begin_us, request_id = start_us, first_id
+    for phase in phases:
+        entries = piece(load_trace(phase.trace), from_seconds=phase.from_seconds, to_seconds=phase.to_seconds)
+        for entry in thinned(entries, keep=phase.keep):
+            yield Request(
+                request_id=request_id,
+                arrival_us=begin_us + round(entry.offset_ms * 1000 / phase.speed),
+                prompt_tokens=entry.prompt_tokens,
+                output_tokens=entry.output_tokens,
+            )
+            request_id += 1
+        begin_us += round(phase.duration_seconds * 1e6)

@@ -1,0 +1,53 @@
+"""What a client asks of an engine, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One call of a client: so many tokens in, so many out.
+
+    `arrival_us` is when the client sent it; a request that is retried on another engine keeps it.
+    """
+
+    request_id: int
+    arrival_us: int
+    prompt_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """A request that got all of its tokens, and when.
+
+    `submitted_us` is when the engine that finished it received it: later than the arrival if it was held
+    back or retried. All moments are microseconds on the caller's time line.
+    """
+
+    request: Request
+    submitted_us: int
+    first_token_us: int
+    finish_us: int
+    preemptions: int
+
+    @property
+    def time_to_first_token_seconds(self) -> float:
+        """Seconds from the client's call to its first token, waiting and retries included."""
+        return (self.first_token_us - self.request.arrival_us) / 1e6
+
+    @property
+    def latency_seconds(self) -> float:
+        """Seconds from the client's call to its last token."""
+        return (self.finish_us - self.request.arrival_us) / 1e6
+
+    @property
+    def inter_token_latency_seconds(self) -> float:
+        """Mean seconds between two tokens after the first; 0.0 for a single token."""
+        gaps = self.request.output_tokens - 1
+        return (self.finish_us - self.first_token_us) / gaps / 1e6 if gaps else 0.0
+
+
+class RequestTooLargeError(ValueError):
+    """Raised when a request could not be finished even by an engine that has nothing else to do."""
