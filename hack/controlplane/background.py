@@ -1,0 +1,130 @@
+"""A named control plane in the background: a supervisor process of its own that outlives the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.controlplane.cache import cache_directory
+from hack.controlplane.controlplane import ControlPlane
+from hack.controlplane.errors import ControlPlaneError, NotRunningError
+from hack.controlplane.lock import try_lock
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_ROOT = Path(__file__).parents[2]
+_POLL_SECONDS = 0.1
+_READY_SECONDS = 180.0
+_STOP_SECONDS = 40.0
+
+
+class Background:
+    """One background control plane, known by its name.
+
+    Its folder holds `pid` (locked for as long as the supervisor lives), `kubeconfig` (a path that stays the
+    same from one start to the next), `state.json` (once ready) and `supervisor.log`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.directory = cache_directory() / "background" / name
+        self.kubeconfig = self.directory / "kubeconfig"
+        self.log = self.directory / "supervisor.log"
+        self._pid = self.directory / "pid"
+        self._state = self.directory / "state.json"
+
+    def is_running(self) -> bool:
+        """Whether its supervisor lives, ready or not."""
+        if not self._pid.exists():
+            return False
+        descriptor = try_lock(self._pid)
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+    def state(self) -> dict[str, str]:
+        """Read `server` and `directory` of the running copy; raises NotRunningError unless one is ready."""
+        if not self.is_running() or not self._state.exists():
+            raise NotRunningError(f"no control plane {self.name!r} is ready; its log: {self.log}")
+        state: dict[str, str] = json.loads(self._state.read_text())
+        return state
+
+    def start(self, *, prometheus: bool) -> None:
+        """Start the supervisor and wait until all is ready; else raises ControlPlaneError with its log."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._state.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "hack.controlplane", "supervise", f"--name={self.name}"]
+        with self.log.open("wb") as log:
+            supervisor = subprocess.Popen(
+                [*command, *(("--prometheus",) if prometheus else ())],
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            self._wait_until_ready(supervisor)
+        except BaseException:
+            supervisor.terminate()
+            supervisor.wait()
+            raise
+
+    def stop(self) -> None:
+        """End the supervisor and all that it runs; raises NotRunningError when there is nothing to end."""
+        if not self.is_running():
+            raise NotRunningError(f"no control plane {self.name!r} is running")
+        pid = int(self._pid.read_text())
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self.is_running():
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)  # what it runs dies with it
+            time.sleep(_POLL_SECONDS)
+
+    def supervise(self, *, prometheus: bool) -> None:
+        """Be the supervisor: run a control plane until SIGTERM or SIGINT, or until a component crashes."""
+        descriptor = try_lock(self._pid)
+        if descriptor is None:
+            raise ControlPlaneError(f"a control plane {self.name!r} is running already")
+        os.truncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        stop = threading.Event()
+
+        def on_signal(_number: int, _frame: FrameType | None) -> None:
+            stop.set()
+
+        with ControlPlane(prometheus=prometheus) as control_plane:
+            # Only now: until everything runs, a signal should interrupt the start.
+            signal.signal(signal.SIGTERM, on_signal)
+            signal.signal(signal.SIGINT, on_signal)
+            shutil.copyfile(control_plane.kubeconfig, self.kubeconfig)
+            self.kubeconfig.chmod(0o600)
+            state = {"server": control_plane.server, "directory": str(control_plane.directory)}
+            if prometheus:
+                state["prometheus"] = control_plane.prometheus_url
+            partial = self._state.with_suffix(".partial")
+            partial.write_text(json.dumps(state))
+            partial.replace(self._state)
+            control_plane.watch(stop)
+
+    def _wait_until_ready(self, supervisor: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while not self._state.exists():
+            if supervisor.poll() is not None:
+                raise ControlPlaneError(f"the control plane did not start:\n{self.log.read_text()}")
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(
+                    f"the control plane is not ready after {_READY_SECONDS:.0f} s; see {self.log}"
+                )
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,104 @@
+"""Finds the programs of the control plane on this machine, and has the missing ones built.
+
+Looked for in this order: the folder `$KUBEBUILDER_ASSETS`, `PATH`, the cache. A program from the first two
+counts when it is of the same minor version as the one that `go.mod` pins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.controlplane.build import build
+from hack.controlplane.cache import cache_directory
+from hack.controlplane.lock import locked
+from hack.controlplane.modules import KUBERNETES, KWOK, PROMETHEUS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hack.controlplane.modules import Binary, GoModule
+    from hack.controlplane.progress import ProgressLine
+
+_VERSION_SECONDS = 10.0
+
+
+def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dict[str, Path]:
+    """Every program by name, built first where this machine has none.
+
+    Raises ToolchainMissingError or BuildFailedError.
+    """
+    modules = (KUBERNETES, KWOK, *((PROMETHEUS,) if prometheus else ()))
+    provided: dict[str, Path] = {}
+    for module in modules:
+        provided |= _provide_module(module, progress)
+    return provided
+
+
+def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str, Path]:
+    """Those programs of a module that are on this machine already."""
+    found = {}
+    for binary in module.binaries:
+        path = _installed(binary, module.version(binary), environment) or _cached(binary, module)
+        if path is not None:
+            found[binary.name] = path
+    return found
+
+
+def built_directory(module: GoModule) -> Path:
+    """Name the cache folder for the built programs of a module."""
+    return cache_directory() / "bin" / module.cache_key()
+
+
+def _provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
+    found = find_binaries(module, os.environ)
+    if len(found) == len(module.binaries):
+        return found
+    directory = built_directory(module)
+    with locked(
+        directory.with_suffix(".lock"),
+        on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to end"),
+    ):
+        found = find_binaries(module, os.environ)  # another builder may have been here while we waited
+        missing = tuple(binary for binary in module.binaries if binary.name not in found)
+        if missing:
+            build(module, missing, directory=directory, progress=progress)
+    return found | {binary.name: directory / binary.name for binary in missing}
+
+
+def _cached(binary: Binary, module: GoModule) -> Path | None:
+    path = built_directory(module) / binary.name
+    return path if path.is_file() else None
+
+
+def _installed(binary: Binary, wanted: str, environment: Mapping[str, str]) -> Path | None:
+    places = (environment.get("KUBEBUILDER_ASSETS"), environment.get("PATH"))
+    for place in filter(None, places):
+        path = shutil.which(binary.name, path=place)
+        if path is not None and same_minor(_printed_version(Path(path), binary), wanted):
+            return Path(path)
+    return None
+
+
+def same_minor(version: str | None, wanted: str) -> bool:
+    """Whether two versions such as `1.36.0` and `1.36.3` differ in the patch level at most."""
+    return version is not None and version.split(".")[:2] == wanted.split(".")[:2]
+
+
+def _printed_version(path: Path, binary: Binary) -> str | None:
+    try:
+        finished = subprocess.run(
+            [path, *binary.version_arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_VERSION_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # not a program that runs here: as good as absent
+    found = re.search(r"\bv?(\d+\.\d+\.\d+)", finished.stdout)
+    return found.group(1) if found else None

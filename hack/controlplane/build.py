@@ -1,0 +1,104 @@
+"""Builds the programs of one Go module into the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from hack.controlplane.errors import BuildFailedError
+from hack.controlplane.process import spawn
+from hack.controlplane.progress import Estimate, spoken
+from hack.controlplane.toolchain import find_go
+
+if TYPE_CHECKING:
+    from hack.controlplane.modules import Binary, GoModule
+    from hack.controlplane.progress import ProgressLine
+
+_REMEMBERED_LINES = 30
+
+
+def build(module: GoModule, binaries: tuple[Binary, ...], *, directory: Path, progress: ProgressLine) -> None:
+    """Build some programs of a module into `directory`; each appears there whole or not at all.
+
+    The caller holds the directory's lock. Raises ToolchainMissingError or BuildFailedError.
+    """
+    go = find_go(module)
+    names = ", ".join(binary.name for binary in binaries)
+    progress.say(
+        f"building {names} {module.version(module.binaries[0])}"
+        f" (once; about {module.usual_minutes} min on two cores, less with a warm Go build cache)"
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    for abandoned in directory.glob("partial-*"):
+        shutil.rmtree(abandoned)
+    with tempfile.TemporaryDirectory(dir=directory, prefix="partial-") as partial:
+        started_time = time.monotonic()
+        _compile(go, module, binaries, target=Path(partial), progress=progress)
+        for binary in binaries:
+            (Path(partial) / binary.built_name).replace(directory / binary.name)
+    progress.say(f"built {names} in {spoken(time.monotonic() - started_time)}")
+
+
+def _compile(
+    go: Path, module: GoModule, binaries: tuple[Binary, ...], *, target: Path, progress: ProgressLine
+) -> None:
+    packages = [binary.package for binary in binaries]
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
+    total = _package_count(go, module, packages, environment=environment)
+    options = ["-v", "-trimpath", "-ldflags", module.rendered_linker_flags(), "-o", f"{target}/"]
+    compiler = spawn(
+        [str(go), "build", *options, *packages],
+        directory=module.folder,
+        environment=environment,
+        output=subprocess.PIPE,
+    )
+    try:
+        assert compiler.stdout is not None
+        last_lines = _follow(compiler.stdout, total=total, name=module.folder.name, progress=progress)
+    except BaseException:
+        compiler.kill()
+        compiler.wait()
+        raise
+    if compiler.wait() != 0:
+        raise BuildFailedError(
+            f"go build of {module.folder} failed; its last lines:\n" + "\n".join(last_lines)
+        )
+
+
+def _package_count(go: Path, module: GoModule, packages: list[str], *, environment: dict[str, str]) -> int:
+    """How many packages a build compiles at most; loads the sources of all modules first."""
+    finished = subprocess.run(
+        [go, "list", "-deps", "-f", "{{.ImportPath}}", *packages],
+        cwd=module.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise BuildFailedError(
+            f"the sources for {module.folder} could not be loaded; a first build needs the Go module proxy:\n"
+            + "\n".join(finished.stderr.splitlines()[-_REMEMBERED_LINES:])
+        )
+    return len(finished.stdout.splitlines())
+
+
+def _follow(lines: IO[str], *, total: int, name: str, progress: ProgressLine) -> deque[str]:
+    """Show how far the compiler is (it names each package as it starts on it); the last lines it wrote."""
+    started_time = time.monotonic()
+    remembered: deque[str] = deque(maxlen=_REMEMBERED_LINES)
+    for done, line in enumerate(lines, start=1):
+        remembered.append(line.rstrip())
+        estimate = Estimate(done=done, total=total, elapsed_seconds=time.monotonic() - started_time)
+        left = estimate.left_seconds
+        left_text = "" if left is None else f", about {spoken(left)} left"
+        progress.update(
+            f"  {name}: {done} of {total} packages, {spoken(estimate.elapsed_seconds)}{left_text}"
+        )
+    return remembered

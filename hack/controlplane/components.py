@@ -1,0 +1,220 @@
+"""The command line of each component: pure, from the layout of one copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.controlplane.pki import PROXY_CLIENT
+from hack.controlplane.readiness import Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+STAGES = Path(__file__).with_name("stages.yaml")
+"""What kwok does with nodes and pods."""
+
+_FEATURE_GATES = "HPAScaleToZero=true"
+"""Lets an HPA say `minReplicas: 0`; on by itself from Kubernetes 1.37."""
+
+_ADVERTISED_ADDRESS = "192.0.2.1"
+"""Set aside for documentation: loopback is refused here, and without endpoints nobody dials it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Where the parts of one copy are."""
+
+    binaries: Mapping[str, Path]
+    directory: Path
+    address: str
+    """The loopback address on which every component listens."""
+
+    ports: Mapping[str, int]
+    """The port of each component; `etcd-peer` besides, which nobody calls."""
+
+    pod_cidr: str
+    node_address: str
+
+    def pki(self, name: str) -> str:
+        """Name the path of a key, certificate or kubeconfig."""
+        return str(self.directory / "pki" / name)
+
+    def url(self, component: str, *, scheme: str = "https") -> str:
+        """Where a component listens."""
+        return f"{scheme}://{self.address}:{self.ports[component]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Component:
+    """How to start one program and how to see that it is ready."""
+
+    name: str
+    command: list[str]
+    probe: Probe
+
+
+def etcd(layout: Layout) -> Component:
+    """Run the store; without fsync, as nothing has to survive the machine."""
+    client, peer = layout.url("etcd"), layout.url("etcd-peer", scheme="http")
+    flags = {
+        "data-dir": str(layout.directory / "etcd"),
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"default={peer}",
+        "cert-file": layout.pki("etcd.crt"),
+        "key-file": layout.pki("etcd.key"),
+        "trusted-ca-file": layout.pki("etcd-ca.crt"),
+        "client-cert-auth": "true",
+        "enable-grpc-gateway": "false",  # it would call etcd with the server certificate
+        "unsafe-no-fsync": "true",
+        "log-level": "warn",
+    }
+    probe = Probe(
+        url=f"{client}/readyz", authority=layout.pki("etcd-ca.crt"), client=layout.pki("etcd-client")
+    )
+    return _component("etcd", layout, flags, probe=probe)
+
+
+def kube_apiserver(layout: Layout) -> Component:
+    """Run the API server: RBAC, service accounts, aggregation."""
+    flags = {
+        "advertise-address": _ADVERTISED_ADDRESS,
+        "bind-address": layout.address,
+        "secure-port": str(layout.ports["kube-apiserver"]),
+        "tls-cert-file": layout.pki("apiserver.crt"),
+        "tls-private-key-file": layout.pki("apiserver.key"),
+        "client-ca-file": layout.pki("ca.crt"),
+        "authorization-mode": "RBAC",
+        "allow-privileged": "true",
+        "endpoint-reconciler-type": "none",
+        "feature-gates": _FEATURE_GATES,
+        "service-cluster-ip-range": "10.96.0.0/16",
+        "profiling": "false",
+    }
+    flags |= _etcd_client_flags(layout) | _service_account_flags(layout) | _aggregation_flags(layout)
+    probe = Probe(
+        url=f"{layout.url('kube-apiserver')}/readyz",
+        authority=layout.pki("ca.crt"),
+        client=layout.pki("admin"),
+    )
+    return _component("kube-apiserver", layout, flags, probe=probe)
+
+
+def _etcd_client_flags(layout: Layout) -> dict[str, str]:
+    return {
+        "etcd-servers": layout.url("etcd"),
+        "etcd-cafile": layout.pki("etcd-ca.crt"),
+        "etcd-certfile": layout.pki("etcd-client.crt"),
+        "etcd-keyfile": layout.pki("etcd-client.key"),
+    }
+
+
+def _service_account_flags(layout: Layout) -> dict[str, str]:
+    return {
+        "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
+        "service-account-key-file": layout.pki("service-account.pub"),
+        "service-account-signing-key-file": layout.pki("service-account.key"),
+    }
+
+
+def _aggregation_flags(layout: Layout) -> dict[str, str]:
+    return {
+        "requestheader-client-ca-file": layout.pki("front-proxy-ca.crt"),
+        "requestheader-allowed-names": PROXY_CLIENT,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": layout.pki("front-proxy-client.crt"),
+        "proxy-client-key-file": layout.pki("front-proxy-client.key"),
+    }
+
+
+def kube_controller_manager(layout: Layout) -> Component:
+    """Run the controllers, with an HPA controller that acts within seconds.
+
+    The downscale stabilization is the default for HPAs that set none; five minutes would hide scale-downs.
+    """
+    flags = {
+        **_follower_flags(layout, "kube-controller-manager"),
+        "use-service-account-credentials": "true",
+        "service-account-private-key-file": layout.pki("service-account.key"),
+        "root-ca-file": layout.pki("ca.crt"),
+        "cluster-signing-cert-file": layout.pki("ca.crt"),
+        "cluster-signing-key-file": layout.pki("ca.key"),
+        "feature-gates": _FEATURE_GATES,
+        "horizontal-pod-autoscaler-sync-period": "2s",
+        "horizontal-pod-autoscaler-downscale-stabilization": "10s",
+        "horizontal-pod-autoscaler-initial-readiness-delay": "1s",
+        "horizontal-pod-autoscaler-cpu-initialization-period": "1s",
+    }
+    return _component(
+        "kube-controller-manager", layout, flags, probe=_follower_probe(layout, "kube-controller-manager")
+    )
+
+
+def kube_scheduler(layout: Layout) -> Component:
+    """Run the scheduler with its default profile."""
+    flags = _follower_flags(layout, "kube-scheduler")
+    return _component("kube-scheduler", layout, flags, probe=_follower_probe(layout, "kube-scheduler"))
+
+
+def _follower_flags(layout: Layout, name: str) -> dict[str, str]:
+    """Give what the controller manager and the scheduler have in common."""
+    return {
+        "kubeconfig": layout.pki(f"{name}.kubeconfig"),
+        "bind-address": layout.address,
+        "secure-port": str(layout.ports[name]),
+        "tls-cert-file": layout.pki("component.crt"),
+        "tls-private-key-file": layout.pki("component.key"),
+        "leader-elect": "false",
+        "kube-api-qps": "200",
+        "kube-api-burst": "400",
+        "profiling": "false",
+    }
+
+
+def _follower_probe(layout: Layout, name: str) -> Probe:
+    return Probe(url=f"{layout.url(name)}/healthz", authority=layout.pki("ca.crt"))
+
+
+def kwok(layout: Layout) -> Component:
+    """Run the kubelets of all nodes; pods get addresses of the loopback interface."""
+    flags = {
+        "kubeconfig": layout.pki("kwok.kubeconfig"),
+        "config": str(STAGES),
+        "manage-all-nodes": "true",
+        "cidr": layout.pod_cidr,
+        "node-ip": layout.node_address,
+        "node-lease-duration-seconds": "40",
+        "server-address": f"{layout.address}:{layout.ports['kwok']}",
+    }
+    return _component("kwok", layout, flags, probe=Probe(url=f"{layout.url('kwok', scheme='http')}/healthz"))
+
+
+def prometheus(layout: Layout) -> Component:
+    """Run Prometheus, scraping the pods that ask for it."""
+    flags = {
+        "config.file": str(layout.directory / "prometheus.yaml"),
+        "storage.tsdb.path": str(layout.directory / "prometheus"),
+        "web.listen-address": f"{layout.address}:{layout.ports['prometheus']}",
+    }
+    url = layout.url("prometheus", scheme="http")
+    return _component("prometheus", layout, flags, probe=Probe(url=f"{url}/-/ready"))
+
+
+FOLLOWERS: Mapping[str, Callable[[Layout], Component]] = {
+    "kube-controller-manager": kube_controller_manager,
+    "kube-scheduler": kube_scheduler,
+    "kwok": kwok,
+    "prometheus": prometheus,
+}
+"""What can be had beside etcd and kube-apiserver."""
+
+
+def _component(name: str, layout: Layout, flags: Mapping[str, str], *, probe: Probe) -> Component:
+    command = [str(layout.binaries[name]), *(f"--{flag}={value}" for flag, value in flags.items())]
+    return Component(name=name, command=command, probe=probe)

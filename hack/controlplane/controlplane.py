@@ -1,0 +1,222 @@
+"""A real Kubernetes control plane out of plain processes, as a context manager."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import TYPE_CHECKING, Self
+
+from hack.controlplane import components
+from hack.controlplane.binaries import provide_binaries
+from hack.controlplane.components import Layout
+from hack.controlplane.errors import KubectlFailedError
+from hack.controlplane.kubeconfig import write_token_kubeconfig
+from hack.controlplane.network import Network, free_port
+from hack.controlplane.pki import write_pki
+from hack.controlplane.process import Process
+from hack.controlplane.progress import ProgressLine
+from hack.controlplane.readiness import wait_until_ready
+from hack.controlplane.scraping import prometheus_configuration
+from hack.controlplane.workspace import Workspace
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from hack.controlplane.components import Component
+
+_READY_SECONDS = 90.0
+_WATCH_SECONDS = 0.2
+_CREDENTIAL_LIFE = "24h"
+
+
+class ControlPlane:
+    """Components from `start` to `stop`: etcd, kube-apiserver, and what is asked for besides.
+
+    Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
+    left running after the block, nor after this process has ended in whatever way. What this machine lacks is
+    built at `start`.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller_manager: bool = True,
+        scheduler: bool = True,
+        kwok: bool = True,
+        prometheus: bool = False,
+        progress: ProgressLine | None = None,
+    ) -> None:
+        self._wanted = {
+            "kube-controller-manager": controller_manager,
+            "kube-scheduler": scheduler,
+            "kwok": kwok,
+            "prometheus": prometheus,
+        }
+        self._progress = progress if progress is not None else ProgressLine()
+        self._processes: dict[str, Process] = {}
+
+    def start(self) -> None:
+        """Build what is missing, start everything and wait until it is ready.
+
+        Raises ControlPlaneError, after stopping whatever had started: ComponentCrashedError or NotReadyError
+        with the tail of a log, ToolchainMissingError or BuildFailedError, NoFreeNetworkError.
+        """
+        binaries = provide_binaries(self._progress, prometheus=self._wanted["prometheus"])
+        self._network = Network()
+        self._workspace = Workspace()
+        try:
+            self._layout = _lay_out(self._workspace.directory, self._network, binaries)
+            self._cluster = write_pki(
+                self.directory / "pki",
+                server=self._layout.url("kube-apiserver"),
+                address=self._layout.address,
+            )
+            self._start_components()
+        except BaseException:
+            self.stop(keep_directory=True)
+            raise
+
+    def stop(self, *, keep_directory: bool = False) -> None:
+        """Stop everything in reverse order; the directory goes too unless it is to be kept for reading."""
+        try:
+            for process in reversed(self._processes.values()):
+                process.stop()
+        finally:
+            self._processes = {}
+            if keep_directory:
+                self._workspace.abandon()
+            else:
+                self._workspace.remove()
+            self._network.release()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(keep_directory=error is not None)
+
+    @property
+    def server(self) -> str:
+        """The URL of kube-apiserver."""
+        return self._cluster.server
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig that may do anything."""
+        return self.directory / "pki" / "admin.kubeconfig"
+
+    @property
+    def directory(self) -> Path:
+        """Everything that belongs to this copy: `pki/`, `NAME.log`, data."""
+        return self._workspace.directory
+
+    @property
+    def pod_cidr(self) -> str:
+        """Where pods get their addresses from; all are on the loopback interface and can be bound."""
+        return self._network.pod_cidr
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """The running components by name, in the order in which they were started."""
+        return self._processes
+
+    @property
+    def prometheus_url(self) -> str:
+        """Where Prometheus answers, when it was asked for."""
+        return self._layout.url("prometheus", scheme="http")
+
+    def kubectl(
+        self,
+        *arguments: str,
+        input: str | None = None,  # noqa: A002 - as subprocess.run calls it
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as administrator; raises KubectlFailedError for an exit code but 0 unless told not to."""
+        environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig)}
+        finished = subprocess.run(
+            [self._layout.binaries["kubectl"], *arguments],
+            input=input,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and finished.returncode != 0:
+            self.check()  # a crashed component explains more than what kubectl saw of it
+            raise KubectlFailedError(f"kubectl {' '.join(arguments)}: {finished.stderr.strip()}")
+        return finished
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Write a kubeconfig of an existing service account, with a token that lives for a day."""
+        created = self.kubectl(
+            "create", "token", name, f"--namespace={namespace}", f"--duration={_CREDENTIAL_LIFE}"
+        )
+        path = self.directory / f"{namespace}.{name}.kubeconfig"
+        write_token_kubeconfig(path, self._cluster, token=created.stdout.strip(), namespace=namespace)
+        return path
+
+    def allocate_address(self) -> str:
+        """Give out a loopback address for a service of ours, never given out before and nobody else's."""
+        return self._network.allocate_address()
+
+    def check(self) -> None:
+        """Raise ComponentCrashedError when a component has ended by itself."""
+        for process in self._processes.values():
+            process.check()
+
+    def watch(self, stop: threading.Event) -> None:
+        """Wait for `stop`; raises ComponentCrashedError as soon as a component ends by itself."""
+        while not stop.wait(_WATCH_SECONDS):
+            self.check()
+
+    def _start_components(self) -> None:
+        started_time = time.monotonic()
+        self._start_and_wait(components.etcd(self._layout))
+        self._start_and_wait(components.kube_apiserver(self._layout))
+        if self._wanted["prometheus"]:
+            configuration = prometheus_configuration(kubeconfig=str(self.kubeconfig))
+            (self.directory / "prometheus.yaml").write_text(configuration)
+        wanted = (make for name, make in components.FOLLOWERS.items() if self._wanted[name])
+        self._start_and_wait(*(make(self._layout) for make in wanted))
+        if self._wanted["kube-controller-manager"]:
+            # Every component says it is ready before a pod may be created in the default namespace.
+            self.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace=default")
+        self._progress.say(f"control plane ready at {self.server} in {time.monotonic() - started_time:.1f} s")
+
+    def _start_and_wait(self, *started: Component) -> None:
+        for component in started:
+            process = Process(component.name, component.command, directory=self.directory)
+            self._processes[component.name] = process
+            process.start()
+        for component in started:
+            wait_until_ready(
+                self._processes[component.name], component.probe, patience_seconds=_READY_SECONDS
+            )
+
+
+def _lay_out(directory: Path, network: Network, binaries: Mapping[str, Path]) -> Layout:
+    (directory / "pki").mkdir(mode=0o700)
+    address = network.allocate_address()
+    names = (
+        "etcd",
+        "etcd-peer",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kwok",
+        "prometheus",
+    )
+    return Layout(
+        binaries=binaries,
+        directory=directory,
+        address=address,
+        ports={name: free_port(address) for name in names},
+        pod_cidr=network.pod_cidr,
+        node_address=network.node_address,
+    )

@@ -1,0 +1,62 @@
+"""Kubeconfig files, with everything in them, so that they can be copied about."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.controlplane.certificates import write_secret
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.controlplane.certificates import KeyPair
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """How to reach a cluster and know that it is the one."""
+
+    server: str
+    """Such as `https://127.64.128.2:6443`."""
+
+    authority: bytes
+    """The certificate of the authority that signed the server's, as PEM."""
+
+
+def write_certificate_kubeconfig(path: Path, cluster: Cluster, *, pair: KeyPair) -> None:
+    """Write a kubeconfig (JSON is YAML) for a client that shows a certificate."""
+    user = {"client-certificate-data": _encoded(pair.certificate), "client-key-data": _encoded(pair.key)}
+    write_secret(path, _document(cluster, user=user, namespace="default"))
+
+
+def write_token_kubeconfig(path: Path, cluster: Cluster, *, token: str, namespace: str) -> None:
+    """Write a kubeconfig for a client that shows a bearer token and lives in a namespace."""
+    write_secret(path, _document(cluster, user={"token": token}, namespace=namespace))
+
+
+def _document(cluster: Cluster, *, user: dict[str, str], namespace: str) -> bytes:
+    name = "stowplan"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": cluster.server,
+                    "certificate-authority-data": _encoded(cluster.authority),
+                },
+            }
+        ],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -1,0 +1,138 @@
+"""The Go modules beside this file, and the binaries that each of them builds."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Binary:
+    """One program of the control plane."""
+
+    name: str
+    """What it is called, on `PATH` and in the cache."""
+
+    package: str
+    """The Go package that it is built from."""
+
+    requirement: str
+    """The module path whose version is the program's version."""
+
+    version_arguments: tuple[str, ...] = ("--version",)
+    """Makes the program print its version."""
+
+    @property
+    def built_name(self) -> str:
+        """What `go build -o DIRECTORY/` calls it: the last path element that is not a version."""
+        return next(part for part in reversed(self.package.split("/")) if not re.fullmatch(r"v\d+", part))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoModule:
+    """A folder with a `go.mod` that pins what is built."""
+
+    folder: Path
+    binaries: tuple[Binary, ...]
+    linker_flags: str
+    """With `{version}`, `{major}` and `{minor}` of the first binary's requirement."""
+
+    usual_minutes: int
+    """How long the first build takes on two cores."""
+
+    def version(self, binary: Binary) -> str:
+        """Read the version of a binary as `go.mod` requires it, such as `1.36.3`."""
+        text = (self.folder / "go.mod").read_text()
+        found = re.search(rf"^\s*(?:require )?{re.escape(binary.requirement)} v(\S+)", text, re.MULTILINE)
+        if found is None:
+            raise LookupError(f"{self.folder / 'go.mod'} does not require {binary.requirement}")
+        return _release(found.group(1))
+
+    def rendered_linker_flags(self) -> str:
+        """Fill in the linker flags with the versions, so that the binaries say which they are."""
+        version = self.version(self.binaries[0])
+        major, minor, _ = version.split(".", 2)
+        return self.linker_flags.format(version=version, major=major, minor=minor)
+
+    def cache_key(self) -> str:
+        """Name the folder of the built binaries, by version, machine and digest of what decides a build."""
+        digest = hashlib.sha256(self.linker_flags.encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.folder / name).read_bytes())
+        version = self.version(self.binaries[0])
+        return f"{self.folder.name}-{version}-{platform.machine()}-{digest.hexdigest()[:12]}"
+
+    def go_version(self) -> str:
+        """Read the oldest Go toolchain that `go.mod` admits, such as `1.26.0`."""
+        found = re.search(r"^go (\S+)$", (self.folder / "go.mod").read_text(), re.MULTILINE)
+        if found is None:
+            raise LookupError(f"{self.folder / 'go.mod'} names no Go version")
+        return found.group(1)
+
+
+def _release(module_version: str) -> str:
+    """Translate a Go module version: Prometheus publishes its release 3.15.0 to Go as 0.315.0."""
+    folded = re.fullmatch(r"0\.(\d)(\d\d)\.(.+)", module_version)
+    if folded is None:
+        return module_version
+    major, minor, patch = folded.groups()
+    return f"{major}.{int(minor)}.{patch}"
+
+
+_KUBERNETES_LINKER_FLAGS = (
+    "-s -w"
+    " -X k8s.io/component-base/version.gitVersion=v{version}"
+    " -X k8s.io/component-base/version.gitMajor={major}"
+    " -X k8s.io/component-base/version.gitMinor={minor}"
+    " -X k8s.io/client-go/pkg/version.gitVersion=v{version}"
+)
+
+KUBERNETES = GoModule(
+    folder=_HERE / "kubernetes",
+    binaries=(
+        *(
+            Binary(
+                name=name,
+                package=f"k8s.io/kubernetes/cmd/{name}",
+                requirement="k8s.io/kubernetes",
+                version_arguments=("version", "--client") if name == "kubectl" else ("--version",),
+            )
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+        ),
+        Binary(
+            name="etcd",
+            package="go.etcd.io/etcd/server/v3",
+            requirement="go.etcd.io/etcd/server/v3",
+        ),
+    ),
+    linker_flags=_KUBERNETES_LINKER_FLAGS,
+    usual_minutes=8,
+)
+"""Kubernetes itself and its database."""
+
+KWOK = GoModule(
+    folder=_HERE / "kwok",
+    binaries=(Binary(name="kwok", package="sigs.k8s.io/kwok/cmd/kwok", requirement="sigs.k8s.io/kwok"),),
+    linker_flags="-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v{version}",
+    usual_minutes=2,
+)
+"""Plays the kubelets of nodes that do not exist."""
+
+PROMETHEUS = GoModule(
+    folder=_HERE / "prometheus",
+    binaries=(
+        Binary(
+            name="prometheus",
+            package="github.com/prometheus/prometheus/cmd/prometheus",
+            requirement="github.com/prometheus/prometheus",
+        ),
+    ),
+    linker_flags="-s -w -X github.com/prometheus/common/version.Version={version}",
+    usual_minutes=6,
+)
+"""For the tests that observe through it."""

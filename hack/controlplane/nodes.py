@@ -1,0 +1,67 @@
+"""Nodes with accelerators, as they look where the NVIDIA device plugin and GPU feature discovery run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hack.controlplane.controlplane import ControlPlane
+
+_MAX_PODS = "110"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A node that kwok keeps Ready and the scheduler fills."""
+
+    name: str
+    accelerator: str
+    """Product as the label `nvidia.com/gpu.product` says it, such as `NVIDIA-A100-SXM4-80GB`."""
+
+    accelerator_count: int
+    accelerator_memory_gib: int = 80
+    """Memory of one accelerator; the label says it in MiB."""
+
+    cpu: int = 96
+    memory_gib: int = 1024
+    zone: str = "zone-a"
+
+    def manifest(self) -> dict[str, Any]:
+        """Build the Node object; kwok adds conditions and addresses."""
+        resources = {
+            "cpu": str(self.cpu),
+            "memory": f"{self.memory_gib}Gi",
+            "pods": _MAX_PODS,
+            "nvidia.com/gpu": str(self.accelerator_count),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": self._labels()},
+            "status": {"capacity": resources, "allocatable": resources},
+        }
+
+    def _labels(self) -> dict[str, str]:
+        return {
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "topology.kubernetes.io/zone": self.zone,
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.product": self.accelerator,
+            "nvidia.com/gpu.count": str(self.accelerator_count),
+            "nvidia.com/gpu.memory": str(self.accelerator_memory_gib * 1024),
+        }
+
+
+def create_nodes(control_plane: ControlPlane, nodes: Iterable[Node]) -> None:
+    """Create the nodes and wait until they are Ready; kwok must be running."""
+    manifests = [node.manifest() for node in nodes]
+    bundle = {"apiVersion": "v1", "kind": "List", "items": manifests}
+    control_plane.kubectl("create", "--filename=-", input=json.dumps(bundle))
+    names = [f"node/{manifest['metadata']['name']}" for manifest in manifests]
+    control_plane.kubectl("wait", "--for=condition=Ready", "--timeout=30s", *names)

@@ -1,0 +1,57 @@
+"""Every key, certificate and kubeconfig that the components of one copy need, written into a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hack.controlplane.certificates import Authority, signing_key, write_secret
+from hack.controlplane.kubeconfig import Cluster, write_certificate_kubeconfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MASTERS = "system:masters"
+"""The group that may do anything."""
+
+PROXY_CLIENT = "front-proxy-client"
+"""The common name under which kube-apiserver calls aggregated API servers."""
+
+_SERVER_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", "127.0.0.1")
+
+
+def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
+    """Write all of it; `address` is the components' own, `server` the URL of kube-apiserver on it."""
+    authority, proxy_authority, etcd_authority = (
+        Authority("kubernetes"),
+        Authority("front-proxy"),
+        Authority("etcd"),
+    )
+    authority.pair.write(directory, "ca")
+    proxy_authority.pair.write(directory, "front-proxy-ca")
+    etcd_authority.pair.write(directory, "etcd-ca")
+    authority.server("kube-apiserver", names=(*_SERVER_NAMES, address)).write(directory, "apiserver")
+    authority.server("localhost", names=(address,)).write(directory, "component")
+    proxy_authority.client(PROXY_CLIENT).write(directory, "front-proxy-client")
+    etcd_authority.server("etcd", names=(address,)).write(directory, "etcd")
+    etcd_authority.client("kube-apiserver").write(directory, "etcd-client")
+    private, public = signing_key()
+    write_secret(directory / "service-account.key", private)
+    (directory / "service-account.pub").write_bytes(public)
+    cluster = Cluster(server=server, authority=authority.pair.certificate)
+    _write_users(directory, authority, cluster)
+    return cluster
+
+
+def _write_users(directory: Path, authority: Authority, cluster: Cluster) -> None:
+    users = {
+        "admin": (MASTERS,),
+        "kwok": (MASTERS,),  # plays kubelet for every node, which no shipped role allows
+        "system:kube-controller-manager": (),
+        "system:kube-scheduler": (),
+    }
+    for user, groups in users.items():
+        name = user.removeprefix("system:")
+        pair = authority.client(user, groups=groups)
+        write_certificate_kubeconfig(directory / f"{name}.kubeconfig", cluster, pair=pair)
+        if user == "admin":
+            pair.write(directory, "admin")  # for the readiness probe

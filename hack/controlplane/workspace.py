@@ -1,0 +1,49 @@
+"""The folder of one running copy: keys, kubeconfigs, logs, data; the next copy removes a killed one's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hack.controlplane.cache import cache_directory
+from hack.controlplane.lock import locked, try_lock
+
+
+class Workspace:
+    """A fresh folder, locked for as long as this process lives."""
+
+    def __init__(self) -> None:
+        self._base = cache_directory() / "run"
+        with locked(self._base / ".lock"):
+            _remove_abandoned(self._base)
+            self.directory = Path(tempfile.mkdtemp(dir=self._base))
+            self._lock = try_lock(_lock_of(self.directory))
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it."""
+        with locked(self._base / ".lock"):
+            shutil.rmtree(self.directory)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave the folder for somebody to read; the next copy that starts removes it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _lock_of(directory: Path) -> Path:
+    return directory / ".lock"
+
+
+def _remove_abandoned(base: Path) -> None:
+    """Remove the folders of copies that ended without doing so, for example because they were killed."""
+    for directory in base.iterdir():
+        if not directory.is_dir():
+            continue
+        lock = try_lock(_lock_of(directory))
+        if lock is not None:
+            shutil.rmtree(directory)
+            os.close(lock)
