@@ -1,1 +1,1 @@
-"""To be described."""
+"""One small program for each verb: set up, control plane, demo, generate, verify, bench."""

@@ -1,1 +1,5 @@
-"""To be described."""
+"""Admission and conversion over HTTPS.
+
+`review` knows the envelopes and nothing else; `admission`, `mutate`, `validate` and `convert` decide, as pure
+functions of a request; `references` looks at other objects to advise, never to refuse; `app` serves.
+"""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""The declarations: one file for each kind and version. Data only, no I/O."""

@@ -1,0 +1,68 @@
+# Everything a person or a machine runs here, by one word each.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --require-hashes -r requirements.lock
+	$(VENV)/bin/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.installed ## Install everything into .venv, by the lock file
+
+.PHONY: demo
+demo: setup ## Watch the real HorizontalPodAutoscaler scale by our decisions (KEEP=1 leaves it running)
+	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
+
+.PHONY: test
+test: setup lint verify ## Lint, verify, and run every test, the control plane's included
+	$(RUN) -m pytest $(ARGS)
+
+.PHONY: unit
+unit: setup ## Run the tests that need no control plane: seconds
+	$(RUN) -m pytest -m "not controlplane" $(ARGS)
+
+.PHONY: lint
+lint: setup ## Check style, types and the arrows between packages
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check --quiet .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+.PHONY: format
+format: setup ## Mend what ruff can mend
+	$(VENV)/bin/ruff check --fix-only --quiet .
+	$(VENV)/bin/ruff format --quiet .
+
+.PHONY: generate
+generate: setup ## Write CRDs, webhook configurations and reference pages from the declarations
+	$(RUN) -m hack.generate
+
+.PHONY: verify
+verify: setup ## Fail when a generated file is stale
+	$(RUN) -m hack.generate --verify
+
+.PHONY: cluster-up
+cluster-up: setup ## Start a control plane in the background
+	$(RUN) -m hack.controlplane up $(ARGS)
+
+.PHONY: cluster-down
+cluster-down: setup ## Stop it
+	$(RUN) -m hack.controlplane down $(ARGS)
+
+.PHONY: lock
+lock: ## Renew the lock file (needs uv)
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --extra dev --universal \
+	  --python-version 3.11 pyproject.toml -o requirements.lock
+
+.PHONY: clean
+clean: ## Remove what was installed and built here
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,53 @@
+"""`stowplan` and `kubectl-stowplan`: a table of verbs, each imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Final
+
+_USAGE_ERROR: Final = 2
+
+VERBS: Final[Mapping[str, tuple[str, str]]] = {
+    "webhooks": ("webhooks.run", "serve admission and conversion to the API server"),
+    "apiserver": ("apiserver.metrics.run", "serve external.metrics.k8s.io to the HorizontalPodAutoscaler"),
+    "controller": ("controller.run", "observe, plan, and write decisions to status"),
+}
+"""Each verb: the module whose `main(arguments)` runs it and returns an exit code, and what it is for."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code; without one, say which there are."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(_help())  # noqa: T201 (speaking to a person is what a command line is for)
+        return 0 if words else _USAGE_ERROR
+    if words[0] in {"--version", "version"}:
+        print(metadata.version("stowplan"))  # noqa: T201 (as above)
+        return 0
+    if words[0] not in VERBS:
+        print(f"stowplan: no verb {words[0]!r}; there are: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
+        return _USAGE_ERROR
+    module, _ = VERBS[words[0]]
+    return int(importlib.import_module(module).main(words[1:]))
+
+
+def _help() -> str:
+    lines = [f"  {verb:<12} {purpose}" for verb, (_, purpose) in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: stowplan VERB [--help] ...",
+            "",
+            "Autoscaling control plane for LLM inference on Kubernetes.",
+            "",
+            *lines,
+            "",
+            "stowplan VERB --help says what a verb can be told; stowplan version prints the version.",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

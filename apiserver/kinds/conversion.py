@@ -1,0 +1,40 @@
+"""Conversion of any kind that has more than one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.kinds.llmd import conversion as llmd
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+
+_CONVERTERS: Final[Mapping[tuple[str, str], tuple[Callable[[Json, str], Json], str]]] = {
+    (llmd.GROUP, "VariantAutoscaling"): (llmd.convert, llmd.ANNOTATION),
+}
+
+
+def convert(value: Json, api_version: str) -> Json:
+    """Return an object in another version of its kind.
+
+    Raises KeyError for a kind or version that nothing converts: the API server never asks for one.
+    """
+    if value.get("apiVersion") == api_version:
+        return value
+    group = api_version.rpartition("/")[0]
+    function, _ = _CONVERTERS[group, str(value.get("kind"))]
+    return function(value, api_version)
+
+
+def kept_bytes(kind: Kind, value: Json) -> int:
+    """Return how much an object's other versions keep in their annotation, at most, in bytes."""
+    if not kind.has_conversion:
+        return 0
+    _, annotation = _CONVERTERS[kind.group, kind.kind]
+    others = (f"{kind.group}/{version.name}" for version in kind.versions)
+    return max(_annotation_bytes(convert(value, other), annotation) for other in others)
+
+
+def _annotation_bytes(value: Json, annotation: str) -> int:
+    annotations = (value.get("metadata") or {}).get("annotations") or {}
+    return len(str(annotations.get(annotation, "")).encode())

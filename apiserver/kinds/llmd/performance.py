@@ -1,0 +1,38 @@
+"""The one demand on performance parameters that no schema can say: their text is a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import re2
+
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+
+_NUMBER: Final = re2.compile(r"^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$")
+
+EXPECTED_PARAMETERS: Final = {"decodeParms": ("alpha", "beta"), "prefillParms": ("gamma", "delta")}
+"""The parameters of each phase. Others may stand beside them and are ignored."""
+
+
+def numeric_parameters(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    """Yield one error for each parameter whose text is not a non-negative decimal number."""
+    for phase in EXPECTED_PARAMETERS:
+        parameters = value.get(phase)
+        for name, text in parameters.items() if isinstance(parameters, dict) else ():
+            if isinstance(text, str) and not _NUMBER.search(text):
+                detail = "must be a non-negative decimal number such as 20.58"
+                yield errors.invalid(path.child(phase).key(name), text, detail)
+
+
+def missing_parameters(profile: Json) -> list[str]:
+    """Return `phase.name` of each expected parameter that a valid performance profile lacks."""
+    return [
+        f"{phase}.{name}"
+        for phase, names in EXPECTED_PARAMETERS.items()
+        for name in names
+        if name not in profile.get(phase, {})
+    ]

@@ -1,0 +1,224 @@
+"""VariantAutoscaling `v1alpha1`: the union of the three shapes that were released under this name.
+
+S1 *modelProfile* lists candidate accelerators; S2 *legacy* describes one variant with its performance
+profile; S3 *current* names a scale target and a cost. Every field of each is optional here, so that the
+schema prunes none of them, and the rules say which go together. Bounds on the length of text are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from apiserver.kinds.llmd.performance import numeric_parameters
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, ObjectName, Time
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
+from apiserver.schema.rules import AllOrNone, Excludes, RequiredUnless, WebhookOnly
+
+LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
+"""The fields of S2, which come all or none. `sloClassRef` was part of S1 as well."""
+
+_ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantProfile")
+
+ModelName = Annotated[str, Length(1, 512)]
+VariantIdentifier = Annotated[
+    str,
+    Length(1, 768),
+    Pattern(
+        r"^.+-[A-Za-z0-9]+-[1-9][0-9]*$",
+        says="of the form {modelID}-{accelerator}-{acceleratorCount}, such as meta/llama-3.1-8b-A100-4",
+    ),
+]
+Parameters = Annotated[dict[str, Annotated[str, Length(maximum=64)]], Properties(1, 16)]
+
+
+@declaration(
+    WebhookOnly(numeric_parameters, "The values of `decodeParms` and `prefillParms` are decimal numbers.")
+)
+class PerfParms:
+    """How long one step takes, as two straight lines over the batch size."""
+
+    decode_parms: Parameters
+    """`alpha` and `beta`: inter-token latency in ms = alpha + beta * batch size."""
+
+    prefill_parms: Parameters
+    """`gamma` and `delta`: time to first token in ms = gamma + delta * input tokens * batch size."""
+
+
+@declaration()
+class VariantProfile:
+    """Performance of one variant."""
+
+    perf_parms: PerfParms
+    """Parameters of the latency model."""
+
+    max_batch_size: Annotated[int, Range(1)]
+    """Most requests that one replica serves at a time."""
+
+
+@declaration()
+class AcceleratorProfile:
+    """One candidate of the modelProfile shape: an accelerator and the performance on it."""
+
+    acc: Annotated[str, Length(1, 253)]
+    """Accelerator type."""
+
+    acc_count: Annotated[int, Range(1)]
+    """Accelerators per replica."""
+
+    perf_parms: PerfParms
+    """Parameters of the latency model on this accelerator."""
+
+    max_batch_size: Annotated[int, Range(1)]
+    """Most requests that one replica serves at a time."""
+
+
+@declaration()
+class ModelProfile:
+    """The modelProfile shape: all accelerators that the model was profiled on."""
+
+    accelerators: Annotated[tuple[AcceleratorProfile, ...], Items(1, 64)]
+    """Candidates. The one that the label `inference.optimization/acceleratorName` names is in use."""
+
+
+@declaration()
+class ConfigMapKeyRef:
+    """One key of a ConfigMap."""
+
+    name: ObjectName
+    """Name of the ConfigMap."""
+
+    key: ObjectName
+    """Key inside it."""
+
+
+@declaration(
+    Excludes("modelProfile", _ONLY_LEGACY),
+    AllOrNone(LEGACY_FIELDS, unless="modelProfile"),
+    RequiredUnless("scaleTargetRef", ("modelProfile", *LEGACY_FIELDS)),
+)
+class VariantAutoscalingSpec:
+    """What is wanted: which model, on which variant, to what service level."""
+
+    model_id: ModelName
+    """Identifier of the model, as its engines report it in the label `model_name`."""
+
+    scale_target_ref: Maybe[CrossVersionObjectReference] = UNSET
+    """The object that is scaled. Without it the Deployment of the same name is meant."""
+
+    variant_cost: Maybe[DecimalText] = UNSET
+    """Cost of one replica. Without it: the unit cost of the accelerator where known, else 10.0."""
+
+    variant_id: Maybe[VariantIdentifier] = UNSET
+    """Business identifier of the variant; exported as the metric label `variant_id`."""
+
+    accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
+    """Accelerator type of this variant, such as A100 or L40S."""
+
+    accelerator_count: Maybe[Annotated[int, Range(1)]] = UNSET
+    """Accelerators per replica."""
+
+    slo_class_ref: Maybe[ConfigMapKeyRef] = UNSET
+    """The service class: its priority and its latency targets."""
+
+    variant_profile: Maybe[VariantProfile] = UNSET
+    """Performance of this variant."""
+
+    model_profile: Maybe[ModelProfile] = UNSET
+    """Performance of the model on several accelerators (releases before scale targets)."""
+
+
+@declaration()
+class Load:
+    """The load that an allocation was made for (oldest releases only)."""
+
+    arrival_rate: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Requests per minute."""
+
+    avg_input_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean prompt length in tokens."""
+
+    avg_output_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean answer length in tokens."""
+
+
+@declaration()
+class Allocation:
+    """What the variant holds now."""
+
+    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    """Identifier of the variant."""
+
+    accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
+    """Accelerator type in use."""
+
+    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas that exist."""
+
+    max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Most requests that one replica serves at a time."""
+
+    variant_cost: Maybe[DecimalText] = UNSET
+    """Cost of all replicas."""
+
+    itl_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean inter-token latency in ms (oldest releases only)."""
+
+    ttft_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean time to first token in ms (oldest releases only)."""
+
+    load: Maybe[Load] = UNSET
+    """The load of the moment (oldest releases only)."""
+
+
+@declaration()
+class OptimizedAlloc:
+    """What the variant should hold."""
+
+    last_run_time: Maybe[Time] = UNSET
+    """When this was decided."""
+
+    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    """Identifier of the variant."""
+
+    accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
+    """Accelerator type to use."""
+
+    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas wanted."""
+
+
+@declaration()
+class ActuationStatus:
+    """Whether the decision was handed on."""
+
+    applied: Maybe[bool] = UNSET
+    """True once the decision is published for the HorizontalPodAutoscaler to read."""
+
+
+@declaration()
+class VariantAutoscalingStatus:
+    """What is, and what was decided."""
+
+    current_alloc: Maybe[Allocation] = UNSET
+    """What the variant holds now."""
+
+    desired_optimized_alloc: Maybe[OptimizedAlloc] = UNSET
+    """What the variant should hold."""
+
+    actuation: Maybe[ActuationStatus] = UNSET
+    """Whether the decision was handed on."""
+
+    conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
+    """`MetricsAvailable` and `OptimizationReady`."""
+
+
+@declaration()
+class VariantAutoscaling:
+    """One way to run a model that is scaled jointly with the model's other variants."""
+
+    spec: VariantAutoscalingSpec
+    """What is wanted."""
+
+    status: Maybe[VariantAutoscalingStatus] = UNSET
+    """What is, and what was decided. Written by the controller."""

@@ -1,0 +1,222 @@
+"""VariantAutoscaling `v1alpha2`: the hub and storage version.
+
+The current shape, plus, optional and with the same names, what only the legacy shape had and the planner
+can use. `numReplicas` starts at 0: a variant that is scaled to zero must be representable (the reference
+page of the current shape says 1; its own releases lowered that ten days later). Bounds on the length of
+text are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from apiserver.kinds.llmd.performance import numeric_parameters
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, ObjectName, Time
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.markers import Items, Length, MapKeys, Properties, Range
+from apiserver.schema.rules import WebhookOnly
+
+ModelName = Annotated[str, Length(1, 512)]
+Parameters = Annotated[dict[str, Annotated[str, Length(maximum=64)]], Properties(1, 16)]
+
+
+@declaration(
+    WebhookOnly(numeric_parameters, "The values of `decodeParms` and `prefillParms` are decimal numbers.")
+)
+class PerfParms:
+    """How long one step takes, as two straight lines over the batch size."""
+
+    decode_parms: Parameters
+    """`alpha` and `beta`: inter-token latency in ms = alpha + beta * batch size."""
+
+    prefill_parms: Parameters
+    """`gamma` and `delta`: time to first token in ms = gamma + delta * input tokens * batch size."""
+
+
+@declaration()
+class VariantProfile:
+    """Performance of one variant."""
+
+    perf_parms: PerfParms
+    """Parameters of the latency model."""
+
+    max_batch_size: Annotated[int, Range(1)]
+    """Most requests that one replica serves at a time."""
+
+
+@declaration()
+class ConfigMapKeyRef:
+    """One key of a ConfigMap."""
+
+    name: ObjectName
+    """Name of the ConfigMap."""
+
+    key: ObjectName
+    """Key inside it."""
+
+
+@declaration()
+class VariantAutoscalingSpec:
+    """What is wanted: which model, on which variant, to what service level."""
+
+    scale_target_ref: CrossVersionObjectReference
+    """The object that is scaled, in the same namespace. A HorizontalPodAutoscaler acts on it."""
+
+    model_id: ModelName
+    """Identifier of the model, as its engines report it in the label `model_name`."""
+
+    variant_cost: Maybe[DecimalText] = UNSET
+    """Cost of one replica. Without it: the unit cost of the accelerator where known, else 10.0."""
+
+    accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
+    """Accelerator type of this variant. Without it: the label `inference.optimization/acceleratorName`, else
+    what the pods of the scale target select."""
+
+    accelerator_count: Maybe[Annotated[int, Range(1)]] = UNSET
+    """Accelerators per replica. Without it: what the pods of the scale target request."""
+
+    slo_class_ref: Maybe[ConfigMapKeyRef] = UNSET
+    """The service class: its priority and its latency targets. Without it: the class that lists the model."""
+
+    variant_profile: Maybe[VariantProfile] = UNSET
+    """Performance of this variant. Without it capacity is learned from the engines."""
+
+
+@declaration()
+class Load:
+    """The load that an allocation was made for (oldest releases only)."""
+
+    arrival_rate: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Requests per minute."""
+
+    avg_input_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean prompt length in tokens."""
+
+    avg_output_tokens: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean answer length in tokens."""
+
+
+@declaration()
+class Allocation:
+    """What the variant holds now."""
+
+    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    """Identifier of the variant."""
+
+    accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
+    """Accelerator type in use."""
+
+    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas that exist."""
+
+    max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Most requests that one replica serves at a time."""
+
+    variant_cost: Maybe[DecimalText] = UNSET
+    """Cost of all replicas."""
+
+    itl_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean inter-token latency in ms (oldest releases only)."""
+
+    ttft_average: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """Mean time to first token in ms (oldest releases only)."""
+
+    load: Maybe[Load] = UNSET
+    """The load of the moment (oldest releases only)."""
+
+
+@declaration()
+class OptimizedAlloc:
+    """What the variant should hold."""
+
+    last_run_time: Maybe[Time] = UNSET
+    """When this was decided."""
+
+    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    """Identifier of the variant."""
+
+    accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
+    """Accelerator type to use."""
+
+    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas wanted."""
+
+
+@declaration()
+class ActuationStatus:
+    """Whether the decision was handed on."""
+
+    applied: Maybe[bool] = UNSET
+    """True once the decision is published for the HorizontalPodAutoscaler to read."""
+
+
+@declaration()
+class Decision:
+    """Why the variant should hold what it should: the numbers behind the last decision."""
+
+    reason: Annotated[str, Length(1, 64)]
+    """What the decision does, in one word: ScaleUp, ScaleDown, Steady, Shortage or Holding."""
+
+    message: Annotated[str, Length(maximum=1024)]
+    """Why, in one sentence with numbers."""
+
+    demand_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Demand of the whole model in tokens of KV cache, shared by all its variants."""
+
+    capacity_per_replica_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
+    """What one replica of this variant can hold, in tokens of KV cache."""
+
+    unconstrained_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas that an unlimited cluster would get."""
+
+    granted_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Replicas that this cluster can place."""
+
+    bound_by: Maybe[Annotated[str, Length(1, 64)]] = UNSET
+    """What limits the grant, such as Accelerators, NodeSize, MaxReplicas or Priority."""
+
+    priority: Maybe[Annotated[int, Range(1, 100)]] = UNSET
+    """Priority of the service class: 1 is served first, 100 last."""
+
+    cost_per_replica: Maybe[DecimalText] = UNSET
+    """Effective cost of one replica."""
+
+    cost_source: Maybe[Literal["VariantCost", "UnitCost", "Default"]] = UNSET
+    """Where that cost comes from."""
+
+    solver_status: Maybe[Annotated[str, Length(1, 64)]] = UNSET
+    """What the solver said of the plan: Optimal, Feasible, Held or Unsolved."""
+
+    gap: Maybe[Annotated[str, Length(maximum=32)]] = UNSET
+    """Distance of the plan's cost from the proven bound, as a fraction."""
+
+
+@declaration()
+class VariantAutoscalingStatus:
+    """What is, and what was decided."""
+
+    current_alloc: Maybe[Allocation] = UNSET
+    """What the variant holds now."""
+
+    desired_optimized_alloc: Maybe[OptimizedAlloc] = UNSET
+    """What the variant should hold."""
+
+    actuation: Maybe[ActuationStatus] = UNSET
+    """Whether the decision was handed on."""
+
+    decision: Maybe[Decision] = UNSET
+    """Why: the numbers behind the last decision."""
+
+    conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
+    """`MetricsAvailable` and `OptimizationReady`."""
+
+
+@declaration()
+class VariantAutoscaling:
+    """One way to run a model that is scaled jointly with the model's other variants."""
+
+    spec: VariantAutoscalingSpec
+    """What is wanted."""
+
+    status: Maybe[VariantAutoscalingStatus] = UNSET
+    """What is, and what was decided. Written by the controller."""

@@ -1,0 +1,25 @@
+"""Every kind that is served, in the order of their groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.kind import Kind, Version
+
+KINDS: Final[tuple[Kind, ...]] = (VARIANT_AUTOSCALING,)
+"""All kinds of Stowplan."""
+
+
+def find_kind(group: str, kind: str) -> Kind | None:
+    """Return the kind of that group and name, or None if it is not ours."""
+    return next((item for item in KINDS if (item.group, item.kind) == (group, kind)), None)
+
+
+def find_version(api_version: str, kind: str) -> tuple[Kind, Version] | None:
+    """Return kind and version of a manifest's `apiVersion` and `kind`, or None if they are not ours."""
+    group, _, name = api_version.rpartition("/")
+    found = find_kind(group, kind)
+    if found is None or all(version.name != name for version in found.versions):
+        return None
+    return found, found.version(name)

@@ -1,0 +1,119 @@
+"""Field errors: one constructor per reason, in the words of Kubernetes' own validation.
+
+    FieldError
+        required     nothing is there and something must be
+        invalid      the value is malformed or out of bounds
+        wrong_type   the value is of another JSON type
+        unsupported  the value is not one of those allowed
+        duplicate    the value may occur once only
+        forbidden    the field may not be set here
+        too_long, too_many
+
+Wording and reasons: `k8s.io/apimachinery/pkg/util/validation/field/errors.go`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
+
+SHOWN_VALUE_CHARACTERS: Final = 256
+"""A longer value is cut in a message: an error about a megabyte of text must not be a megabyte long."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing wrong with one field: `path: body`, with the machine-readable reason of a status cause."""
+
+    path: FieldPath
+    reason: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+    def cause(self) -> Json:
+        """Return the entry of a `metav1.StatusDetails.causes` list."""
+        return {"reason": self.reason, "message": self.body, "field": str(self.path)}
+
+
+def required(path: FieldPath, detail: str = "") -> FieldError:
+    """Return the error of a field that must be set and is not."""
+    return FieldError(path, "FieldValueRequired", _joined("Required value", detail))
+
+
+def invalid(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
+    """Return the error of a value that is malformed or out of bounds; detail says what is allowed."""
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+
+
+def wrong_type(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
+    """Return the error of a value of another JSON type."""
+    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}")
+
+
+def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue]) -> FieldError:
+    """Return the error of a value that is not one of those allowed."""
+    choices = ", ".join(json.dumps(item, ensure_ascii=False) for item in allowed)
+    body = f"Unsupported value: {shown(value)}: supported values: {choices}"
+    return FieldError(path, "FieldValueNotSupported", body)
+
+
+def duplicate(path: FieldPath, value: JsonValue) -> FieldError:
+    """Return the error of a value that may occur once only."""
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+
+
+def forbidden(path: FieldPath, detail: str) -> FieldError:
+    """Return the error of a field that may not be set here."""
+    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def too_long(path: FieldPath, limit_bytes: int) -> FieldError:
+    """Return the error of text beyond its limit; the text itself is never repeated."""
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit_bytes} bytes")
+
+
+def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
+    """Return the error of a list or map with more entries than its limit."""
+    noun = "item" if limit == 1 else "items"
+    return FieldError(path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {noun}")
+
+
+def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Json:
+    """Return the `metav1.Status` with which the API server refuses an invalid object: 422, all causes.
+
+    kubectl prints such a status as `The KIND "NAME" is invalid: ...` whoever sent it.
+    """
+    texts = [str(error) for error in errors]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    qualified = f"{kind}.{group}" if group else kind
+    return {
+        "status": "Failure",
+        "code": 422,
+        "reason": "Invalid",
+        "message": f'{qualified} "{name}" is invalid: {listed}',
+        "details": {
+            "name": name,
+            "group": group,
+            "kind": kind,
+            "causes": [error.cause() for error in errors],
+        },
+    }
+
+
+def shown(value: JsonValue) -> str:
+    """Return a value as error messages print it: text quoted, numbers bare, the rest as JSON, all cut."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= SHOWN_VALUE_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_VALUE_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _joined(head: str, detail: str) -> str:
+    return f"{head}: {detail}" if detail else head

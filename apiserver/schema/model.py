@@ -1,0 +1,140 @@
+"""Reads a declared class once into a neutral tree of nodes; everything derived is read off this tree."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UnsetType
+
+from apiserver.schema.declaration import is_declaration, rules_of
+from apiserver.schema.descriptions import describe
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.markers import Marker
+from apiserver.schema.paths import camel_case
+from apiserver.schema.rules import Rule
+
+_SCALARS: Final[Mapping[type, tuple[str, Mapping[str, JsonValue]]]] = {
+    str: ("string", {}),
+    bool: ("boolean", {}),
+    int: ("integer", {"format": "int64"}),
+    float: ("number", {}),
+}
+
+
+Declared: TypeAlias = type
+"""A class made by `declaration`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """The schema of one value: exactly one of properties, items and values is in use, or none."""
+
+    type: str
+    keywords: Mapping[str, JsonValue] = field(default_factory=dict)
+    says: str = ""
+    properties: tuple[Property, ...] = ()
+    items: Node | None = None
+    values: Node | None = None
+    rules: tuple[Rule, ...] = ()
+    declared: Declared | None = None
+
+    def property(self, name: str) -> Property | None:
+        """Return the property of that JSON name, if the node declares it."""
+        return next((prop for prop in self.properties if prop.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Property:
+    """One field of an object: its JSON name, its schema, and what holds when it is absent."""
+
+    name: str
+    node: Node
+    description: str
+    is_required: bool
+    default: JsonValue = msgspec.UNSET
+
+    @property
+    def has_default(self) -> bool:
+        """Tell whether an absent field is filled in by the schema."""
+        return self.default is not msgspec.UNSET
+
+
+def node_of(declared: type) -> Node:
+    """Return the tree of a declaration.
+
+    Raises TypeError for an annotation that the declaration language does not have.
+    """
+    return _node_of(declared)
+
+
+@functools.cache
+def _node_of(declared: Hashable) -> Node:
+    assert is_declaration(declared), f"{declared!r} is no declaration"
+    hints = get_type_hints(declared, include_extras=True)
+    prose = describe(declared)
+    properties = tuple(
+        _property(item, hints[item.name], prose.get(item.name, ""))
+        for item in msgspec.structs.fields(declared)
+    )
+    return Node(type="object", properties=properties, rules=rules_of(declared), declared=declared)
+
+
+def _property(item: msgspec.structs.FieldInfo, annotation: object, description: str) -> Property:
+    return Property(
+        name=camel_case(item.name),
+        node=_node(annotation),
+        description=description,
+        is_required=item.required,
+        default=_plain(item.default),
+    )
+
+
+def _plain(default: object) -> JsonValue:
+    unset = default is msgspec.NODEFAULT or isinstance(default, UnsetType)
+    return msgspec.UNSET if unset else msgspec.to_builtins(default)
+
+
+def _node(annotation: object) -> Node:
+    if get_origin(annotation) is Annotated:
+        inner, *markers = get_args(annotation)
+        return _marked(_node(inner), [marker for marker in markers if isinstance(marker, Marker)])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return _node(_without_unset(annotation))
+    if get_origin(annotation) is Literal:
+        return Node(type="string", keywords={"enum": list(get_args(annotation))})
+    if get_origin(annotation) is tuple:
+        return Node(type="array", items=_node(get_args(annotation)[0]))
+    if get_origin(annotation) is dict:
+        return Node(type="object", values=_node(get_args(annotation)[1]))
+    return _leaf(annotation)
+
+
+def _leaf(annotation: object) -> Node:
+    if isinstance(annotation, TypeVar):
+        raise TypeError(f"{annotation} is left open: name the type inside Maybe[...]")
+    if is_declaration(annotation):
+        return node_of(annotation)
+    for scalar, (name, keywords) in _SCALARS.items():
+        if annotation is scalar:
+            return Node(type=name, keywords=keywords)
+    raise TypeError(f"{annotation!r} is no type of the declaration language")
+
+
+def _without_unset(annotation: object) -> object:
+    kept = [item for item in get_args(annotation) if item is not UnsetType]
+    if len(kept) != 1:
+        raise TypeError(f"{annotation} is a union: a field has one type, or is absent")
+    return kept[0]
+
+
+def _marked(node: Node, markers: list[Marker]) -> Node:
+    keywords: Json = dict(node.keywords)
+    for marker in markers:
+        keywords |= marker.as_json()
+    says = next((marker.says for marker in markers if marker.says), node.says)
+    return replace(node, keywords=keywords, says=says)

@@ -1,0 +1,52 @@
+"""Where a field is: the path as Kubernetes prints it, and the one rule that names fields in JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_UPPER_WORDS: Final = frozenset({"id", "uri", "url"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """A path from the root of an object, built while descending.
+
+    Printed the way `k8s.io/apimachinery/pkg/util/validation/field` prints one: `spec.rules[0].name`,
+    `metadata.labels[app]`.
+    """
+
+    parts: tuple[str | int, ...] = ()
+
+    def child(self, *names: str) -> FieldPath:
+        """Return the path of a member of the object here."""
+        return FieldPath((*self.parts, *names))
+
+    def index(self, position: int) -> FieldPath:
+        """Return the path of an item of the list here."""
+        return FieldPath((*self.parts, position))
+
+    def key(self, name: str) -> FieldPath:
+        """Return the path of an entry of the map here: the name stands in brackets."""
+        return FieldPath((*self.parts, f"[{name}]"))
+
+    def __str__(self) -> str:
+        text = ""
+        for part in self.parts:
+            if isinstance(part, int):
+                text += f"[{part}]"
+            elif part.startswith("["):
+                text += part
+            else:
+                text += f".{part}" if text else part
+        return text
+
+
+def camel_case(name: str) -> str:
+    """Return the JSON name of a Python field: `model_id` is `modelID`, `global_` is `global`.
+
+    One rule for every field of every kind: words after the first begin upper-case, and `id`, `uri` and
+    `url` are upper-cased whole unless they come first.
+    """
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(word.upper() if word in _UPPER_WORDS else word.capitalize() for word in rest)

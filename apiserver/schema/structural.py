@@ -1,0 +1,133 @@
+"""From a declaration to the structural OpenAPI schema of a CRD.
+
+Rules of structural schemas: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.schema.descriptions import summary
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Column, Kind, Version
+from apiserver.schema.model import Node, Property, node_of
+
+_PATTERN_NOTE: Final = "Must be {says}."
+
+CONVERSION_SERVICE: Final = {
+    "namespace": "stowplan-system",
+    "name": "stowplan-conversion",
+    "path": "/convert",
+    "port": 9443,
+}
+"""Where the API server finds the converter; its caBundle is injected by the controller."""
+
+
+def structural_schema(node: Node) -> Json:
+    """Return the schema of a node and all below it as the CRD carries it: with prose, defaults and CEL."""
+    schema: Json = {"type": node.type, **node.keywords}
+    if node.declared is not None and (text := summary(node.declared)):
+        schema["description"] = text
+    if node.properties:
+        _add_properties(schema, node)
+    if node.items is not None:
+        schema["items"] = structural_schema(node.items)
+    if node.values is not None:
+        schema["additionalProperties"] = structural_schema(node.values)
+    if cel := [rule.as_json() for word in node.rules for rule in word.cel()]:
+        schema["x-kubernetes-validations"] = cel
+    return schema
+
+
+def judged_schema(node: Node) -> Json:
+    """Return the schema that our own judge compiles: bare, and with the bounds that `int64` implies."""
+    schema: Json = {"type": node.type, **node.keywords}
+    if node.type == "integer":
+        schema = {"minimum": -(2**63), "maximum": 2**63 - 1, **schema}
+    if node.properties:
+        schema["properties"] = {prop.name: judged_schema(prop.node) for prop in node.properties}
+        schema["required"] = [prop.name for prop in node.properties if prop.is_required]
+    if node.items is not None:
+        schema["items"] = judged_schema(node.items)
+    if node.values is not None:
+        schema["additionalProperties"] = judged_schema(node.values)
+    return schema
+
+
+def _add_properties(schema: Json, node: Node) -> None:
+    schema["properties"] = {prop.name: _property_schema(prop) for prop in node.properties}
+    if needed := [prop.name for prop in node.properties if prop.is_required]:
+        schema["required"] = needed
+
+
+def _property_schema(prop: Property) -> Json:
+    schema = structural_schema(prop.node) | {"description": describe_property(prop)}
+    return schema | ({"default": prop.default} if prop.has_default else {})
+
+
+def describe_property(prop: Property) -> str:
+    """Return the description of a field, with its pattern in words where it has one."""
+    note = _PATTERN_NOTE.format(says=prop.node.says.removeprefix("must be ")) if prop.node.says else ""
+    return " ".join(part for part in (prop.description, note) if part)
+
+
+def crd_manifest(kind: Kind) -> Json:
+    """Return the whole CustomResourceDefinition of a kind."""
+    spec: Json = {
+        "group": kind.group,
+        "names": _names(kind),
+        "scope": "Namespaced",
+        "versions": [_version(version) for version in kind.versions],
+    }
+    if kind.has_conversion:
+        spec["conversion"] = {
+            "strategy": "Webhook",
+            "webhook": {
+                "conversionReviewVersions": ["v1"],
+                "clientConfig": {"service": dict(CONVERSION_SERVICE)},
+            },
+        }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.crd_name, "labels": {"app.kubernetes.io/part-of": "stowplan"}},
+        "spec": spec,
+    }
+
+
+def _names(kind: Kind) -> Json:
+    return {
+        "kind": kind.kind,
+        "listKind": f"{kind.kind}List",
+        "plural": kind.plural,
+        "singular": kind.singular,
+        "shortNames": list(kind.short_names),
+        "categories": list(kind.categories),
+    }
+
+
+def _version(version: Version) -> Json:
+    entry: Json = {"name": version.name, "served": True, "storage": version.is_storage}
+    if version.deprecation_warning:
+        entry |= {"deprecated": True, "deprecationWarning": version.deprecation_warning}
+    entry["additionalPrinterColumns"] = [_column(column) for column in version.columns]
+    entry["subresources"] = {"status": {}}
+    entry["schema"] = {"openAPIV3Schema": _root_schema(version)}
+    return entry
+
+
+def _root_schema(version: Version) -> Json:
+    schema = structural_schema(node_of(version.declaration))
+    standard = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    schema["properties"] = standard | schema["properties"]
+    return schema
+
+
+def _column(column: Column) -> Json:
+    entry: Json = {
+        "name": column.name,
+        "type": column.type,
+        "jsonPath": column.json_path,
+        "description": column.description,
+    }
+    return entry | ({"priority": column.priority} if column.priority else {})

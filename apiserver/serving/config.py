@@ -1,0 +1,177 @@
+"""Configuration of a server verb: one YAML document, and flags that override it.
+
+The document is declared like a kind, so its schema, defaults and reference page are read off the same
+declaration. A flag exists for every scalar field, named after the field: `metricsPort` is `--metrics-port`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+
+from apiserver.schema.declaration import declaration
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.markers import Length, Range
+from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.structural import describe_property, judged_schema
+
+T = TypeVar("T")
+
+Port = Annotated[int, Range(0, 65535)]
+"""A TCP port; 0 lets the system choose."""
+
+
+class ConfigurationError(Exception):
+    """The configuration file or a flag is wrong; `problems` says each thing in one line."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@declaration()
+class ServingConfig:
+    """What every process of Stowplan listens on and how it speaks of itself; the same words everywhere."""
+
+    bind_address: Annotated[str, Length(1, 253)] = "0.0.0.0"  # noqa: S104 (inside a pod every address is the pod's own)
+    """Address that all listeners bind to."""
+
+    port: Port = 9443
+    """Port of the HTTPS listener, for processes that have one."""
+
+    metrics_port: Port = 8080
+    """Port of Prometheus metrics, plain HTTP."""
+
+    health_port: Port = 8081
+    """Port of `/livez` and `/readyz`, plain HTTP."""
+
+    certificate_directory: Annotated[str, Length(1, 4096)] = "/etc/stowplan/tls"
+    """Directory with `tls.crt` and `tls.key`; changed files are picked up while running."""
+
+    drain_seconds: Annotated[int, Range(0, 600)] = 5
+    """How long to go on answering after SIGTERM, so that callers learn of it first."""
+
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """Form of the log lines; `auto` is console on a terminal and JSON elsewhere."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severity that is logged."""
+
+
+@declaration()
+class ClusterConfig:
+    """How to reach the API server."""
+
+    kubeconfig: Annotated[str, Length(maximum=4096)] = ""
+    """File to use. Without it: `KUBECONFIG`, then the pod's own service account, then `~/.kube/config`."""
+
+    context: Annotated[str, Length(maximum=253)] = ""
+    """Context inside that file; without it the current one."""
+
+
+_CONFIG_FLAG: Final = "config"
+
+
+def parse(declared: type[T], *, program: str, description: str, arguments: Sequence[str]) -> T:
+    """Return the configuration from the arguments of a verb: defaults, then file, then flags.
+
+    Raises ConfigurationError with every problem at once, and SystemExit for `--help` or unknown flags.
+    """
+    node = node_of(declared)
+    flags = vars(_parser(node, program, description).parse_args(arguments))
+    document = _read(flags.pop(_CONFIG_FLAG))
+    for path, prop in _leaves(node, ()):
+        text = flags[prop.name]
+        if text is not None:
+            _set(document, path, _scalar(prop.node, text))
+    return _checked(declared, document)
+
+
+def load(declared: type[T], document: Json) -> T:
+    """Return a configuration from a document that is already read. Raises ConfigurationError."""
+    return _checked(declared, document)
+
+
+def _checked(declared: type[T], document: Json) -> T:
+    # Imported here: a process without a configuration file need not wait for it at its start.
+    from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see above)
+
+    schema = _closed(judged_schema(node_of(declared)))
+    failures = Draft202012Validator(schema, format_checker=FormatChecker()).iter_errors(document)
+    problems = [f"{_where(failure.absolute_path)}: {failure.message}" for failure in failures]
+    if problems:
+        raise ConfigurationError(sorted(problems))
+    return msgspec.convert(document, declared)
+
+
+def _read(path: str | None) -> Json:
+    if path is None:
+        return {}
+    import yaml  # noqa: PLC0415 (only a process with a configuration file pays for it)
+
+    try:
+        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError([f"--config {path}: {error}"]) from error
+    if document is not None and not isinstance(document, dict):
+        raise ConfigurationError([f"--config {path}: must hold one YAML mapping"])
+    return document or {}
+
+
+def _parser(node: Node, program: str, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description=description, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
+    for _, prop in _leaves(node, ()):
+        text = describe_property(prop).split(". ")[0].rstrip(".")
+        shown = "" if prop.default in ("", None) else f" [{prop.default}]"
+        parser.add_argument(
+            flag_name(prop.name), dest=prop.name, metavar="X", help=f"{text}{shown}".replace("%", "%%")
+        )
+    return parser
+
+
+def flag_name(name: str) -> str:
+    """Return the flag of a field: `metricsPort` is `--metrics-port`."""
+    return "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+
+
+def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Property]]:
+    found: list[tuple[tuple[str, ...], Property]] = []
+    for prop in node.properties:
+        here = (*path, prop.name)
+        if prop.node.properties:
+            found += _leaves(prop.node, here)
+        elif prop.node.type in {"string", "integer", "number", "boolean"}:
+            found.append((here, prop))
+    return found
+
+
+def _scalar(node: Node, text: str) -> JsonValue:
+    if node.type == "string":
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text  # the schema refuses it with the path of the field
+
+
+def _set(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
+    for part in path[:-1]:
+        document = document.setdefault(part, {})
+    document[path[-1]] = value
+
+
+def _closed(schema: Json) -> Json:
+    if "properties" not in schema:
+        return schema
+    inner = {name: _closed(item) for name, item in schema["properties"].items()}
+    return schema | {"properties": inner, "additionalProperties": False}
+
+
+def _where(parts: Sequence[str | int]) -> str:
+    return ".".join(map(str, parts)) or "configuration"

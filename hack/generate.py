@@ -1,0 +1,79 @@
+"""Writes everything that is derived from the declarations: CRDs and reference pages.
+
+`python -m hack.generate` writes; `python -m hack.generate --verify` compares, fails on a difference and
+names the command that mends it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from apiserver.kinds.registry import KINDS
+from apiserver.metrics.config import MetricsConfig
+from apiserver.schema.reference import configuration_page, kind_page
+from apiserver.schema.structural import crd_manifest
+from controller.config import ControllerConfig
+from webhooks.config import WebhooksConfig
+from webhooks.registration import registrations
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_BANNER: Final = "# Generated from apiserver/kinds by `make generate`. Edits are lost.\n"
+_SHOWN_LINES: Final = 20
+
+_CONFIGURATIONS: Final = (
+    ("webhooks", WebhooksConfig),
+    ("apiserver", MetricsConfig),
+    ("controller", ControllerConfig),
+)
+
+
+def derived_files() -> Mapping[Path, str]:
+    """Return the text of every generated file by its path in the project."""
+    files: dict[Path, str] = {}
+    for kind in KINDS:
+        crd = yaml.safe_dump(crd_manifest(kind), sort_keys=False, width=110, allow_unicode=True)
+        files[Path("manifests/crds") / f"{kind.crd_name}.yaml"] = _BANNER + crd
+        files[Path("manifests/reference") / f"{kind.singular}.md"] = kind_page(kind)
+    configurations = yaml.safe_dump_all(registrations(KINDS), sort_keys=False, width=110)
+    files[Path("manifests/base/webhook-configurations.yaml")] = _BANNER + configurations
+    for verb, declared in _CONFIGURATIONS:
+        page = configuration_page(f"Configuration of `stowplan {verb}`", verb, declared)
+        files[Path("manifests/reference") / f"config-{verb}.md"] = page
+    return files
+
+
+def write() -> int:
+    """Write every generated file; print the ones that changed."""
+    for path, text in derived_files().items():
+        if _on_disk(path) != text:
+            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+            (ROOT / path).write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
+    return 0
+
+
+def verify() -> int:
+    """Return 1 and show the difference when a generated file is stale."""
+    stale = [path for path, text in derived_files().items() if _on_disk(path) != text]
+    for path in stale:
+        was, now = _on_disk(path).splitlines(), derived_files()[path].splitlines()
+        difference = list(difflib.unified_diff(was, now, str(path), f"{path} (derived)", lineterm="", n=1))
+        print("\n".join(difference[:_SHOWN_LINES]))
+    if stale:
+        print(f"stale: {', '.join(map(str, stale))}; run `make generate`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _on_disk(path: Path) -> str:
+    file = ROOT / path
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(verify() if "--verify" in sys.argv[1:] else write())

@@ -1,0 +1,123 @@
+"""Which fields of the three released shapes go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.kinds.llmd import v1alpha1, v1alpha2
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+
+PARAMETERS = {
+    "decodeParms": {"alpha": "20.58", "beta": "0.41"},
+    "prefillParms": {"gamma": "5.2", "delta": "0.1"},
+}
+PROFILE = {"perfParms": PARAMETERS, "maxBatchSize": 4}
+LEGACY = {
+    "modelID": "meta/llama-3.1-8b",
+    "variantID": "meta/llama-3.1-8b-A100-4",
+    "accelerator": "A100",
+    "acceleratorCount": 4,
+    "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
+    "variantProfile": PROFILE,
+}
+CURRENT = {
+    "modelID": "meta/llama-3.1-8b",
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama-8b"},
+    "variantCost": "40.00",
+}
+PROFILED = {
+    "modelID": "meta/llama-3.1-8b",
+    "modelProfile": {
+        "accelerators": [
+            {"acc": "A100", "accCount": 1, "perfParms": PARAMETERS, "maxBatchSize": 4},
+            {"acc": "H100", "accCount": 2, "perfParms": PARAMETERS, "maxBatchSize": 8},
+        ]
+    },
+    "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
+}
+
+
+def without(spec: Json, name: str) -> Json:
+    """Return a spec that lacks one field."""
+    return {key: value for key, value in spec.items() if key != name}
+
+
+ACCEPTED = {
+    "modelProfile shape": PROFILED,
+    "modelProfile shape without a service class": without(PROFILED, "sloClassRef"),
+    "legacy shape": LEGACY,
+    "legacy shape with an explicit target": LEGACY | {"scaleTargetRef": CURRENT["scaleTargetRef"]},
+    "legacy shape with an explicit cost": LEGACY | {"variantCost": "7"},
+    "current shape": CURRENT,
+    "current shape without a cost": without(CURRENT, "variantCost"),
+}
+
+REFUSED = {
+    "nothing but a model": (
+        {"modelID": "m"},
+        [
+            "spec.scaleTargetRef: Required value: must be set unless `modelProfile`, `variantID`, `accelerator`,"
+            " `acceleratorCount`, `sloClassRef` or `variantProfile` is set"
+        ],
+    ),
+    "both legacy and modelProfile": (
+        LEGACY | {"modelProfile": PROFILED["modelProfile"]},
+        [
+            f"spec.{name}: Forbidden: may not be set together with `modelProfile`"
+            for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")
+        ],
+    ),
+    "legacy shape with a hole": (
+        without(LEGACY, "sloClassRef"),
+        [
+            "spec.sloClassRef: Required value: must be set together with `variantID`, `accelerator`,"
+            " `acceleratorCount` and `variantProfile`"
+        ],
+    ),
+    "a cost that is a number": (
+        CURRENT | {"variantCost": 40},
+        ["spec.variantCost: Invalid value: 40: must be a string"],
+    ),
+    "a cost that is no number": (
+        CURRENT | {"variantCost": "-1"},
+        ['spec.variantCost: Invalid value: "-1": must be a decimal number such as 10 or 10.5'],
+    ),
+    "performance that is no number": (
+        LEGACY | {"variantProfile": PROFILE | {"perfParms": PARAMETERS | {"decodeParms": {"alpha": "fast"}}}},
+        [
+            'spec.variantProfile.perfParms.decodeParms[alpha]: Invalid value: "fast": must be a non-negative'
+            " decimal number such as 20.58"
+        ],
+    ),
+    "a target without a name": (
+        CURRENT | {"scaleTargetRef": {"kind": "Deployment"}},
+        ["spec.scaleTargetRef.name: Required value"],
+    ),
+}
+
+
+@pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_every_released_shape_is_accepted(spec: Json) -> None:
+    """A manifest written for any release applies."""
+    assert validate(v1alpha1.VariantAutoscaling, {"spec": spec}) == []
+
+
+@pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_mixtures_are_refused_field_by_field(spec: Json, want: list[str]) -> None:
+    """Each wrong field has its own error."""
+    assert [str(error) for error in validate(v1alpha1.VariantAutoscaling, {"spec": spec})] == want
+
+
+def test_the_hub_needs_a_target() -> None:
+    """What v1alpha1 derives, v1alpha2 requires."""
+    (error,) = validate(v1alpha2.VariantAutoscaling, {"spec": {"modelID": "m"}})
+
+    assert str(error) == "spec.scaleTargetRef: Required value"
+
+
+def test_scale_to_zero_is_representable_in_the_hub() -> None:
+    """Zero replicas are a decision like any other."""
+    status = {"desiredOptimizedAlloc": {"numReplicas": 0, "accelerator": "A100"}}
+
+    assert validate(v1alpha2.VariantAutoscaling, {"spec": CURRENT, "status": status}) == []

@@ -1,0 +1,131 @@
+"""The judge: every error at once, in Kubernetes' words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.json import Json
+from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Properties, Range
+from apiserver.schema.rules import AllOrNone, Excludes, RequiredUnless
+from apiserver.schema.validation import validate
+
+
+@declaration()
+class Part:
+    """An item of a list map."""
+
+    name: Annotated[str, Length(1, 8)]
+    """Key."""
+
+    weight: Maybe[Annotated[int, Range(0, 100)]] = UNSET
+    """Share."""
+
+
+@declaration(
+    Excludes("alone", ("left", "right")),
+    AllOrNone(("left", "right"), unless="alone"),
+    RequiredUnless("name", ("alone",)),
+)
+class Thing:
+    """Something with one field of each sort."""
+
+    name: Maybe[Annotated[str, Pattern(r"^[a-z]+$", says="lower-case letters")]] = UNSET
+    """Name."""
+
+    role: Literal["Serve", "Prefill"] = "Serve"
+    """What it does."""
+
+    alone: Maybe[bool] = UNSET
+    """Excludes the others."""
+
+    left: Maybe[int] = UNSET
+    """One half."""
+
+    right: Maybe[int] = UNSET
+    """The other half."""
+
+    ratio: Maybe[float] = UNSET
+    """Any number."""
+
+    since: Maybe[Annotated[str, Format("date-time")]] = UNSET
+    """When."""
+
+    labels: Maybe[Annotated[dict[str, Annotated[str, Length(maximum=3)]], Properties(1, 2)]] = UNSET
+    """Texts."""
+
+    parts: Maybe[Annotated[tuple[Part, ...], Items(1, 2), MapKeys("name")]] = UNSET
+    """Items."""
+
+
+CASES = {
+    "a valid object has no error": ({"name": "a", "parts": [{"name": "x", "weight": 100}]}, []),
+    "a null member counts as absent": ({"name": "a", "role": None}, []),
+    "a null item does not": (
+        {"name": "a", "parts": [None]},
+        ["parts[0]: Invalid value: null: must be an object"],
+    ),
+    "a wrong type is named in words": (
+        {"name": 7, "left": "x", "right": 1.5, "alone": 1},
+        [
+            "name: Invalid value: 7: must be a string",
+            "alone: Invalid value: 1: must be true or false",
+            'left: Invalid value: "x": must be an integer',
+            "left: Forbidden: may not be set together with `alone`",
+            "right: Invalid value: 1.5: must be an integer",
+            "right: Forbidden: may not be set together with `alone`",
+        ],
+    ),
+    "an integer beyond 64 bits is refused": (
+        {"name": "a", "left": 1, "right": 2**63},
+        ["right: Invalid value: 9223372036854775808: must be less than or equal to 9223372036854775807"],
+    ),
+    "a pattern is explained in words, and a final newline is no match": (
+        {"name": "a\n"},
+        ['name: Invalid value: "a\\n": must be lower-case letters'],
+    ),
+    "an enum names what is supported": (
+        {"name": "a", "role": "serve"},
+        ['role: Unsupported value: "serve": supported values: "Serve", "Prefill"'],
+    ),
+    "a moment must be one": (
+        {"name": "a", "since": "yesterday"},
+        ['since: Invalid value: "yesterday": must be a valid date-time'],
+    ),
+    "maps and lists have bounds": (
+        {"name": "a", "labels": {"k": "long", "l": "", "m": ""}, "parts": []},
+        [
+            "labels: Too many: 3: must have at most 2 items",
+            "labels[k]: Too long: may not be more than 3 bytes",
+            "parts: Invalid value: []: must have at least 1 item",
+        ],
+    ),
+    "an item of a list map occurs once": (
+        {"name": "a", "parts": [{"name": "x"}, {"name": "x", "weight": 101}]},
+        [
+            'parts[1]: Duplicate value: {"name":"x"}',
+            "parts[1].weight: Invalid value: 101: must be less than or equal to 100",
+        ],
+    ),
+    "fields that come together are missed one by one": (
+        {"name": "a", "left": 1},
+        ["right: Required value: must be set together with `left`"],
+    ),
+    "a field may stand in for another": ({}, ["name: Required value: must be set unless `alone` is set"]),
+}
+
+
+@pytest.mark.parametrize(("value", "want"), CASES.values(), ids=CASES.keys())
+def test_every_error_is_listed(value: Json, want: list[str]) -> None:
+    """All errors come at once, in the order of the fields."""
+    assert [str(error) for error in validate(Thing, value)] == want
+
+
+def test_a_long_value_is_cut_in_the_message() -> None:
+    """A megabyte of text makes a short error."""
+    (error,) = validate(Thing, {"name": "A" * 1_000_000})
+
+    assert len(str(error)) < 400
+    assert "1000002 characters" in str(error)
