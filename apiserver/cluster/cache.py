@@ -40,7 +40,8 @@ class Cache:
     """Objects of one selection by namespace and name, kept current by `run`.
 
     What it returns is shared with every other reader: never change it, copy first. It may lag behind what
-    this process has itself written. `reduce` keeps only what is needed of each object, before it is stored.
+    this process has itself written. `reduce` keeps only what is needed of each object, before it is stored
+    (it may change the object that it is given).
     """
 
     def __init__(
@@ -150,6 +151,12 @@ def key_of(obj: Json) -> Key:
     """Return namespace and name of an object."""
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
+
+
+def without_managed_fields(obj: Json) -> Json:
+    """Drop the record of who owns which field, often half of an object: a `reduce` for caches of whole objects."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
 
 
 def _stamp_of(obj: Json) -> tuple[str, str]:

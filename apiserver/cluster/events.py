@@ -1,0 +1,177 @@
+"""Telling an object's owner what happened to it: `kubectl describe` and `kubectl events` show it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from apiserver.cluster.backoff import Backoff
+from apiserver.cluster.errors import AlreadyExists, ClusterError, NotFound, Unavailable
+from apiserver.cluster.event_series import EventSeries, Occurrence, Send
+from apiserver.cluster.resource import EVENTS
+from apiserver.cluster.timestamps import rfc3339_micro, utc_now
+from apiserver.cluster.watch import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from apiserver.cluster.client import Cluster
+    from apiserver.cluster.event_series import EventKind
+    from apiserver.schema.json import Json
+
+log = structlog.get_logger(__name__)
+
+NOTE_LIMIT_BYTES = 1024
+_NAME_LIMIT = 200
+_QUEUE_LIMIT = 1000
+_TRIES = 4
+_REFERENCE_MEMBERS = ("apiVersion", "kind", "namespace", "name", "uid")
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    occurrence: Occurrence
+    send: Send
+    time: datetime
+
+
+class EventRecorder:
+    """Writes events (events.k8s.io/v1) in the background; nothing depends on their arrival.
+
+    One meaning is one event: while it does not change, its series only counts. `controller` and `instance`
+    say who reports, as in `llmd.ai/stowplan` and the pod's name.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        controller: str,
+        instance: str,
+        now: Callable[[], datetime] = utc_now,
+        timing: Timing | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._controller = controller
+        self._instance = instance
+        self._now = now
+        self._timing = timing or Timing()
+        self._series = EventSeries()
+        self._queue: asyncio.Queue[_Letter] = asyncio.Queue(_QUEUE_LIMIT)
+        self._era = f"{int(now().timestamp() * 1e6):x}"
+
+    def record(
+        self,
+        regarding: Json,
+        *,
+        type: EventKind,  # noqa: A002 - the API's own word
+        reason: str,
+        action: str,
+        note: str,
+        meaning: str | None = None,
+    ) -> None:
+        """Take note of something that happened to the object `regarding`; returns at once.
+
+        `reason` (why) and `action` (what was done) are CamelCase words. `note` is one sentence, cut to 1024
+        bytes. Give `meaning` when the note holds numbers that may change without being news.
+        """
+        occurrence = Occurrence(
+            regarding=reference_to(regarding),
+            type=type,
+            reason=reason,
+            action=action,
+            note=_cut(note),
+            meaning=note if meaning is None else meaning,
+        )
+        now = self._now()
+        send = self._series.decide(occurrence, now)
+        if send is None:
+            return
+        try:
+            self._queue.put_nowait(_Letter(occurrence, send, now))
+        except asyncio.QueueFull:
+            log.warning("event dropped", reason=reason, note=note, why="too many are waiting to be written")
+
+    async def run(self) -> None:
+        """Write events until cancelled; one that cannot be written is logged and forgotten."""
+        while True:
+            await self._deliver(await self._queue.get())
+            self._queue.task_done()
+
+    async def flush(self) -> None:
+        """Wait until `run` has dealt with everything recorded so far."""
+        await self._queue.join()
+
+    async def _deliver(self, letter: _Letter) -> None:
+        backoff = Backoff(random=self._timing.random, first_seconds=1.0, limit_seconds=10.0)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                await self._write(letter)
+            except ClusterError as error:
+                if not isinstance(error, Unavailable) or not tries_left:
+                    log.warning("event not written", error=error.message, note=letter.occurrence.note)
+                    return
+                await self._timing.sleep(backoff.next_seconds(error.retry_after_seconds))
+            else:
+                return
+
+    async def _write(self, letter: _Letter) -> None:
+        event = self._event(letter)
+        try:
+            if letter.send.count > 1:
+                await self._write_series(event)
+            else:
+                await self._cluster.create(EVENTS, event)
+        except AlreadyExists:
+            return  # an earlier try arrived, though its answer did not
+
+    async def _write_series(self, event: Json) -> None:
+        metadata = event["metadata"]
+        operation = {"op": "add", "path": "/series", "value": event["series"]}
+        try:
+            await self._cluster.patch_json(
+                EVENTS, metadata["name"], [operation], namespace=metadata["namespace"]
+            )
+        except NotFound:  # events live for an hour
+            await self._cluster.create(EVENTS, event)
+
+    def _event(self, letter: _Letter) -> Json:
+        regarding, occurrence, send = dict(letter.occurrence.regarding), letter.occurrence, letter.send
+        event: Json = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                # The start's microsecond keeps names apart from those of another run and another replica.
+                "name": f"{regarding['name'][:_NAME_LIMIT].rstrip('-.')}.{self._era}{send.number:04x}",
+                "namespace": regarding.get("namespace") or "default",
+            },
+            "eventTime": rfc3339_micro(letter.time),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance[:128],
+            "action": occurrence.action,
+            "reason": occurrence.reason,
+            "regarding": regarding,
+            "note": occurrence.note,
+            "type": occurrence.type,
+        }
+        if send.count > 1:
+            event["series"] = {"count": send.count, "lastObservedTime": rfc3339_micro(letter.time)}
+        return event
+
+
+def reference_to(obj: Json) -> tuple[tuple[str, str], ...]:
+    """Return an object's reference as sorted members; without an apiVersion or kind it would not be shown."""
+    members = {**obj["metadata"], "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return tuple(sorted((name, members[name]) for name in _REFERENCE_MEMBERS if members.get(name)))
+
+
+def _cut(note: str) -> str:
+    """Cut to the API's limit, which counts bytes, without breaking a character."""
+    encoded = note.encode()
+    if len(encoded) <= NOTE_LIMIT_BYTES:
+        return note
+    return encoded[: NOTE_LIMIT_BYTES - len("…".encode())].decode(errors="ignore") + "…"

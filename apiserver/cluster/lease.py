@@ -1,0 +1,224 @@
+"""Letting one of several replicas act, by a Lease (coordination.k8s.io/v1).
+
+The contract is client-go's: whoever is named in the Lease holds it, and must renew it; others measure, on
+their own clock, for how long the record has not changed, and take over when that exceeds the duration it
+states. Clocks of different machines are never compared. A holder stops at the renew deadline, well before
+others may take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+import structlog
+
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.lease_record import (
+    RETRY_JITTER,
+    LeaseOptions,
+    claimed,
+    holder_of,
+    released,
+    transitions_of,
+)
+from apiserver.cluster.resource import LEASES
+from apiserver.cluster.timestamps import utc_now
+from apiserver.cluster.watch import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from apiserver.cluster.client import Cluster
+    from apiserver.schema.json import Json
+
+__all__ = ["LeaderElector", "LeaseLost", "LeaseOptions"]
+
+log = structlog.get_logger(__name__)
+
+_RELEASE_TRIES = 3
+
+
+class LeaseLost(Exception):  # noqa: N818 - named after what happened
+    """The lease was not renewed in time, or another took it: this process must stop writing and exit."""
+
+
+def boot_time() -> float:
+    """Return seconds that also pass while the machine is suspended, unlike `time.monotonic`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class LeaderElector:
+    """Takes part in one election; `run` it once.
+
+    `on_lost` is called in the moment of loss, before anything is waited for: the place to exit hard.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: LeaseOptions,
+        *,
+        on_lost: Callable[[], None] | None = None,
+        timing: Timing | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._on_lost = on_lost
+        self._timing = timing or Timing(clock=boot_time)
+        self._now = now
+        self._lease: Json | None = None
+        self._observed_spec: Json | None = None
+        self._observed_time = 0.0
+        self._renewed_time: float | None = None
+
+    @property
+    def holder(self) -> str:
+        """The identity that the lease named when it was last seen; empty when free or unknown."""
+        return holder_of(self._observed_spec)
+
+    @property
+    def transitions(self) -> int:
+        """How often the lease has changed hands: grows with every leader, so it can mark what one wrote."""
+        return transitions_of(self._observed_spec)
+
+    def is_leading(self) -> bool:
+        """Tell whether this process may write now: ask before every write.
+
+        The clock answers, so that a process that was frozen past its deadline does not write when it wakes.
+        """
+        return self._left_seconds() > 0
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, then run `lead` for as long as it is held; release it when `lead` ends.
+
+        On cancellation `lead` is cancelled and waited for before the release, so that the next leader never
+        overlaps. On loss `lead` is cancelled too, and `LeaseLost` raised.
+        """
+        await self._acquire()
+        leading = asyncio.ensure_future(lead())
+        renewing = asyncio.create_task(self._renew())
+        try:
+            await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leading.cancel()
+            renewing.cancel()
+            await asyncio.wait({leading, renewing})
+            await self._release()
+        for task in (renewing, leading):
+            if not task.cancelled():
+                task.result()
+
+    async def _acquire(self) -> None:
+        log.info("waiting for the lease", lease=self._options.name, identity=self._options.identity)
+        while not await self._attempt(self._options.renew_deadline_seconds / 2):
+            spread = RETRY_JITTER * self._timing.random()  # many may be waiting
+            await self._timing.sleep(self._options.retry_seconds * (1.0 + spread))
+        log.info("leading", lease=self._options.name, transitions=self.transitions)
+
+    async def _renew(self) -> NoReturn:
+        """Renew until that fails for too long or another holds the lease; then raise `LeaseLost`."""
+        limit_seconds = self._options.renew_deadline_seconds / 2
+        while True:
+            await self._timing.sleep(max(min(self._options.retry_seconds, self._left_seconds()), 0.0))
+            left_seconds = self._left_seconds()
+            if left_seconds > 0 and await self._attempt(min(limit_seconds, left_seconds)):
+                continue
+            if self.holder != self._options.identity:
+                self._lose(f"{self.holder!r} holds it")
+            if self._left_seconds() <= 0:
+                self._lose(f"no renewal succeeded for {self._options.renew_deadline_seconds:g} s")
+
+    def _lose(self, why: str) -> NoReturn:
+        self._renewed_time = None
+        log.critical("lease lost", lease=self._options.name, why=why)
+        if self._on_lost:
+            self._on_lost()
+        raise LeaseLost(f"lost the lease {self._options.namespace}/{self._options.name}: {why}")
+
+    def _left_seconds(self) -> float:
+        if self._renewed_time is None:
+            return 0.0
+        return self._renewed_time + self._options.renew_deadline_seconds - self._timing.clock()
+
+    async def _attempt(self, timeout_seconds: float) -> bool:
+        """Try once to acquire or renew; count time from before the call, as the server may act at once."""
+        began = self._timing.clock()
+        try:
+            written = await self._write(timeout_seconds)
+        except Conflict:
+            self._lease = None  # somebody wrote in between: look before the next try
+            return False
+        except ClusterError as error:
+            log.warning("lease not reached", lease=self._options.name, error=error.message)
+            return False
+        if written is None:
+            return False
+        self._observe(written)
+        self._renewed_time = began
+        return True
+
+    async def _write(self, timeout_seconds: float) -> Json | None:
+        """Write ourselves into the lease, or return None while another holds it."""
+        if self._lease is None or not self.is_leading():
+            await self._read(timeout_seconds)
+        body = claimed(self._lease, self._options, self._now())
+        if self._lease is None:
+            return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
+        if not self._is_free():
+            return None
+        return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)
+
+    async def _read(self, timeout_seconds: float) -> None:
+        name, namespace = self._options.name, self._options.namespace
+        try:
+            lease = await self._cluster.get(
+                LEASES, name, namespace=namespace, timeout_seconds=timeout_seconds
+            )
+        except NotFound:
+            self._lease = None
+        else:
+            self._observe(lease)
+
+    def _observe(self, lease: Json) -> None:
+        """Keep the lease; when its record is another one, the holder's time starts anew on our clock."""
+        self._lease = lease
+        spec = lease.get("spec") or {}
+        if spec != self._observed_spec:
+            self._observed_spec = spec
+            self._observed_time = self._timing.clock()
+
+    def _is_free(self) -> bool:
+        if self.holder in {"", self._options.identity}:
+            return True
+        stated = (self._observed_spec or {}).get("leaseDurationSeconds") or self._options.duration_seconds
+        return self._timing.clock() >= self._observed_time + float(stated)
+
+    async def _release(self) -> None:
+        """Give the lease back if it is still ours: the next leader need not wait for it to run out."""
+        if not self.is_leading():
+            return
+        self._renewed_time = None
+        try:
+            for _ in range(_RELEASE_TRIES):
+                if await self._try_release(self._options.retry_seconds):
+                    return
+                self._lease = None  # a renewal that was cut short has arrived all the same
+        except ClusterError as error:
+            log.warning("lease not released", lease=self._options.name, error=error.message)
+
+    async def _try_release(self, timeout_seconds: float) -> bool:
+        if self._lease is None:
+            await self._read(timeout_seconds)
+        if self._lease is None or self.holder != self._options.identity:
+            return True
+        body = released(self._lease, self._options, self._now())
+        try:
+            self._observe(await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds))
+        except Conflict:
+            return False
+        log.info("lease released", lease=self._options.name)
+        return True

@@ -1,0 +1,81 @@
+"""What a Lease says, and what we write into it: pure functions on the raw object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.resource import LEASES
+from apiserver.cluster.timestamps import rfc3339_micro
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from apiserver.schema.json import Json
+
+RETRY_JITTER = 1.2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeaseOptions:
+    """Which lease, on whose behalf, and how fast; durations as in client-go."""
+
+    namespace: str
+    name: str
+    identity: str
+    """Names this process and no other, ever: a pod's name and something random."""
+    duration_seconds: int = 15
+    """How long others wait since the last renewal that they saw."""
+    renew_deadline_seconds: float = 10.0
+    """How long the holder goes on without a successful renewal."""
+    retry_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse an order of durations that would let two hold the lease."""
+        if not self.duration_seconds > self.renew_deadline_seconds > RETRY_JITTER * self.retry_seconds > 0:
+            raise ValueError(
+                "lease durations must be ordered: duration_seconds > renew_deadline_seconds > "
+                f"{RETRY_JITTER} * retry_seconds > 0"
+            )
+
+
+def holder_of(spec: Json | None) -> str:
+    """Return the identity that holds the lease; empty when it is free."""
+    return str((spec or {}).get("holderIdentity") or "")
+
+
+def transitions_of(spec: Json | None) -> int:
+    """Return how often the lease has changed hands."""
+    return int((spec or {}).get("leaseTransitions") or 0)
+
+
+def claimed(lease: Json | None, options: LeaseOptions, now: datetime) -> Json:
+    """Return the lease with us as its holder, ready to be written.
+
+    It is written over what was read, so that the version that was read guards the write. `acquireTime` stays
+    while the holder stays; every change of hands counts as a transition.
+    """
+    metadata = lease["metadata"] if lease else {"namespace": options.namespace, "name": options.name}
+    old: Json = (lease or {}).get("spec") or {}
+    kept = holder_of(old) == options.identity
+    written = rfc3339_micro(now)
+    claim = {
+        "holderIdentity": options.identity,
+        "leaseDurationSeconds": options.duration_seconds,
+        "acquireTime": (kept and old.get("acquireTime")) or written,
+        "renewTime": written,
+        "leaseTransitions": transitions_of(old) + int(not kept and lease is not None),
+    }
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": metadata,
+        "spec": old | claim,
+    }
+
+
+def released(lease: Json, options: LeaseOptions, now: datetime) -> Json:
+    """Return the lease without a holder, so that nobody need wait for it to run out."""
+    body = claimed(lease, options, now)
+    body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+    return body

@@ -1,0 +1,80 @@
+"""Which occurrences are worth an event."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from apiserver.cluster.event_series import BURST, REMEMBERED_OBJECTS, EventSeries, Occurrence, Send
+
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+
+
+def occurrence(meaning: str = "m", *, name: str = "a", action: str = "Scale") -> Occurrence:
+    """Build an occurrence."""
+    return Occurrence(
+        regarding=(("name", name),),
+        type="Normal",
+        reason="Why",
+        action=action,
+        note="note",
+        meaning=meaning,
+    )
+
+
+def test_a_repetition_is_not_news() -> None:
+    """The same meaning is said once; every five minutes its count is."""
+    series = EventSeries()
+    said = [series.decide(occurrence(), NOW + timedelta(minutes=minute)) for minute in range(11)]
+
+    assert said == [Send(1, 1), *[None] * 4, Send(1, 6), *[None] * 4, Send(1, 11)]
+
+
+def test_a_change_of_meaning_is_news_each_time() -> None:
+    """Going back to an earlier meaning is news, too."""
+    series = EventSeries()
+    said = [series.decide(occurrence(meaning), NOW) for meaning in "aabba"]
+
+    assert said == [Send(1, 1), None, Send(2, 1), None, Send(3, 1)]
+
+
+def test_actions_and_objects_do_not_disturb_each_other() -> None:
+    """Two actions that alternate on one object are two series, as are two objects."""
+    series = EventSeries()
+    for _ in range(3):
+        series.decide(occurrence("a", action="Scale"), NOW)
+        series.decide(occurrence("b", action="Place"), NOW)
+        series.decide(occurrence("c", name="other"), NOW)
+
+    assert series.decide(occurrence("new"), NOW) == Send(4, 1)
+
+
+def test_a_flood_is_cut_off_and_recovers() -> None:
+    """Past the burst an object gets one event per five minutes; other objects are not affected."""
+    series = EventSeries()
+    said = [series.decide(occurrence(str(number)), NOW) for number in range(2 * BURST)]
+    assert [s is not None for s in said] == [True] * BURST + [False] * BURST
+    assert series.decide(occurrence("x", name="other"), NOW)
+
+    assert series.decide(occurrence("y"), NOW + timedelta(minutes=4)) is None
+    assert series.decide(occurrence("y"), NOW + timedelta(minutes=5)) is not None
+    assert series.decide(occurrence("z"), NOW + timedelta(minutes=6)) is None
+
+
+def test_a_clock_set_back_does_no_harm() -> None:
+    """Time that runs backwards neither refills nor empties the budget."""
+    series = EventSeries()
+    for number in range(BURST - 1):
+        series.decide(occurrence(str(number)), NOW)
+    assert series.decide(occurrence("x"), NOW - timedelta(days=1)) is not None
+    assert series.decide(occurrence("y"), NOW - timedelta(days=1)) is None
+
+
+def test_memory_is_bounded() -> None:
+    """However many objects there are, only so many are remembered: the latest."""
+    series = EventSeries()
+    for number in range(REMEMBERED_OBJECTS + 10):
+        series.decide(occurrence(name=str(number)), NOW)
+
+    assert series.decide(occurrence(name=str(REMEMBERED_OBJECTS + 9)), NOW) is None
+    assert series.decide(occurrence(name="0"), NOW) is not None
+    assert len(series._objects) == REMEMBERED_OBJECTS

@@ -1,0 +1,188 @@
+"""Events as they arrive at the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from apiserver.cluster.events import EventRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from conftest import Clock, FakeApiServer
+
+    from apiserver.cluster.client import Cluster
+    from apiserver.cluster.watch import Timing
+
+VARIANT = {
+    "apiVersion": "llmd.ai/v1alpha2",
+    "kind": "VariantAutoscaling",
+    "metadata": {"name": "v", "namespace": "ns", "uid": "u", "resourceVersion": "9", "labels": {"a": "b"}},
+}
+
+
+class Desk:
+    """A recorder, a calendar, and what the server holds."""
+
+    def __init__(self, cluster: Cluster, api: FakeApiServer, timing: Timing) -> None:
+        """Start with a fixed date."""
+        self.now = datetime(2026, 7, 1, tzinfo=UTC)
+        self.api = api
+        self.recorder = EventRecorder(
+            cluster, controller="llmd.ai/stowplan", instance="pod-1", now=lambda: self.now, timing=timing
+        )
+
+    def record(self, note: str = "n", **more: Any) -> None:
+        """Record something about the variant, unless told otherwise."""
+        about = more.pop("regarding", VARIANT)
+        words = {"type": "Normal", "reason": "Scaled", "action": "Scale"} | more
+        self.recorder.record(about, note=note, **words)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Let events be written for the time of a block, and all of them by its end."""
+        task = asyncio.create_task(self.recorder.run())
+        try:
+            async with asyncio.timeout(5):
+                yield
+                await self.recorder.flush()
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def events(self) -> list[dict[str, Any]]:
+        """Read the events at the server."""
+        return [obj for key, obj in self.api.objects.items() if key[0] == "apis/events.k8s.io/v1/events"]
+
+
+@pytest.fixture
+def desk(cluster: Cluster, api: FakeApiServer, timing: Timing) -> Desk:
+    """Set up a recorder."""
+    return Desk(cluster, api, timing)
+
+
+async def test_an_event_says_who_what_and_why(desk: Desk) -> None:
+    """Every member that the API demands is there, and the reference is no more than one."""
+    async with desk.open():
+        desk.record("grew from 1 to 2", type="Warning")
+    (event,) = desk.events()
+
+    assert event["metadata"]["namespace"] == "ns"
+    assert event["regarding"] == {
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "namespace": "ns",
+        "name": "v",
+        "uid": "u",
+    }
+    wanted = {
+        "eventTime": "2026-07-01T00:00:00.000000Z",
+        "reportingController": "llmd.ai/stowplan",
+        "reportingInstance": "pod-1",
+        "type": "Warning",
+        "reason": "Scaled",
+        "action": "Scale",
+        "note": "grew from 1 to 2",
+    }
+    assert event.items() >= wanted.items()
+    assert "series" not in event
+
+
+async def test_cluster_scoped_objects_have_their_events_in_default(desk: Desk) -> None:
+    """An object without namespace is reported where the API wants it."""
+    async with desk.open():
+        desk.record(regarding={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u"}})
+
+    assert desk.events()[0]["metadata"]["namespace"] == "default"
+
+
+async def test_repetitions_become_a_series(desk: Desk) -> None:
+    """Numbers in a note that mean the same make no second event, but a count."""
+    async with desk.open():
+        for minute in range(6):
+            desk.now += timedelta(minutes=1)
+            desk.record(f"demand {minute}", meaning="steady")
+    (event,) = desk.events()
+
+    assert event["series"] == {"count": 6, "lastObservedTime": "2026-07-01T00:06:00.000000Z"}
+    assert event["note"] == "demand 0"
+
+
+async def test_a_series_outlives_its_event(desk: Desk) -> None:
+    """When the event has expired meanwhile it is written anew, with its count."""
+    async with desk.open():
+        desk.record()
+        await desk.recorder.flush()
+        desk.api.drop(f"/apis/events.k8s.io/v1/namespaces/ns/events/{desk.events()[0]['metadata']['name']}")
+        desk.now += timedelta(hours=2)
+        desk.record()
+
+    assert [event["series"]["count"] for event in desk.events()] == [2]
+
+
+async def test_notes_are_cut_by_bytes(desk: Desk) -> None:
+    """A note fits the API's limit of 1024 bytes, and no character is broken."""
+    async with desk.open():
+        desk.record("é" * 1024)
+    note = desk.events()[0]["note"]
+
+    assert len(note.encode()) <= 1024
+    assert note == "é" * 510 + "…"
+
+
+async def test_long_names_make_valid_event_names(desk: Desk) -> None:
+    """A name at the API's limit is cut, and not at a separator."""
+    metadata = {"name": "a" * 199 + "." + "b" * 53, "namespace": "ns", "uid": "u"}
+    async with desk.open():
+        desk.record(regarding=VARIANT | {"metadata": metadata})
+    name = desk.events()[0]["metadata"]["name"]
+
+    assert len(name) <= 253
+    assert ".." not in name
+
+
+async def test_trouble_is_waited_out(desk: Desk, api: FakeApiServer, clock: Clock) -> None:
+    """A server in trouble gets the event a little later."""
+    api.fail("POST", times=2, code=503)
+    async with desk.open():
+        desk.record()
+
+    assert len(desk.events()) == 1
+    assert clock.waits == [1.0, 2.0]
+
+
+async def test_an_answer_that_was_lost_makes_no_second_event(desk: Desk) -> None:
+    """When the event is there already, the retry is content."""
+    async with desk.open():
+        desk.record()
+        await desk.recorder.flush()
+        desk.recorder._series = type(desk.recorder._series)()
+        desk.record()
+
+    assert len(desk.events()) == 1
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 422])
+async def test_a_refused_event_does_not_stop_the_next(desk: Desk, api: FakeApiServer, code: int) -> None:
+    """What can never be written is dropped."""
+    api.fail("POST", code=code)
+    async with desk.open():
+        desk.record("first")
+        desk.record("second")
+
+    assert [event["note"] for event in desk.events()] == ["second"]
+
+
+async def test_recording_never_waits(desk: Desk) -> None:
+    """With nobody writing, memory stays bounded and `record` returns all the same."""
+    for number in range(2000):
+        desk.record(regarding=VARIANT | {"metadata": {"name": f"v{number}", "namespace": "ns", "uid": "u"}})
+
+    assert desk.recorder._queue.qsize() == 1000

@@ -1,0 +1,81 @@
+"""What is written into a Lease."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apiserver.cluster.lease_record import LeaseOptions, claimed, released
+
+NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
+OPTIONS = LeaseOptions(namespace="ns", name="lease", identity="me")
+OTHERS = {
+    "holderIdentity": "other",
+    "leaseDurationSeconds": 60,
+    "acquireTime": "2026-01-01T00:00:00.000000Z",
+    "renewTime": "2026-01-01T00:00:10.000000Z",
+    "leaseTransitions": 4,
+    "strategy": "OldestEmulationVersion",
+}
+
+
+def lease(spec: dict[str, Any] | None) -> dict[str, Any]:
+    """Build a Lease as read."""
+    return {"metadata": {"name": "lease", "namespace": "ns", "resourceVersion": "7"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("before", "want"),
+    [
+        pytest.param(None, {"acquireTime": "now", "leaseTransitions": 0}, id="a first leader"),
+        pytest.param(lease(None), {"acquireTime": "now", "leaseTransitions": 1}, id="an empty lease"),
+        pytest.param(lease(OTHERS), {"acquireTime": "now", "leaseTransitions": 5}, id="a change of hands"),
+        pytest.param(
+            lease(OTHERS | {"holderIdentity": "me"}),
+            {"acquireTime": OTHERS["acquireTime"], "leaseTransitions": 4},
+            id="a renewal",
+        ),
+    ],
+)
+def test_claimed(before: dict[str, Any] | None, want: dict[str, Any]) -> None:
+    """`acquireTime` and `leaseTransitions` tell a change of hands from a renewal."""
+    body = claimed(before, OPTIONS, NOW)
+    written = "2026-07-01T12:00:00.000000Z"
+    want |= {"acquireTime": written} if want["acquireTime"] == "now" else {}
+
+    assert body["spec"].items() >= want.items()
+    assert (
+        body["spec"].items()
+        >= {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": written}.items()
+    )
+
+
+def test_claimed_keeps_what_it_does_not_know() -> None:
+    """The version guards the write, and other members of the record survive it."""
+    body = claimed(lease(OTHERS), OPTIONS, NOW)
+
+    assert body["metadata"]["resourceVersion"] == "7"
+    assert body["spec"]["strategy"] == "OldestEmulationVersion"
+
+
+def test_released_is_free_at_once() -> None:
+    """A released lease names nobody and states the shortest duration."""
+    spec = released(lease(OTHERS | {"holderIdentity": "me"}), OPTIONS, NOW)["spec"]
+
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 4)
+
+
+@pytest.mark.parametrize(
+    "durations",
+    [
+        pytest.param({"duration_seconds": 10}, id="the holder may go on when others take over"),
+        pytest.param({"retry_seconds": 9.0}, id="no second try before the deadline"),
+        pytest.param({"retry_seconds": 0.0}, id="no pause between tries"),
+    ],
+)
+def test_unsafe_durations_are_refused(durations: dict[str, Any]) -> None:
+    """An order of durations that lets two lead is refused when it is configured."""
+    with pytest.raises(ValueError, match="must be ordered"):
+        LeaseOptions(namespace="ns", name="lease", identity="me", **durations)
