@@ -1,0 +1,101 @@
+"""The text that a scrape of an engine returns."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.simulation.engine import Engine
+from controller.simulation.exposition import exposition
+from controller.simulation.measures import Histogram
+from controller.simulation.profile import EngineProfile
+from controller.simulation.request import Request
+
+PROFILE = EngineProfile(
+    model_id='meta/llama "8b"',
+    alpha_ms=10,
+    beta_ms=1,
+    gamma_ms=5,
+    delta_ms=0.1,
+    num_gpu_blocks=100,
+    max_num_seqs=2,
+)
+
+
+def scraped(engine: Engine) -> dict[str, float]:
+    """Return samples by name, with the bucket bound where there is one."""
+    families = text_string_to_metric_families(exposition(engine).decode())
+    return {
+        s.name + (f"/{s.labels['le']}" if "le" in s.labels else ""): s.value
+        for family in families
+        for s in family.samples
+    }
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """One request finished, two running, one waiting."""
+    engine = Engine(PROFILE)
+    engine.submit(Request(request_id=0, arrival_us=0, prompt_tokens=100, output_tokens=3), now_us=0)
+    engine.advance(100_000)
+    for number in (1, 2, 3):
+        engine.submit(
+            Request(request_id=number, arrival_us=100_000, prompt_tokens=100, output_tokens=90),
+            now_us=100_000,
+        )
+    engine.advance(100_001)
+    return engine
+
+
+def test_gauges_and_counters_tell_where_the_requests_are(engine: Engine) -> None:
+    """What a planner reads: queue, batch, cache, finished requests, tokens."""
+    samples = scraped(engine)
+
+    assert samples["vllm:num_requests_running"] == 2
+    assert samples["vllm:num_requests_waiting"] == 1
+    assert samples["vllm:kv_cache_usage_perc"] == pytest.approx(2 * 7 / 100)
+    assert samples["vllm:request_success_total"] == 1
+    assert samples["vllm:prompt_tokens_total"] == 100
+    assert samples["vllm:generation_tokens_total"] == 3
+    assert samples["vllm:request_prompt_tokens_sum"] == 100
+    assert samples["vllm:request_generation_tokens_count"] == 1
+    assert samples["vllm:prefix_cache_queries_total"] == 300
+    assert samples["vllm:prefix_cache_hits_total"] == 0
+    assert samples["vllm:num_preemptions_total"] == 0
+
+
+def test_histograms_count_each_first_token_and_each_gap(engine: Engine) -> None:
+    """15 ms to the first token, then two gaps of 11 ms, under both names of the gap."""
+    samples = scraped(engine)
+
+    assert samples["vllm:time_to_first_token_seconds_sum"] == pytest.approx(0.015)
+    assert samples["vllm:time_to_first_token_seconds_bucket/0.01"] == 0
+    assert samples["vllm:time_to_first_token_seconds_bucket/0.02"] == 1
+    assert samples["vllm:time_to_first_token_seconds_bucket/+Inf"] == 1
+    for name in ("vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds"):
+        assert samples[f"{name}_sum"] == pytest.approx(0.022)
+        assert samples[f"{name}_count"] == 2
+    assert samples["vllm:request_queue_time_seconds_count"] == 3
+    assert samples["vllm:e2e_request_latency_seconds_sum"] == pytest.approx(0.037)
+
+
+def test_labels_are_those_of_a_real_engine(engine: Engine) -> None:
+    """The model name on every series but the cache's, whose sizes are labels; quotes survive."""
+    families = list(text_string_to_metric_families(exposition(engine).decode()))
+
+    for sample in (s for f in families for s in f.samples):
+        if sample.name == "vllm:cache_config_info":
+            assert sample.labels == {"engine": "0", "block_size": "16", "num_gpu_blocks": "100"}
+        else:
+            assert sample.labels["model_name"] == 'meta/llama "8b"'
+
+
+def test_histogram_bounds_are_upper_and_inclusive() -> None:
+    """A value on a bound belongs to that bucket, as in Prometheus."""
+    histogram = Histogram((1.0, 2.0))
+    histogram.observe(1.0)
+    histogram.observe(1.5, 3)
+    histogram.observe(9.0)
+
+    assert histogram.cumulative() == [("1.0", 1), ("2.0", 4), ("+Inf", 5)]
+    assert (histogram.count, histogram.total) == (5, 14.5)

@@ -1,0 +1,116 @@
+"""The engine against the analytic queue that the legacy profile parameters were made for.
+
+That model is a birth-death chain with the service rate n / (prefill(n) + steps x decode(n)), prefill(n) =
+gamma + delta x tokens x n and decode(n) = alpha + beta x n. It charges each request the prompts of the
+others in service; the engine makes them happen. They should meet for Poisson arrivals of equal requests,
+without a fixed cost per prefill (which the chain charges once and the engine to every bystander), without
+pressure on the KV cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
+from statistics import mean
+
+import pytest
+
+from controller.simulation.engine import Engine
+from controller.simulation.profile import EngineProfile
+from controller.simulation.request import Completion, Request
+
+BATCH = 16
+PROFILE = EngineProfile(
+    model_id="m",
+    alpha_ms=10,
+    beta_ms=0.5,
+    gamma_ms=0,
+    delta_ms=0.02,
+    num_gpu_blocks=1_000_000,
+    max_num_seqs=BATCH,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steady:
+    """Means of a system in balance."""
+
+    requests_in_system: float
+    response_ms: float
+    inter_token_ms: float
+
+
+def service_rate_per_ms(n: int, *, prompt: int, output: int) -> float:
+    """Return the requests that leave per millisecond while n are in service."""
+    n = min(n, BATCH)
+    prefill_ms = PROFILE.gamma_ms + PROFILE.delta_ms * prompt * n
+    return n / (prefill_ms + (output - 1) * (PROFILE.alpha_ms + PROFILE.beta_ms * n))
+
+
+def analytic(rate_per_ms: float, *, prompt: int, output: int) -> Steady:
+    """Solve the chain with ten waiting places per place in the batch."""
+    weights = list(
+        accumulate(
+            range(1, 11 * BATCH + 1),
+            lambda p, n: p * rate_per_ms / service_rate_per_ms(n, prompt=prompt, output=output),
+            initial=1.0,
+        )
+    )
+    chances = [weight / sum(weights) for weight in weights]
+    in_system = sum(n * p for n, p in enumerate(chances))
+    in_service = sum(min(n, BATCH) * p for n, p in enumerate(chances))
+    throughput = rate_per_ms * (1 - chances[-1])
+    service_ms = in_service / throughput
+    steps = output - 1
+    concurrency = (service_ms - PROFILE.gamma_ms - PROFILE.alpha_ms * steps) / (
+        PROFILE.delta_ms * prompt + PROFILE.beta_ms * steps
+    )
+    return Steady(
+        requests_in_system=in_system,
+        response_ms=in_system / throughput,
+        inter_token_ms=PROFILE.alpha_ms + PROFILE.beta_ms * concurrency,
+    )
+
+
+def simulated(rate_per_ms: float, *, prompt: int, output: int, count: int = 8000) -> Steady:
+    """Serve Poisson arrivals of equal requests."""
+    dice, engine, arrival_ms = Random(1), Engine(PROFILE), 0.0  # noqa: S311 - arrivals, not secrets
+    done: list[Completion] = []
+    for number in range(count):
+        arrival_ms += dice.expovariate(rate_per_ms)
+        now_us = round(arrival_ms * 1000)
+        done += engine.advance(now_us)
+        request = Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output)
+        engine.submit(request, now_us=now_us)
+    done += engine.advance(10**13)
+    response_ms = mean(c.latency_seconds for c in done) * 1000
+    return Steady(
+        requests_in_system=response_ms * count / arrival_ms,
+        response_ms=response_ms,
+        inter_token_ms=mean(c.inter_token_latency_seconds for c in done) * 1000,
+    )
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(256, 64), (128, 128)])
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.7])
+def test_simulation_and_queue_model_agree(prompt: int, output: int, load: float) -> None:
+    """Response and concurrency within 4 %, time between tokens within 5 %, up to 70 % of the capacity."""
+    rate_per_ms = load * service_rate_per_ms(BATCH, prompt=prompt, output=output)
+
+    want = analytic(rate_per_ms, prompt=prompt, output=output)
+    got = simulated(rate_per_ms, prompt=prompt, output=output)
+
+    assert got.response_ms == pytest.approx(want.response_ms, rel=0.04)
+    assert got.requests_in_system == pytest.approx(want.requests_in_system, rel=0.04)
+    assert got.inter_token_ms == pytest.approx(want.inter_token_ms, rel=0.05)
+
+
+def test_beyond_the_capacity_of_the_queue_model_the_queue_grows_without_end() -> None:
+    """At 115 % of the chain's highest rate, twice the requests wait more than twice as long."""
+    rate_per_ms = 1.15 * service_rate_per_ms(BATCH, prompt=256, output=64)
+
+    shorter = simulated(rate_per_ms, prompt=256, output=64, count=3000)
+    longer = simulated(rate_per_ms, prompt=256, output=64, count=6000)
+
+    assert longer.response_ms > 1.5 * shorter.response_ms
