@@ -4,11 +4,11 @@
         control_plane.kubectl("get", "nodes")
 
 etcd, kube-apiserver, kube-controller-manager and kube-scheduler are the real ones; kwok plays the kubelets.
-Each copy has a loopback network of its own, so that copies run side by side, and every pod has an address on
-the loopback interface: a simulated engine really listens on its pod's address and port. (The API server
+Each copy has a loopback network of its own, so that copies run side by side, and every pod has an address
+on the loopback interface: a simulated engine really listens on its pod's address and port. (The API server
 refuses EndpointSlices of such pods: find them by pod discovery, not through Services.) A Service of type
-ExternalName to a loopback address stands in for a cluster IP: webhooks, conversion and aggregation call there, and TLS
-still checks the name of the Service.
+ExternalName to a loopback address stands in for a cluster IP: webhooks, conversion and aggregation call
+there, and TLS still checks the name of the Service.
 
 - which Go modules pin the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
 - keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`

@@ -60,7 +60,7 @@ def _provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]
         return found
     directory = built_directory(module)
     with locked(
-        directory.with_suffix(".lock"),
+        directory.with_name(f"{directory.name}.lock"),
         on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to end"),
     ):
         found = find_binaries(module, os.environ)  # another builder may have been here while we waited

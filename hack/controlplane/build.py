@@ -58,14 +58,14 @@ def _compile(
         environment=environment,
         output=subprocess.PIPE,
     )
-    try:
+    with compiler:
         assert compiler.stdout is not None
-        last_lines = _follow(compiler.stdout, total=total, name=module.folder.name, progress=progress)
-    except BaseException:
-        compiler.kill()
-        compiler.wait()
-        raise
-    if compiler.wait() != 0:
+        try:
+            last_lines = _follow(compiler.stdout, total=total, name=module.folder.name, progress=progress)
+        except BaseException:
+            compiler.kill()
+            raise
+    if compiler.returncode != 0:
         raise BuildFailedError(
             f"go build of {module.folder} failed; its last lines:\n" + "\n".join(last_lines)
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hack.controlplane import components
 from hack.controlplane.binaries import provide_binaries
@@ -99,7 +100,7 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop(keep_directory=error is not None)
+        self.stop(keep_directory=isinstance(error, Exception))  # there are logs to read, unless it was Ctrl-C
 
     @property
     def server(self) -> str:
@@ -137,7 +138,7 @@ class ControlPlane:
         input: str | None = None,  # noqa: A002 - as subprocess.run calls it
         check: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as administrator; raises KubectlFailedError for an exit code but 0 unless told not to."""
+        """Run kubectl as administrator; with `check`, raises KubectlFailedError unless it exits with 0."""
         environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig)}
         finished = subprocess.run(
             [self._layout.binaries["kubectl"], *arguments],
@@ -151,6 +152,12 @@ class ControlPlane:
             self.check()  # a crashed component explains more than what kubectl saw of it
             raise KubectlFailedError(f"kubectl {' '.join(arguments)}: {finished.stderr.strip()}")
         return finished
+
+    def apply(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Apply one object server-side and return what is stored; raises KubectlFailedError."""
+        arguments = ("apply", "--server-side", "--filename=-", "--output=json")
+        stored: dict[str, Any] = json.loads(self.kubectl(*arguments, input=json.dumps(manifest)).stdout)
+        return stored
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig of an existing service account, with a token that lives for a day."""
