@@ -1,8 +1,8 @@
 """One demand per model, shared by its variants, and the capacity that the model is to have for it.
 
-Demand is counted in tokens of KV cache: what running requests hold, plus the prompts of those that wait. A full
-engine caps the first term, so the second one alone says how far a burst exceeds what runs; a long queue asks for
-as many replicas at once as it needs.
+Demand is counted in tokens of KV cache: what running requests hold, plus the prompts of those that wait. A
+full engine caps the first term, so the second alone says how far a burst exceeds what runs; a long queue asks
+for as many replicas at once as it needs.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ def model_demands(
 def _model_demand(
     variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings
 ) -> ModelDemand:
-    signal, age, silent = _grade(variants, settings)
-    tokens = None if signal is Signal.UNKNOWN else _tokens(variants, capacities, settings)
+    mean_input = average(variants, "avg_input_tokens", settings)
+    signal, age, silent = _grade(variants, mean_input, settings=settings)
+    known = signal is not Signal.UNKNOWN
+    tokens = _tokens(variants, capacities, mean_input=mean_input, settings=settings) if known else None
     return ModelDemand(
         namespace=variants[0].namespace,
         model_id=variants[0].model_id,
@@ -121,22 +123,28 @@ def _model_demand(
     )
 
 
-def _grade(variants: Sequence[Variant], settings: Settings) -> tuple[Signal, float | None, int]:
-    """Return the signal's grade, the age of its oldest usable sample and how many ready replicas are silent."""
+def _grade(
+    variants: Sequence[Variant], mean_input: float | None, *, settings: Settings
+) -> tuple[Signal, float | None, int]:
+    """Return the signal's grade, the age of its oldest usable sample and the number of silent replicas."""
     replicas = [replica for variant in variants for replica in variant.replicas]
     samples = [sample for replica in replicas if (sample := usable_sample(replica, settings))]
     silent = sum(replica.ready and usable_sample(replica, settings) is None for replica in replicas)
     if not samples:
         return Signal.UNKNOWN, None, silent
     age = max(sample.age_seconds for sample in samples)
-    unmeasured = any(
-        sample.waiting and _input_tokens(sample, variants, settings) is None for sample in samples
-    )
+    unmeasured = any(sample.waiting and _input_tokens(sample, mean_input) is None for sample in samples)
     held = silent or unmeasured or age > settings.fresh_seconds
     return (Signal.HELD if held else Signal.FRESH), age, silent
 
 
-def _tokens(variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings) -> float:
+def _tokens(
+    variants: Sequence[Variant],
+    capacities: Mapping[Key, Capacity],
+    *,
+    mean_input: float | None,
+    settings: Settings,
+) -> float:
     """Return the demand; a ready replica that is silent is taken to be as loaded as those that report."""
     known = reporting = silent = 0.0
     for variant in variants:
@@ -144,22 +152,20 @@ def _tokens(variants: Sequence[Variant], capacities: Mapping[Key, Capacity], set
         for replica in variant.replicas:
             sample = usable_sample(replica, settings)
             if sample is not None:
-                waiting = sample.waiting * (_input_tokens(sample, variants, settings) or 0.0)
-                known += tokens_in_use(sample) + waiting
+                known += tokens_in_use(sample) + sample.waiting * (_input_tokens(sample, mean_input) or 0.0)
                 reporting += capacity
             elif replica.ready:
                 silent += capacity
     return known + (known / reporting * silent if reporting else 0.0)
 
 
-def _input_tokens(sample: ReplicaSample, variants: Sequence[Variant], settings: Settings) -> float | None:
-    """Return the length of a waiting prompt: the engine's own mean, the model's, else what a running one holds."""
+def _input_tokens(sample: ReplicaSample, mean_input: float | None) -> float | None:
+    """Return a waiting prompt's length: the engine's mean, the model's, else what a running one holds."""
     if sample.avg_input_tokens is not None:
         return sample.avg_input_tokens
-    mean = average(variants, "avg_input_tokens", settings)
-    if mean is None and sample.running and sample.kv_usage:
+    if mean_input is None and sample.running and sample.kv_usage:
         return tokens_in_use(sample) / sample.running
-    return mean
+    return mean_input
 
 
 def _capacity(variant: Variant, capacities: Mapping[Key, Capacity]) -> int:

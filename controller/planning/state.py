@@ -28,7 +28,7 @@ class Window:
     key: WindowKey
     tokens: tuple[int, ...]
     quiet_cycles: int = 0
-    """Cycles since the last entry. Old windows are dropped, or a low entry would keep a model large for good."""
+    """Cycles since the last entry. Old windows are dropped: a low entry must not count for good."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

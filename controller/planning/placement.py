@@ -1,0 +1,257 @@
+"""How many replicas of each variant, and on which nodes: the textbook CP-SAT model.
+
+Lexicographic: minimum replicas and then required capacity, each by priority (per mille of each requirement),
+ready capacity while replacements start, cost with the price of transitions, least disruption, first by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from ortools.sat.python import cp_model
+
+from controller.planning.fit import assign
+from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
+from controller.planning.problem import (
+    EXACT_LIMIT,
+    PER_MILLE,
+    NumbersTooLargeError,
+    PlacementProblem,
+    Solution,
+    Stage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Var = cp_model.IntVar
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variables:
+    """The decision in the solver's terms; lists are indexed as the problem's tuples are."""
+
+    replicas: list[Var]
+    stays: list[list[Var]]
+    """Per variant and bound replica, in removal order."""
+
+    placed: dict[tuple[int, int], Var]
+    """(bin, variant) -> replicas that get a place there; empty when nodes are unlimited."""
+
+    new: list[Var]
+    started: list[Var]
+    stopped: list[Var]
+    shortfall: list[Var]
+    """Per row, in per mille."""
+
+
+def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False) -> Solution:
+    """Return the best placement; with `unlimited`, as if every node had room for everything.
+
+    Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
+    """
+    check_magnitude(problem)
+    model = cp_model.CpModel()
+    variables = _variables(model, problem)
+    _remove_in_order(model, variables, problem)
+    _price_transitions(model, variables, problem)
+    _cover(model, variables, problem)
+    if not unlimited:
+        _fit_nodes(model, variables, problem)
+    objectives = _objectives(variables, problem)
+    hint = [(var, terms.current) for var, terms in zip(variables.replicas, problem.variants, strict=True)]
+    outcome = minimize_in_order(model, objectives, hint, limits=limits)
+    return _solution(problem, variables, outcome, unlimited=unlimited)
+
+
+def check_magnitude(problem: PlacementProblem) -> None:
+    """Refuse a problem whose sums might not be exact.
+
+    Raises NumbersTooLargeError, naming the largest contributor and what would help.
+    """
+    upper = [terms.upper for terms in problem.variants]
+    for row in problem.rows:
+        reach = PER_MILLE * (row.requirement + sum(amount * upper[v] for v, amount in row.terms))
+        if reach >= EXACT_LIMIT:
+            raise NumbersTooLargeError(
+                f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
+            )
+    prices = [(t.cost + 2 * t.transition_price) * t.upper for t in problem.variants]
+    if sum(prices) >= EXACT_LIMIT:
+        dearest = problem.variants[prices.index(max(prices))]
+        raise NumbersTooLargeError(
+            f"{dearest.name}: the cost of up to {dearest.upper} replicas is too large to compare exactly; "
+            "lower its cost or its maximum"
+        )
+
+
+def _variables(model: cp_model.CpModel, problem: PlacementProblem) -> Variables:
+    numbered = list(enumerate(problem.variants))
+    return Variables(
+        replicas=[model.new_int_var(t.lower, t.upper, f"replicas_{v}") for v, t in numbered],
+        stays=[[model.new_bool_var(f"stays_{v}_{j}") for j in range(len(t.bound))] for v, t in numbered],
+        placed={},
+        new=[model.new_int_var(0, t.upper, f"new_{v}") for v, t in numbered],
+        started=[model.new_int_var(0, t.upper, f"started_{v}") for v, t in numbered],
+        stopped=[model.new_int_var(0, t.current, f"stopped_{v}") for v, t in numbered],
+        shortfall=[model.new_int_var(0, PER_MILLE, f"shortfall_{r}") for r in range(len(problem.rows))],
+    )
+
+
+def _remove_in_order(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
+    """Replicas stay or are new; removal follows the given order, and nothing is new unless all stay."""
+    for v, terms in enumerate(problem.variants):
+        stays = variables.stays[v]
+        model.add(variables.replicas[v] == sum(stays) + variables.new[v])
+        for earlier, later in pairwise(stays):
+            model.add_implication(earlier, later)
+        if stays:
+            model.add(variables.new[v] <= terms.upper * stays[0])
+
+
+def _price_transitions(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
+    """Count what starts and what stops against what runs now."""
+    for v, terms in enumerate(problem.variants):
+        change = variables.started[v] - variables.stopped[v]
+        model.add(variables.replicas[v] - terms.current == change)
+
+
+def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
+    """Meet each requirement by what the replicas provide plus a shortfall."""
+    serving = _serving(model, variables, problem)
+    for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
+        counted = serving if row.stage is Stage.CONTINUITY else variables.replicas
+        capacity = cp_model.LinearExpr.weighted_sum(
+            [counted[v] for v, _ in row.terms], [PER_MILLE * amount for _, amount in row.terms]
+        )
+        model.add(capacity + row.requirement * shortfall >= PER_MILLE * row.requirement)
+
+
+def _serving(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> list[Var]:
+    """Replicas that are ready now and stay: they are removed last."""
+    serving = []
+    for v, terms in enumerate(problem.variants):
+        ready = model.new_int_var(0, terms.ready, f"serving_{v}")
+        model.add(ready <= variables.replicas[v])
+        serving.append(ready)
+    return serving
+
+
+def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
+    """Each new replica gets a slot in one bin, and no bin gives more slots than its nodes have."""
+    leaving = _leaving(variables, problem)
+    places: list[list[Var]] = [[] for _ in problem.variants]
+    for b, bin_ in enumerate(problem.bins):
+        for v in bin_.variants:
+            placed = model.new_int_var(0, problem.variants[v].upper, f"placed_{b}_{v}")
+            variables.placed[b, v] = placed
+            places[v].append(placed)
+        for size in bin_.sizes:
+            taken = [
+                (problem.variants[v].accelerators // size) * variables.placed[b, v]
+                for v in bin_.variants
+                if problem.variants[v].accelerators >= size
+            ]
+            model.add(
+                sum(taken) <= sum(_slots(model, problem, leaving, node=n, size=size) for n in bin_.nodes)
+            )
+    for v, terms in enumerate(problem.variants):
+        if terms.accelerators:
+            model.add(variables.new[v] == sum(places[v]))
+
+
+def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple[Var, int]]]:
+    """Return for each node the replicas that might leave it: (stays, accelerators)."""
+    leaving: list[list[tuple[Var, int]]] = [[] for _ in problem.free]
+    for terms, stays in zip(problem.variants, variables.stays, strict=True):
+        removable = len(terms.bound) - terms.lower
+        for node, stay in zip(terms.bound[:removable], stays[:removable], strict=True):
+            if node is not None and terms.accelerators:
+                leaving[node].append((stay, terms.accelerators))
+    return leaving
+
+
+def _slots(
+    model: cp_model.CpModel,
+    problem: PlacementProblem,
+    leaving: Sequence[Sequence[tuple[Var, int]]],
+    *,
+    node: int,
+    size: int,
+) -> cp_model.LinearExprT:
+    """Return how many replicas of a size the node has room for, after the removals."""
+    free = problem.free[node]
+    if not leaving[node]:
+        return max(0, free) // size
+    most = free + sum(accelerators for _, accelerators in leaving[node])
+    room = most - sum(accelerators * stay for stay, accelerators in leaving[node])
+    slots = model.new_int_var(0, max(0, most) // size, f"slots_{node}_{size}")
+    if free >= 0:
+        model.add(size * slots <= room)
+        return slots
+    # An overcommitted node gives nothing until enough has left; without the literal it would force removals.
+    has_room = model.new_bool_var(f"has_room_{node}_{size}")
+    model.add(size * slots <= room).only_enforce_if(has_room)
+    model.add(slots == 0).only_enforce_if(~has_room)
+    return slots
+
+
+def _objectives(variables: Variables, problem: PlacementProblem) -> list[Objective]:
+    """Return what to minimise, in order."""
+    cost, disruption = [], []
+    for v, terms in enumerate(problem.variants):
+        moves = (variables.started[v], variables.stopped[v])
+        cost += [(variables.replicas[v], terms.cost), *((move, terms.transition_price) for move in moves)]
+        disruption += [(move, max(1, terms.accelerators)) for move in moves]
+    order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
+    return [
+        *_probed(_shortfalls(variables, problem, Stage.MINIMUM)),
+        *_probed(
+            _shortfalls(variables, problem, Stage.DEMAND) + _shortfalls(variables, problem, Stage.CONTINUITY)
+        ),
+        Objective(name="cost", terms=cost),
+        Objective(name="disruption", terms=disruption),
+        Objective(name="order", terms=order),
+    ]
+
+
+def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -> list[Objective]:
+    """Return the shortfalls of one stage, level by level."""
+    levels: dict[tuple[Stage, int], list[Var]] = {}
+    for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
+        if row.stage is stage:
+            levels.setdefault(row.level, []).append(shortfall)
+    return [
+        Objective(name=f"{stage.name.lower()} of priority {priority}", terms=[(var, 1) for var in group])
+        for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
+    ]
+
+
+def _probed(levels: list[Objective]) -> list[Objective]:
+    """Put a probe before the levels, unless there is only one."""
+    return levels if len(levels) <= 1 else [_probe(levels), *levels]
+
+
+def _probe(levels: Sequence[Objective]) -> Objective:
+    """Return one objective over all levels, each weighing as much more than the next as exact sums allow.
+
+    Where its minimum leaves a level at zero, that level needs no step of its own.
+    """
+    reach = PER_MILLE * sum(len(level.terms) for level in levels)
+    base = max(1, int((EXACT_LIMIT / 2 / reach) ** (1 / (len(levels) - 1))))
+    weights = [base ** (len(levels) - 1 - position) for position in range(len(levels))]
+    terms = [(var, weight) for level, weight in zip(levels, weights, strict=True) for var, _ in level.terms]
+    return Objective(name="probe", terms=terms, is_probe=True)
+
+
+def _solution(
+    problem: PlacementProblem, variables: Variables, outcome: Outcome, *, unlimited: bool
+) -> Solution:
+    """Read the assignment and name a node for each replica that gets a place."""
+    replicas = tuple(outcome.values[var.index] for var in variables.replicas)
+    shares = {key: outcome.values[var.index] for key, var in variables.placed.items()}
+    placements = () if unlimited else assign(problem, replicas, shares)
+    return Solution(replicas=replicas, placements=placements, unproven=outcome.unproven, gap=outcome.gap)
