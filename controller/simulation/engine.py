@@ -104,13 +104,13 @@ class Engine:
         return self._step is None and not self._queue and not len(self._batch)
 
     def _schedule(self, until_us: int) -> _Step:
-        has_preempted = self._make_room()
+        self._make_room()
         self._batch.ledger.grow(self._batch.iteration)
-        chunks = self._chunks(admitting=not has_preempted)
+        chunks = self._chunks()
         prompt_tokens = sum(tokens for _, tokens in chunks)
         each_us = self.profile.iteration_us(decodes=self._batch.decodes, prompt_tokens=prompt_tokens)
         iterations = 1
-        if not chunks and not has_preempted:
+        if not chunks:
             iterations = self._equal_iterations((until_us - self._now_us) // each_us)
             self._batch.ledger.grow(self._batch.iteration + 1, iterations=iterations - 1)
         return _Step(
@@ -120,19 +120,19 @@ class Engine:
             chunks=chunks,
         )
 
-    def _make_room(self) -> bool:
-        """Preempt until the coming iteration's new blocks are free; tell whether any sequence had to go."""
+    def _make_room(self) -> None:
+        """Preempt until the coming iteration's new blocks are free.
+
+        Who had to go is at the front of the queue and cannot come back at once: what it left was needed.
+        """
         batch = self._batch
-        count = 0
         while batch.ledger.growth(batch.iteration) > batch.ledger.free_blocks:
             victim = batch.preempt()
             victim.last_token_us = self._now_us if victim.first_token_us is not None else 0
             self._queue.appendleft(victim)
-            count += 1
-        self.measures.preemptions += count
-        return count > 0
+            self.measures.preemptions += 1
 
-    def _chunks(self, *, admitting: bool) -> tuple[tuple[Sequence, int], ...]:
+    def _chunks(self) -> tuple[tuple[Sequence, int], ...]:
         """Share the token budget among the prompts under way and those that may enter."""
         budget = self.profile.max_num_batched_tokens - self._batch.decodes
         chunks = []
@@ -141,7 +141,7 @@ class Engine:
             if tokens:
                 chunks.append((sequence, tokens))
                 budget -= tokens
-        while admitting and budget and self._queue and self._batch.has_room(self._queue[0]):
+        while budget and self._queue and self._batch.has_room(self._queue[0]):
             sequence = self._enter()
             tokens = min(budget, sequence.uncomputed_tokens)
             chunks.append((sequence, tokens))

@@ -144,9 +144,10 @@ def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> No
     for name, engine in (("a-busy", busy), ("b-fuller", fuller), ("c-free", free)):
         router.join(name, engine, now_us=0)
 
-    router.submit(Request(request_id=3, arrival_us=1, prompt_tokens=10, output_tokens=10), now_us=1)
+    for number in (3, 4):
+        router.submit(Request(request_id=number, arrival_us=1, prompt_tokens=10, output_tokens=10), now_us=1)
 
-    assert free.waiting == 1
+    assert (busy.waiting, fuller.waiting, free.waiting) == (1, 1, 1)
 
 
 def test_requests_of_a_removed_engine_start_again_and_count_from_their_first_arrival() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,6 +172,9 @@ def test_every_moment_equals_that_of_the_plain_engine(
     assert engine.measures.preemptions == plain.preemptions
     assert engine.measures.generation_tokens == sum(r.output_tokens for r in requests)
     assert engine.kv_usage == 0
+    gaps = engine.measures.inter_token_seconds
+    assert gaps.count == sum(r.output_tokens - 1 for r in requests)
+    assert gaps.total == pytest.approx(sum(finish_us[i] - first_us[i] for i in finish_us) / 1e6)
 
 
 @given(profile=profiles, requests=arrivals, cuts=st.lists(st.integers(0, 300_000), max_size=30))
