@@ -163,8 +163,14 @@ class Decision:
     demand_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
     """Demand of the whole model in tokens of KV cache, shared by all its variants."""
 
+    required_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Capacity that the whole model is to have, in tokens of KV cache."""
+
     capacity_per_replica_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
     """What one replica of this variant can hold, in tokens of KV cache."""
+
+    capacity_source: Maybe[Annotated[str, Length(1, 64)]] = UNSET
+    """How that capacity is known: Observed, Historical, Derived, Memory, LastKnown, Estimated or Unknown."""
 
     unconstrained_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     """Replicas that an unlimited cluster would get."""
@@ -172,8 +178,14 @@ class Decision:
     granted_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     """Replicas that this cluster can place."""
 
+    unmet_per_mille: Maybe[Annotated[int, Range(0, 1000)]] = UNSET
+    """Share of the model's required capacity that the plan does not provide, in thousandths."""
+
     bound_by: Maybe[Annotated[str, Length(1, 64)]] = UNSET
     """What limits the grant, such as Accelerators, NodeSize, MaxReplicas or Priority."""
+
+    signal: Maybe[Annotated[str, Length(1, 64)]] = UNSET
+    """How well the demand is known: Fresh, Held or Unknown."""
 
     priority: Maybe[Annotated[int, Range(1, 100)]] = UNSET
     """Priority of the service class: 1 is served first, 100 last."""
@@ -185,10 +197,10 @@ class Decision:
     """Where that cost comes from."""
 
     solver_status: Maybe[Annotated[str, Length(1, 64)]] = UNSET
-    """What the solver said of the plan: Optimal, Feasible, Held or Unsolved."""
+    """What the solver said of the plan: Optimal, Feasible, TimedOut or Failed."""
 
     gap: Maybe[Annotated[str, Length(maximum=32)]] = UNSET
-    """Distance of the plan's cost from the proven bound, as a fraction."""
+    """Distance of the plan from the proven bound, as a fraction; 0 when it is proven best."""
 
 
 @declaration()

@@ -1,0 +1,79 @@
+"""Accelerators as Kubernetes shows them: resource names on pods, product labels on nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from apiserver.schema.json import Json
+
+RESOURCE_NAMES: Final = (
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "habana.ai/gaudi",
+    "gpu.intel.com/xe",
+    "intel.com/gpu",
+    "google.com/tpu",
+)
+"""Extended resources that count as accelerators."""
+
+PRODUCT_LABELS: Final = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "amd.com/gpu.product",
+    "intel.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-tpu-accelerator",
+    "k8s.amazonaws.com/accelerator",
+)
+"""Node labels that name the type, most telling first."""
+
+_VENDORS: Final = frozenset({"NVIDIA", "AMD", "INTEL", "TESLA", "GEFORCE", "INSTINCT", "RADEON"})
+_DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM|MIG.*|SHARED)$")
+
+
+def normalised(product: str) -> str:
+    """Return the short name of a product: `NVIDIA-A100-PCIE-80GB` is `A100`, as people call it.
+
+    Vendor words go, and so does everything from the first memory size or form factor on. Upper-case, so that
+    differently spelled names meet.
+    """
+    words = [word for word in re.split(r"[-_ ]+", product.upper()) if word]
+    while len(words) > 1 and words[0] in _VENDORS:
+        words.pop(0)
+    for position, word in enumerate(words):
+        if position and _DETAIL.match(word):
+            return "-".join(words[:position])
+    return "-".join(words)
+
+
+def product_of(labels: Mapping[str, str]) -> str:
+    """Return the normalised type that labels name, or nothing."""
+    return next((normalised(labels[name]) for name in PRODUCT_LABELS if labels.get(name)), "")
+
+
+def accelerators_in(quantities: Json) -> int:
+    """Return how many accelerators a resource list holds; extended resources are always whole numbers."""
+    return sum(_count(quantities[name]) for name in RESOURCE_NAMES if name in quantities)
+
+
+def accelerators_of(pod_spec: Json) -> int:
+    """Return how many accelerators a pod asks for: its containers together, or its hungriest init container.
+
+    Containers that restart (sidecars) count with the others.
+    """
+    starters = pod_spec.get("initContainers") or []
+    sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
+    steady = sum(map(_asked, [*(pod_spec.get("containers") or []), *sidecars]))
+    return max([steady, *(_asked(item) for item in starters if item not in sidecars)])
+
+
+def _asked(container: Json) -> int:
+    resources = container.get("resources") or {}
+    return accelerators_in((resources.get("limits") or {}) | (resources.get("requests") or {}))
+
+
+def _count(quantity: str | int) -> int:
+    text = str(quantity)
+    return int(text[:-1]) * 1000 if text.endswith("k") else int(text)

@@ -1,0 +1,128 @@
+"""Everything that one decision is taken from, put together from caches: pure, no call is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apiserver.schema.json import Json
+from controller.observe.engines import EngineRecords
+from controller.observe.inventory import inventory
+from controller.observe.pods import by_deployment, is_ready
+from controller.observe.policies import Policies
+from controller.observe.variants import Surroundings, variant_of
+from controller.planning.snapshot import Snapshot, Variant
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """Raw objects as the caches held them at one moment."""
+
+    autoscalings: Sequence[Json]
+    deployments: Mapping[Key, Json]
+    pods: Sequence[Json]
+    nodes: Sequence[Json]
+    autoscalers: Sequence[Json]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """The snapshot, and what could not be part of it and why, by VariantAutoscaling."""
+
+    snapshot: Snapshot
+    unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unplanned:
+    """Why a VariantAutoscaling is left out: a reason for programs and a sentence for people."""
+
+    reason: str
+    message: str
+
+
+def engine_pods(world: World) -> tuple[Json, ...]:
+    """Return the ready pods of the scale targets: those that are worth asking."""
+    targets = {_target(item) for item in world.autoscalings if _is_deployment(item)}
+    groups = by_deployment(world.pods)
+    return tuple(pod for key in sorted(targets) for pod in groups.get(key, ()) if is_ready(pod))
+
+
+def gather(
+    world: World,
+    *,
+    policies: Policies,
+    engines: EngineRecords,
+    now_seconds: float,
+    may_scale_to_zero: bool,
+) -> Gathered:
+    """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`."""
+    groups = by_deployment(world.pods)
+    autoscalers = {_scaled(item): item for item in world.autoscalers}
+    claimed: set[Key] = set()
+    variants: list[Variant] = []
+    unplanned: dict[Key, Unplanned] = {}
+    for autoscaling in sorted(world.autoscalings, key=_seniority):
+        key, target = _key(autoscaling), _target(autoscaling)
+        obstacle = _obstacle(autoscaling, world, claimed)
+        if obstacle is not None:
+            unplanned[key] = obstacle
+            continue
+        around = Surroundings(
+            deployment=world.deployments[target],
+            pods=groups.get(target, ()),
+            autoscaler=autoscalers.get(target),
+            policies=policies,
+            may_scale_to_zero=may_scale_to_zero,
+            sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
+        )
+        try:
+            variants.append(variant_of(autoscaling, around))
+        except ValueError as error:
+            unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
+            continue
+        claimed.add(target)
+    nodes = inventory(world.nodes, world.pods, frozenset(claimed))
+    return Gathered(snapshot=Snapshot(nodes=nodes, variants=tuple(variants)), unplanned=unplanned)
+
+
+def _obstacle(autoscaling: Json, world: World, claimed: set[Key]) -> Unplanned | None:
+    reference, target = autoscaling["spec"]["scaleTargetRef"], _target(autoscaling)
+    if not _is_deployment(autoscaling):
+        text = f"only apps/v1 Deployments are planned for, not {reference['kind']} {reference['name']!r}"
+        return Unplanned(reason="TargetNotSupported", message=text)
+    if target not in world.deployments:
+        text = f"Deployment {target[1]!r} does not exist in namespace {target[0]!r}"
+        return Unplanned(reason="TargetNotFound", message=text)
+    if target in claimed:
+        text = (
+            f"an older VariantAutoscaling already decides on Deployment {target[1]!r}; delete one of the two"
+        )
+        return Unplanned(reason="TargetClaimed", message=text)
+    return None
+
+
+def _is_deployment(autoscaling: Json) -> bool:
+    reference = autoscaling["spec"]["scaleTargetRef"]
+    group = str(reference.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    return (group, reference["kind"]) == ("apps", "Deployment")
+
+
+def _key(obj: Json) -> Key:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+def _target(autoscaling: Json) -> Key:
+    return autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"]["name"]
+
+
+def _scaled(autoscaler: Json) -> Key:
+    reference = autoscaler["spec"]["scaleTargetRef"]
+    name = reference["name"] if reference["kind"] == "Deployment" else ""
+    return autoscaler["metadata"]["namespace"], name
+
+
+def _seniority(autoscaling: Json) -> tuple[str, Key]:
+    return autoscaling["metadata"].get("creationTimestamp") or "", _key(autoscaling)

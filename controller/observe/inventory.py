@@ -1,0 +1,50 @@
+"""Nodes with accelerators, and how much of them workloads hold that are not ours to plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.pods import Key, deployment_of, is_present
+from controller.planning.snapshot import Node, Taint
+
+_REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+def inventory(nodes: Sequence[Json], pods: Sequence[Json], planned: frozenset[Key]) -> tuple[Node, ...]:
+    """Return the nodes that have accelerators; `planned` are the Deployments that planning decides on."""
+    held: Counter[str] = Counter()
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and is_present(pod) and deployment_of(pod) not in planned:
+            held[node] += accelerators_of(pod["spec"])
+    found = (_node(node, held[node["metadata"]["name"]]) for node in nodes)
+    return tuple(node for node in found if node.accelerators_allocatable)
+
+
+def _node(node: Json, held: int) -> Node:
+    labels = node["metadata"].get("labels") or {}
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    return Node(
+        name=node["metadata"]["name"],
+        accelerator=product_of(labels),
+        accelerators_allocatable=accelerators_in(status.get("allocatable") or {}),
+        accelerators_used_by_others=held,
+        labels=frozenset(labels.items()),
+        taints=frozenset(
+            _taint(taint) for taint in spec.get("taints") or [] if taint["effect"] in _REPELLENT
+        ),
+        schedulable=not spec.get("unschedulable") and _is_ready(status),
+    )
+
+
+def _taint(taint: Json) -> Taint:
+    return Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
+
+
+def _is_ready(status: Json) -> bool:
+    conditions = {item["type"]: item["status"] for item in status.get("conditions") or []}
+    return conditions.get("Ready") == "True"

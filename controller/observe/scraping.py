@@ -1,0 +1,136 @@
+"""Asks pods for their metrics, directly, and nobody but pods.
+
+The address comes from the pod's status and must lie in a network where pods are; the port is one that the
+pod declares; redirects are not followed, answers are bounded, and no credentials are sent. So nothing that a
+tenant writes into an object can turn a question into a request elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final, Self
+
+import aiohttp
+
+from apiserver.schema.json import Json
+from controller.observe.readings import Reading, UnreadableMetricsError, parse_exposition, reading_of
+
+Key = tuple[str, str]
+
+_OK: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScrapeLimits:
+    """Where pods may be asked, and how much of their time and words is taken."""
+
+    port_names: tuple[str, ...]
+    pod_networks: tuple[IPv4Network | IPv6Network, ...]
+    timeout_seconds: float
+    limit_bytes: int
+    concurrency: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scraped:
+    """The readings of the pods that answered, and why the others did not."""
+
+    readings: Mapping[Key, Reading]
+    failures: Mapping[Key, str]
+
+
+def parse_networks(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return networks from CIDR notation. Raises ValueError naming the one that is none."""
+    return tuple(ip_network(text) for text in texts)
+
+
+def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
+    """Return where a pod serves its metrics. Raises UnreadableMetricsError when it may not be asked."""
+    address = (pod.get("status") or {}).get("podIP")
+    if not address:
+        raise UnreadableMetricsError("the pod has no address yet")
+    if pod["spec"].get("hostNetwork"):
+        raise UnreadableMetricsError("the pod uses its node's network, where anything may listen")
+    if not _may_ask(address, limits):
+        raise UnreadableMetricsError(f"{address} lies outside the networks where pods are asked")
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{_port(pod, limits.port_names)}/metrics"
+
+
+class Scraper:
+    """Asks pods, many at a time. Use as `async with Scraper(limits) as scraper`."""
+
+    def __init__(self, limits: ScrapeLimits, *, clock: Callable[[], float] = time.time) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=self._limits.timeout_seconds)
+        connector = aiohttp.TCPConnector(limit=self._limits.concurrency)
+        self._session = aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return what the pods say; one that fails costs nobody else anything."""
+        keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+        answers = await asyncio.gather(*(self._ask(pod) for pod in pods))
+        readings = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, Reading)}
+        failures = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, str)}
+        return Scraped(readings=readings, failures=failures)
+
+    async def _ask(self, pod: Json) -> Reading | str:
+        try:
+            text = await self._fetch(metrics_url(pod, self._limits))
+            return reading_of(parse_exposition(text), time_seconds=self._clock())
+        except UnreadableMetricsError as error:
+            return str(error)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return f"no answer: {type(error).__name__}: {error}"
+
+    async def _fetch(self, url: str) -> str:
+        assert self._session is not None, "enter the scraper before asking"
+        async with self._session.get(url, allow_redirects=False) as response:
+            if response.status != _OK:
+                raise UnreadableMetricsError(f"/metrics answers with HTTP {response.status}")
+            body = await response.content.read(self._limits.limit_bytes + 1)
+            while len(body) <= self._limits.limit_bytes and not response.content.at_eof():
+                body += await response.content.read(self._limits.limit_bytes + 1 - len(body))
+        if len(body) > self._limits.limit_bytes:
+            raise UnreadableMetricsError(f"/metrics is longer than {self._limits.limit_bytes} bytes")
+        return body.decode(errors="replace")
+
+
+def _may_ask(text: str, limits: ScrapeLimits) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    if limits.pod_networks:
+        return any(address in network for network in limits.pod_networks)
+    return not (
+        address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified
+    )
+
+
+def _port(pod: Json, names: Sequence[str]) -> int:
+    ports = [
+        port for container in pod["spec"].get("containers") or [] for port in container.get("ports") or []
+    ]
+    named = {
+        port.get("name"): port["containerPort"] for port in ports if port.get("protocol", "TCP") == "TCP"
+    }
+    for name in names:
+        if name in named:
+            return int(named[name])
+    if len(named) == 1:
+        return int(next(iter(named.values())))
+    raise UnreadableMetricsError(f"no container port is named {' or '.join(names)}")

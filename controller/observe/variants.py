@@ -1,0 +1,143 @@
+"""From a VariantAutoscaling, its Deployment, pods and HorizontalPodAutoscaler to a record for planning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Literal
+
+from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL
+from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of, normalised, product_of
+from controller.observe.arguments import engine_argument
+from controller.observe.pods import is_ready
+from controller.observe.policies import Policies, service_class
+from controller.planning.snapshot import (
+    LOWEST_PRIORITY,
+    MAX_NUM_BATCHED_TOKENS,
+    MAX_NUM_SEQS,
+    Replica,
+    ReplicaSample,
+    Toleration,
+    Variant,
+)
+
+CostSource = Literal["VariantCost", "UnitCost", "Default"]
+
+_ESTIMATED: Final = "Estimated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a variant is read together with."""
+
+    deployment: Json
+    pods: tuple[Json, ...]
+    """The Deployment's present pods in the order in which they would be removed."""
+
+    autoscaler: Json | None
+    policies: Policies
+    may_scale_to_zero: bool
+    sample: Callable[[tuple[str, str]], ReplicaSample | None]
+    """The newest sample of a pod by namespace and name."""
+
+
+def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
+    """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
+    metadata, spec = autoscaling["metadata"], autoscaling["spec"]
+    template = around.deployment["spec"]["template"]["spec"]
+    low, high = _bounds(around.autoscaler)
+    return Variant(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        model_id=spec["modelID"],
+        accelerator=accelerator_of(autoscaling, template),
+        accelerators_per_replica=accelerators_of(template),
+        cost_per_replica=effective_cost(autoscaling, template, around.policies)[0],
+        current_replicas=_replicas(around.deployment),
+        replicas=tuple(_replica(pod, around.sample) for pod in around.pods),
+        desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
+        min_replicas=low,
+        max_replicas=high,
+        may_scale_to_zero=around.may_scale_to_zero,
+        priority=priority_of(autoscaling, around.policies),
+        node_selector=frozenset((template.get("nodeSelector") or {}).items()),
+        tolerations=frozenset(_toleration(item) for item in template.get("tolerations") or []),
+        max_num_seqs=_most_sequences(spec, template),
+        max_num_batched_tokens=engine_argument(template, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
+        published_capacity_tokens=_published_capacity(_status(autoscaling, "decision")),
+    )
+
+
+def accelerator_of(autoscaling: Json, template: Json) -> str:
+    """Return the normalised type: from the spec, else the label, else what the pods select; else nothing."""
+    labels = autoscaling["metadata"].get("labels") or {}
+    named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
+    return normalised(named) if named else product_of(template.get("nodeSelector") or {})
+
+
+def effective_cost(autoscaling: Json, template: Json, policies: Policies) -> tuple[Decimal, CostSource]:
+    """Return the cost of one replica and where it comes from: the spec, else the unit cost, else 10.0."""
+    spec = autoscaling["spec"]
+    if "variantCost" in spec:
+        return Decimal(spec["variantCost"]), "VariantCost"
+    unit = policies.unit_costs.get(accelerator_of(autoscaling, template))
+    if unit is None:
+        return Decimal(DEFAULT_COST), "Default"
+    return unit * (spec.get("acceleratorCount") or accelerators_of(template) or 1), "UnitCost"
+
+
+def priority_of(autoscaling: Json, policies: Policies) -> int:
+    """Return the priority of the service class: 1 is served first; without a class it is the lowest."""
+    spec = autoscaling["spec"]
+    found = service_class(policies, spec.get("sloClassRef"), spec["modelID"])
+    return found.priority if found else LOWEST_PRIORITY
+
+
+def _status(autoscaling: Json, name: str) -> Json:
+    return (autoscaling.get("status") or {}).get(name) or {}
+
+
+def _published_capacity(decision: Json) -> int | None:
+    value = decision.get("capacityPerReplicaTokens")
+    if not isinstance(value, int) or value <= 0 or decision.get("capacitySource") == _ESTIMATED:
+        return None
+    return value
+
+
+def _replicas(deployment: Json) -> int:
+    value = deployment["spec"].get("replicas")
+    return 1 if value is None else int(value)
+
+
+def _bounds(autoscaler: Json | None) -> tuple[int, int | None]:
+    if autoscaler is None:
+        return 0, None
+    low = autoscaler["spec"].get("minReplicas")
+    return (1 if low is None else int(low)), int(autoscaler["spec"]["maxReplicas"])
+
+
+def _replica(pod: Json, sample: Callable[[tuple[str, str]], ReplicaSample | None]) -> Replica:
+    metadata = pod["metadata"]
+    return Replica(
+        name=metadata["name"],
+        node=pod["spec"].get("nodeName") or None,
+        ready=is_ready(pod),
+        sample=sample((metadata["namespace"], metadata["name"])),
+    )
+
+
+def _toleration(item: Json) -> Toleration:
+    return Toleration(
+        key=item.get("key") or "",
+        operator=item.get("operator") or "Equal",
+        value=item.get("value") or "",
+        effect=item.get("effect") or "",
+    )
+
+
+def _most_sequences(spec: Json, template: Json) -> int:
+    profiled = (spec.get("variantProfile") or {}).get("maxBatchSize")
+    return engine_argument(template, "max-num-seqs") or profiled or MAX_NUM_SEQS

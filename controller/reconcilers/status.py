@@ -1,0 +1,184 @@
+"""The status of a VariantAutoscaling, as a pure function of what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.gather import Unplanned
+from controller.observe.variants import CostSource
+from controller.planning.decision import Decision, Signal, SolverReport, SolverStatus
+from controller.planning.snapshot import Variant
+
+_SHORTEST_ACCELERATOR: Final = 2
+_GAP_DIGITS: Final = 6
+_SOLVED: Final = frozenset({SolverStatus.OPTIMAL, SolverStatus.FEASIBLE})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """All that the status of one planned variant is made of."""
+
+    variant: Variant
+    decision: Decision
+    solver: SolverReport
+    cost_source: CostSource
+    silence: str
+    """Why engines did not report, in one phrase; empty when they all did."""
+
+
+def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
+    """Return the whole status after a decision, conditions included."""
+    variant, decision = verdict.variant, verdict.decision
+    identifier = _identifier(autoscaling)
+    return {
+        "currentAlloc": identifier | _current(autoscaling, variant),
+        "desiredOptimizedAlloc": identifier
+        | _accelerator(decision.accelerator)
+        | {"numReplicas": decision.replicas, "lastRunTime": moment(now)},
+        "actuation": {"applied": True},
+        "decision": _decision(verdict),
+        "conditions": _conditions(autoscaling, _findings(verdict), now=now),
+    }
+
+
+def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Json:
+    """Return the status of one that cannot be planned for: no number, so that nobody acts on an old one."""
+    silence = ("False", "MetricsUnavailable", why.message)
+    findings = {
+        "TargetResolved": ("False", why.reason, why.message),
+        "MetricsAvailable": silence,
+        "OptimizationReady": ("False", why.reason, why.message),
+    }
+    return {"actuation": {"applied": False}, "conditions": _conditions(autoscaling, findings, now=now)}
+
+
+def is_news(old: Json, new: Json) -> bool:
+    """Tell whether a status says something new, beyond numbers that move all the time."""
+    return _meaning(old) != _meaning(new)
+
+
+def age_seconds(status: Json, *, now: datetime) -> float:
+    """Return the time since a status was decided; infinite when it holds no decision."""
+    text = (status.get("desiredOptimizedAlloc") or {}).get("lastRunTime")
+    return (now - datetime.fromisoformat(text)).total_seconds() if text else float("inf")
+
+
+def moment(time: datetime) -> str:
+    """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
+    decision, solver = verdict.decision, verdict.solver
+    solved = solver.status in _SOLVED
+    return {
+        "TargetResolved": ("True", "TargetFound", "the Deployment exists"),
+        "MetricsAvailable": _metrics_finding(verdict),
+        "OptimizationReady": (
+            "True" if solved else "False",
+            "OptimizationSucceeded" if solved else "OptimizationFailed",
+            decision.message,
+        ),
+    }
+
+
+def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
+    signal, variant = verdict.decision.signal, verdict.variant
+    reporting = sum(replica.ready and replica.sample is not None for replica in variant.replicas)
+    text = f"{reporting} of {variant.ready_replicas} ready replicas report"
+    text += f"; {verdict.silence}" if verdict.silence else ""
+    if signal is Signal.UNKNOWN:
+        return "False", "MetricsUnavailable", text
+    return "True", "MetricsAvailable" if signal is Signal.FRESH else "MetricsHeld", text
+
+
+def _current(autoscaling: Json, variant: Variant) -> Json:
+    cost = variant.cost_per_replica * variant.current_replicas
+    profile = autoscaling["spec"].get("variantProfile") or {}
+    batch = {"maxBatch": profile["maxBatchSize"]} if "maxBatchSize" in profile else {}
+    numbers = {"numReplicas": variant.current_replicas, "variantCost": decimal_text(cost)}
+    return numbers | batch | _accelerator(variant.accelerator)
+
+
+def _identifier(autoscaling: Json) -> Json:
+    """Return the identifier that an allocation of the legacy shape carries; others have none."""
+    spec = autoscaling["spec"]
+    if not all(name in spec for name in ("accelerator", "acceleratorCount", "variantProfile")):
+        return {}
+    return {"variantID": f"{spec['modelID']}-{spec['accelerator']}-{spec['acceleratorCount']}"}
+
+
+def _accelerator(name: str) -> Json:
+    return {"accelerator": name} if len(name) >= _SHORTEST_ACCELERATOR else {}
+
+
+def _decision(verdict: Verdict) -> Json:
+    decision, solver = verdict.decision, verdict.solver
+    said: Json = {
+        "reason": str(decision.reason),
+        "message": decision.message,
+        "demandTokens": decision.demand_tokens,
+        "requiredTokens": decision.required_tokens,
+        "capacityPerReplicaTokens": decision.capacity_per_replica_tokens,
+        "capacitySource": str(decision.capacity_source),
+        "unconstrainedReplicas": decision.unconstrained_replicas,
+        "grantedReplicas": decision.replicas,
+        "unmetPerMille": decision.unmet_per_mille,
+        "boundBy": str(decision.bound_by),
+        "signal": str(decision.signal),
+        "priority": decision.priority,
+        "costPerReplica": decimal_text(verdict.variant.cost_per_replica),
+        "costSource": verdict.cost_source,
+        "solverStatus": str(solver.status),
+        "gap": f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip("."),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return a number without exponent, as the API writes costs."""
+    return f"{value:f}"
+
+
+def _conditions(
+    autoscaling: Json, findings: Mapping[str, tuple[str, str, str]], *, now: datetime
+) -> list[Json]:
+    known = {item["type"]: item for item in (autoscaling.get("status") or {}).get("conditions") or []}
+    return [
+        {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": autoscaling["metadata"].get("generation", 0),
+            "lastTransitionTime": _transition_time(known.get(kind), status, now=now),
+        }
+        for kind, (status, reason, message) in findings.items()
+    ]
+
+
+def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:
+    if known is not None and known.get("status") == status and known.get("lastTransitionTime"):
+        return str(known["lastTransitionTime"])
+    return moment(now)
+
+
+def _meaning(status: Json) -> Json:
+    decision = status.get("decision") or {}
+    desired = status.get("desiredOptimizedAlloc") or {}
+    conditions = status.get("conditions") or []
+    return {
+        "current": status.get("currentAlloc"),
+        "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
+        "applied": status.get("actuation"),
+        "decision": [decision.get(name) for name in ("reason", "boundBy", "signal", "costPerReplica")],
+        "conditions": {
+            item["type"]: [item["status"], item["reason"], item.get("observedGeneration")]
+            for item in conditions
+        },
+    }

@@ -1,0 +1,265 @@
+"""All VariantAutoscalings together, once per interval: gather, plan, act.
+
+One decision covers every model, so this reconciles the whole set and not one name. It may run twice without
+harm: it reads anew, and writes only what changed in meaning or has grown old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
+from apiserver.schema.json import Json
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import Gathered, World, engine_pods, gather
+from controller.observe.pods import deployment_of
+from controller.observe.policies import Policies
+from controller.observe.readings import Reading
+from controller.observe.scraping import Scraped
+from controller.observe.variants import effective_cost
+from controller.planning.decision import Decision, Plan, Reason
+from controller.planning.snapshot import Snapshot, Variant
+from controller.reconcilers.status import (
+    Verdict,
+    age_seconds,
+    is_news,
+    planned_status,
+    unplanned_status,
+)
+
+FIELD_MANAGER = "stowplan-controller"
+_WRITERS = 16
+
+_log = structlog.get_logger()
+
+Key = tuple[str, str]
+
+
+class EngineSource(Protocol):
+    """Where engine metrics come from: the pods, or a Prometheus."""
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return what the pods' engines say of themselves."""
+
+
+class Planner(Protocol):
+    """Takes decisions, in another process."""
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Return the plan for a snapshot; never raises for hard input."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """What a cycle works with; everything that reaches outside is in here."""
+
+    cluster: Cluster
+    events: EventRecorder
+    source: EngineSource
+    planner: Planner
+    world: Callable[[], World]
+    policies: Callable[[], Policies]
+    now: Callable[[], datetime]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleSettings:
+    """What a person may choose of a cycle."""
+
+    refresh_seconds: float
+    scale_to_zero: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What one cycle did, for logs and metrics."""
+
+    plan: Plan
+    gathered: Gathered
+    written: int
+    scrape_failures: int
+
+
+class VariantAutoscalingReconciler:
+    """Runs cycles; between them it remembers only what engines said."""
+
+    def __init__(self, tools: Tools, settings: CycleSettings) -> None:
+        self._tools = tools
+        self._settings = settings
+        self._engines = EngineRecords()
+        self._problems: tuple[str, ...] = ()
+
+    async def cycle(self) -> Outcome:
+        """Observe, decide and publish once.
+
+        Raises the ClusterError of a status that could not be written, after trying all.
+        """
+        tools = self._tools
+        world, policies = tools.world(), tools.policies()
+        self._tell_problems(policies)
+        failures = await self._observe(world)
+        gathered = gather(
+            world,
+            policies=policies,
+            engines=self._engines,
+            now_seconds=tools.now().timestamp(),
+            may_scale_to_zero=self._settings.scale_to_zero,
+        )
+        plan = await tools.planner.solve(gathered.snapshot)
+        statuses = self._statuses(world, policies, gathered, plan, failures)
+        written = await self._publish(world, statuses, plan)
+        return Outcome(plan=plan, gathered=gathered, written=written, scrape_failures=len(failures))
+
+    async def _observe(self, world: World) -> Mapping[Key, str]:
+        pods = engine_pods(world)
+        scraped = await self._tools.source.scrape(pods)
+        readings, failures = _of_their_model(world, pods, scraped)
+        present = frozenset((pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods)
+        self._engines = self._engines.updated(readings, present)
+        return failures
+
+    def _statuses(
+        self,
+        world: World,
+        policies: Policies,
+        gathered: Gathered,
+        plan: Plan,
+        failures: Mapping[Key, str],
+    ) -> Mapping[Key, Json]:
+        now = self._tools.now()
+        variants = {variant.key: variant for variant in gathered.snapshot.variants}
+        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        found: dict[Key, Json] = {}
+        for autoscaling in world.autoscalings:
+            key = _key(autoscaling)
+            if key in gathered.unplanned:
+                found[key] = unplanned_status(autoscaling, gathered.unplanned[key], now=now)
+            elif key in decisions:
+                target = (key[0], autoscaling["spec"]["scaleTargetRef"]["name"])
+                template = world.deployments[target]["spec"]["template"]["spec"]
+                verdict = Verdict(
+                    variant=variants[key],
+                    decision=decisions[key],
+                    solver=plan.solver,
+                    cost_source=effective_cost(autoscaling, template, policies)[1],
+                    silence=_silence(variants[key], failures),
+                )
+                found[key] = planned_status(autoscaling, verdict, now=now)
+        return found
+
+    async def _publish(self, world: World, statuses: Mapping[Key, Json], plan: Plan) -> int:
+        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        due = [item for item in world.autoscalings if self._is_due(item, statuses.get(_key(item)))]
+        gate = asyncio.Semaphore(_WRITERS)
+
+        async def write(autoscaling: Json) -> None:
+            async with gate:
+                await self._write(autoscaling, statuses[_key(autoscaling)])
+            self._tell(autoscaling, decisions.get(_key(autoscaling)))
+
+        results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
+        failed = [result for result in results if isinstance(result, BaseException)]
+        if failed:
+            raise failed[0]
+        return len(due)
+
+    def _is_due(self, autoscaling: Json, status: Json | None) -> bool:
+        if status is None:
+            return False
+        old = autoscaling.get("status") or {}
+        if is_news(old, status):
+            return True
+        is_published = "desiredOptimizedAlloc" in status
+        return is_published and age_seconds(old, now=self._tools.now()) >= self._settings.refresh_seconds
+
+    async def _write(self, autoscaling: Json, status: Json) -> None:
+        metadata = autoscaling["metadata"]
+        body = {
+            "apiVersion": VARIANT_AUTOSCALINGS.api_version,
+            "kind": VARIANT_AUTOSCALINGS.kind,
+            # The uid keeps a status from landing on a namesake that was created since.
+            "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
+            "status": status,
+        }
+        try:
+            await self._tools.cluster.apply(
+                VARIANT_AUTOSCALINGS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
+            )
+        except (NotFound, Conflict):
+            _log.info(
+                "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
+            )
+
+    def _tell(self, autoscaling: Json, decision: Decision | None) -> None:
+        """Log a decision that differs from the published one, and put it into an event."""
+        if decision is None:
+            return
+        before = autoscaling.get("status") or {}
+        was = (before.get("desiredOptimizedAlloc") or {}).get("numReplicas")
+        because = (before.get("decision") or {}).get("reason")
+        if (was, because) == (decision.replicas, str(decision.reason)):
+            return
+        _log.info(
+            "decided",
+            namespace=decision.namespace,
+            name=decision.name,
+            replicas=decision.replicas,
+            was=was,
+            reason=str(decision.reason),
+            message=decision.message,
+        )
+        self._tools.events.record(
+            autoscaling,
+            type="Warning" if decision.reason is Reason.SHORTAGE else "Normal",
+            reason=str(decision.reason),
+            action="Plan",
+            note=decision.message,
+            meaning=f"{decision.replicas} {decision.reason}",
+        )
+
+    def _tell_problems(self, policies: Policies) -> None:
+        for problem in policies.problems:
+            if problem not in self._problems:
+                _log.warning("setting not understood", problem=problem)
+        self._problems = policies.problems
+
+
+def _of_their_model(
+    world: World, pods: Sequence[Json], scraped: Scraped
+) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
+    """Split off readings of engines that serve another model than their VariantAutoscaling says."""
+    models = {
+        (item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]["name"]): item["spec"]["modelID"]
+        for item in world.autoscalings
+    }
+    wanted = {_key(pod): models.get(deployment_of(pod) or ("", "")) for pod in pods}
+    readings: dict[Key, Reading] = {}
+    failures = dict(scraped.failures)
+    for key, reading in scraped.readings.items():
+        if reading.model_names and wanted[key] not in reading.model_names:
+            served = ", ".join(sorted(reading.model_names))
+            failures[key] = f"the engine serves model {served!r} and not {wanted[key]!r}"
+        else:
+            readings[key] = reading
+    return readings, failures
+
+
+def _silence(variant: Variant, failures: Mapping[Key, str]) -> str:
+    for replica in variant.replicas:
+        why = failures.get((variant.namespace, replica.name))
+        if why is not None:
+            return f"{replica.name}: {why}"
+    return ""
+
+
+def _key(obj: Json) -> Key:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]

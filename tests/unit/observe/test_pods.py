@@ -1,0 +1,56 @@
+"""Whose a pod is, and which goes first."""
+
+from __future__ import annotations
+
+from apiserver.schema.json import Json
+from controller.observe.pods import by_deployment, removal_order
+
+
+def pod(name: str, *, node: str = "n1", ready_time: str = "2026-01-01T00:00:00Z", **metadata: object) -> Json:
+    """Return a running pod of Deployment `web`; an empty ready_time means not ready."""
+    owner = {"kind": "ReplicaSet", "name": "web-abc", "controller": True}
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": ready_time}] if ready_time else []
+    return {
+        "metadata": {
+            "namespace": "ns",
+            "name": name,
+            "labels": {"pod-template-hash": "abc"},
+            "ownerReferences": [owner],
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            **metadata,
+        },
+        "spec": {"nodeName": node} if node else {},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
+
+
+def test_pods_are_removed_as_a_replica_set_would() -> None:
+    """Unbound, unready, cheap, crowded, youngest: in this order."""
+    cheap = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}
+    pods = [
+        pod("old", node="n3"),
+        pod("crowded-a"),
+        pod("crowded-b"),
+        pod("young", node="n4", ready_time="2026-01-02T00:00:00Z"),
+        pod("cheap", node="n5", **cheap),
+        pod("unready", node="n6", ready_time=""),
+        pod("unbound", node="", ready_time=""),
+    ]
+
+    names = [item["metadata"]["name"] for item in removal_order(pods)]
+
+    assert names == ["unbound", "unready", "cheap", "crowded-a", "crowded-b", "young", "old"]
+
+
+def test_only_present_pods_of_deployments_are_grouped() -> None:
+    """Strangers, finished pods and those being deleted are left out."""
+    stranger = pod("stranger", ownerReferences=[{"kind": "StatefulSet", "name": "web", "controller": True}])
+    leaving = pod("leaving", deletionTimestamp="2026-01-01T00:00:00Z")
+    done = pod("done")
+    done["status"]["phase"] = "Succeeded"
+
+    groups = by_deployment([pod("mine"), stranger, leaving, done])
+
+    assert {key: [item["metadata"]["name"] for item in found] for key, found in groups.items()} == {
+        ("ns", "web"): ["mine"]
+    }

@@ -1,0 +1,102 @@
+"""Only pods are asked, and only where they say they listen."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from apiserver.schema.json import Json
+from controller.observe.readings import UnreadableMetricsError
+from controller.observe.scraping import ScrapeLimits, Scraper, metrics_url, parse_networks
+
+
+def limits(*networks: str, limit_bytes: int = 1 << 16) -> ScrapeLimits:
+    """Return limits with the given pod networks."""
+    return ScrapeLimits(
+        port_names=("metrics", "http"),
+        pod_networks=parse_networks(networks),
+        timeout_seconds=2,
+        limit_bytes=limit_bytes,
+        concurrency=4,
+    )
+
+
+def pod(address: str = "10.0.0.7", *, port: int = 8000, name: str = "http", **spec: object) -> Json:
+    """Return a pod that listens on one port."""
+    return {
+        "metadata": {"namespace": "ns", "name": "engine"},
+        "spec": {"containers": [{"ports": [{"name": name, "containerPort": port}]}], **spec},
+        "status": {"podIP": address},
+    }
+
+
+def test_the_preferred_port_is_asked() -> None:
+    """Ports go by name, in the order of preference."""
+    value = pod()
+    value["spec"]["containers"].append({"ports": [{"name": "metrics", "containerPort": 9000}]})
+
+    assert metrics_url(value, limits()) == "http://10.0.0.7:9000/metrics"
+    assert metrics_url(pod("fd00::7"), limits()) == "http://[fd00::7]:8000/metrics"
+
+
+@pytest.mark.parametrize(
+    ("value", "networks"),
+    [
+        pytest.param(pod("127.0.0.1"), (), id="loopback"),
+        pytest.param(pod("169.254.169.254"), (), id="link-local"),
+        pytest.param(pod("evil.example"), (), id="a name"),
+        pytest.param(pod("10.0.0.7"), ("10.1.0.0/16",), id="outside the pods' networks"),
+        pytest.param(pod(hostNetwork=True), (), id="the node's own network"),
+        pytest.param(pod(""), (), id="no address yet"),
+        pytest.param(pod() | {"spec": {"containers": [{}]}}, (), id="no declared port"),
+    ],
+)
+def test_nobody_but_pods_is_asked(value: Json, networks: tuple[str, ...]) -> None:
+    """Whatever a tenant writes, no request goes elsewhere."""
+    with pytest.raises(UnreadableMetricsError):
+        metrics_url(value, limits(*networks))
+
+
+async def serve(handler: web.Handler) -> tuple[web.AppRunner, int]:
+    """Start a server with one `/metrics`."""
+    app = web.Application()
+    app.router.add_get("/metrics", handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port: int = runner.addresses[0][1]
+    return runner, port
+
+
+async def _redirect(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("http://127.0.0.1:1/elsewhere")
+
+
+async def _endless(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="x" * 100_000)
+
+
+async def _empty(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="")
+
+
+@pytest.mark.parametrize(
+    ("handler", "want"),
+    [
+        pytest.param(_redirect, "HTTP 302", id="a redirect is not followed"),
+        pytest.param(_endless, "longer than 65536 bytes", id="an endless answer is cut off"),
+        pytest.param(_empty, "missing: ", id="an empty answer is no zero"),
+    ],
+)
+async def test_a_bad_answer_is_a_failure_with_its_reason(handler: web.Handler, want: str) -> None:
+    """One bad pod is reported and stops nothing."""
+    runner, port = await serve(handler)
+    try:
+        async with Scraper(limits("127.0.0.0/8")) as scraper:
+            scraped = await scraper.scrape([pod("127.0.0.1", port=port)])
+    finally:
+        await runner.cleanup()
+
+    assert scraped.readings == {}
+    assert want in scraped.failures["ns", "engine"]
