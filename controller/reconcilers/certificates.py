@@ -1,0 +1,189 @@
+"""Issues the certificates of our processes and tells the API server whom to trust.
+
+In this order: the authority, its bundle into every object that calls us, and then the leaves. Another
+replica that does the same at the same time loses a write, and reads anew a minute later.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import AlreadyExists, NotFound
+from apiserver.cluster.resource import (
+    API_SERVICES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.json import Json
+from apiserver.serving.authority import service_names
+from controller.reconcilers.authority import (
+    Authority,
+    authority_of,
+    current_authority,
+    current_leaf,
+    leaf_data,
+    leaf_of,
+)
+
+AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, no secret)
+LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
+    "stowplan-webhooks-tls": ("stowplan-webhooks", "stowplan-conversion"),
+    "stowplan-apiserver-tls": ("stowplan-apiserver",),
+}
+"""Secrets that pods mount, and the Services that lead to these pods."""
+
+WEBHOOK_CONFIGURATION: Final = "stowplan"
+API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
+API_SERVICE_TARGET: Final = "stowplan-apiserver"
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CertificateSettings:
+    """Where the Secrets are and how long certificates live."""
+
+    namespace: str
+    leaf_lifetime: timedelta
+    authority_lifetime: timedelta
+
+
+class CertificateReconciler:
+    """Makes certificates and trust match, once per call."""
+
+    def __init__(
+        self, cluster: Cluster, settings: CertificateSettings, *, now: Callable[[], datetime]
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._now = now
+
+    async def reconcile(self) -> None:
+        """Do what is due. Raises ClusterError when the API server refuses; calling again is safe."""
+        authority = await self._authority()
+        trusted = base64.b64encode(authority.trusted).decode()
+        is_fresh = await self._inject_everywhere(trusted)
+        for secret, services in LEAVES.items():
+            await self._leaf(secret, services, authority, is_trust_fresh=is_fresh)
+
+    async def _inject_everywhere(self, trusted: str) -> bool:
+        """Put the bundle into every object that calls us; tell whether one of them had another."""
+        injected = [
+            await self._inject(resource, WEBHOOK_CONFIGURATION, lambda item: _webhook_patch(item, trusted))
+            for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+        ]
+        injected += [
+            await self._inject(
+                CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name, lambda item: _conversion_patch(item, trusted)
+            )
+            for kind in KINDS
+        ]
+        injected.append(
+            await self._inject(API_SERVICES, API_SERVICE, lambda item: _api_service_patch(item, trusted))
+        )
+        return any(injected)
+
+    async def _authority(self) -> Authority:
+        secret = await self._read(AUTHORITY_SECRET)
+        known = authority_of(_data(secret))
+        wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=self._now())
+        if wanted != known:
+            await self._write(secret, AUTHORITY_SECRET, "Opaque", wanted.as_data())
+            _log.info("authority issued", secret=AUTHORITY_SECRET)
+        return wanted
+
+    async def _leaf(
+        self, name: str, services: tuple[str, ...], authority: Authority, *, is_trust_fresh: bool
+    ) -> None:
+        secret = await self._read(name)
+        known = leaf_of(_data(secret))
+        if known is not None and is_trust_fresh:
+            return  # next time: an API server may take a moment to trust a new authority
+        namespace = self._settings.namespace
+        names = tuple(dns for service in services for dns in service_names(service, namespace))
+        wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=self._now())
+        if wanted != known:
+            await self._write(secret, name, "kubernetes.io/tls", leaf_data(wanted))
+            _log.info("certificate issued", secret=name, names=names)
+
+    async def _read(self, name: str) -> Json | None:
+        try:
+            return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
+        except NotFound:
+            return None
+
+    async def _write(self, secret: Json | None, name: str, kind: str, data: Mapping[str, bytes]) -> None:
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        if secret is not None:
+            # The resource version that was read goes along: whoever wrote since wins.
+            await self._cluster.replace(SECRETS, secret | {"data": encoded})
+            return
+        labels = {"app.kubernetes.io/part-of": "stowplan"}
+        metadata = {"name": name, "namespace": self._settings.namespace, "labels": labels}
+        body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": encoded}
+        try:
+            await self._cluster.create(SECRETS, body)
+        except AlreadyExists:
+            _log.info("another replica was first", secret=name)
+            raise
+
+    async def _inject(self, resource: Resource, name: str, patch: Callable[[Json], list[Json]]) -> bool:
+        try:
+            item = await self._cluster.get(resource, name)
+        except NotFound:
+            return False  # not installed: the external metrics API, for one, is a component of its own
+        operations = patch(item)
+        if operations:
+            await self._cluster.patch_json(resource, name, operations)
+            _log.info("trust injected", kind=resource.kind, name=name)
+        return bool(operations)
+
+
+def _data(secret: Json | None) -> Mapping[str, bytes]:
+    encoded = (secret or {}).get("data") or {}
+    return {key: base64.b64decode(text) for key, text in encoded.items()}
+
+
+def _webhook_patch(configuration: Json, trusted: str) -> list[Json]:
+    operations: list[Json] = []
+    for position, webhook in enumerate(configuration.get("webhooks") or []):
+        if webhook["clientConfig"].get("caBundle") != trusted:
+            here = f"/webhooks/{position}"
+            operations += [
+                {"op": "test", "path": f"{here}/name", "value": webhook["name"]},
+                {"op": "add", "path": f"{here}/clientConfig/caBundle", "value": trusted},
+            ]
+    return operations
+
+
+def _conversion_patch(definition: Json, trusted: str) -> list[Json]:
+    conversion = definition["spec"].get("conversion") or {}
+    client = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if conversion.get("strategy") != "Webhook" or client.get("caBundle") == trusted:
+        return []
+    here = "/spec/conversion/webhook/clientConfig"
+    return [
+        {"op": "test", "path": f"{here}/service/name", "value": client["service"]["name"]},
+        {"op": "add", "path": f"{here}/caBundle", "value": trusted},
+    ]
+
+
+def _api_service_patch(service: Json, trusted: str) -> list[Json]:
+    target = service["spec"].get("service") or {}
+    if target.get("name") != API_SERVICE_TARGET or service["spec"].get("caBundle") == trusted:
+        return []  # somebody else's, or done
+    return [
+        {"op": "test", "path": "/spec/service/name", "value": API_SERVICE_TARGET},
+        {"op": "add", "path": "/spec/caBundle", "value": trusted},
+    ]

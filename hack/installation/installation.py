@@ -1,0 +1,162 @@
+"""Installs Stowplan on a running control plane and runs its processes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import yaml
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.errors import NotReadyError
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation.manifests import ROOT, adapted
+from hack.installation.mounts import SecretMount
+
+NAMESPACE: Final = "stowplan-system"
+COMPONENTS: Final = ("controller", "webhooks", "apiserver")
+"""In the order of starting: the controller issues the certificates that the others wait for."""
+
+_SERVICES: Final = {
+    "stowplan-webhooks": "webhooks",
+    "stowplan-conversion": "webhooks",
+    "stowplan-apiserver": "apiserver",
+}
+_HEALTH_PORT: Final = 8081
+_METRICS_PORT: Final = 8080
+_PATIENCE_SECONDS: Final = 30.0
+_POLL_SECONDS: Final = 0.1
+
+
+class Installation:
+    """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
+
+    `settings` are merged into the configuration documents, by component.
+    """
+
+    def __init__(
+        self, control_plane: ControlPlane, *, settings: Mapping[str, dict[str, Any]] | None = None
+    ) -> None:
+        self._control_plane = control_plane
+        self._settings = settings or {}
+        self._processes: dict[str, Process] = {}
+        self._mounts: dict[str, SecretMount] = {}
+        self._addresses: dict[str, str] = {}
+
+    def start(self, *, without: frozenset[str] = frozenset()) -> None:
+        """Apply the manifests, start the components but those named, and wait until they are ready.
+
+        Raises ControlPlaneError with the tail of a log when one of them does not come up.
+        """
+        self._addresses = {name: self._control_plane.allocate_address() for name in COMPONENTS}
+        self._apply()
+        for name in COMPONENTS:
+            self._prepare(name)
+        for name in COMPONENTS:
+            if name not in without:
+                self.start_component(name)
+        if "apiserver" not in without:
+            self._wait_for_api()
+
+    def stop(self) -> None:
+        """Stop the processes in reverse order; what is in the API server stays."""
+        for process in reversed(self._processes.values()):
+            process.stop(patience_seconds=20.0)
+        for mount in self._mounts.values():
+            mount.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """Our processes by component."""
+        return self._processes
+
+    def metrics_url(self, component: str) -> str:
+        """Return where a component serves its own metrics."""
+        return f"http://{self._addresses[component]}:{_METRICS_PORT}/metrics"
+
+    def address(self, component: str) -> str:
+        """Return the loopback address that a component listens on."""
+        return self._addresses[component]
+
+    def start_component(self, name: str) -> None:
+        """Start one component and wait until it is ready."""
+        if name in self._mounts:
+            self._wait_for_mount(name)
+        self._processes[name].start()
+        probe = Probe(url=f"http://{self._addresses[name]}:{_HEALTH_PORT}/readyz")
+        wait_until_ready(self._processes[name], probe, patience_seconds=_PATIENCE_SECONDS)
+
+    def _apply(self) -> None:
+        kubectl = self._control_plane.kubectl
+        rendered = kubectl("kustomize", str(ROOT / "manifests" / "base")).stdout
+        addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
+        manifests = adapted(rendered, addresses)
+        kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
+        kubectl("wait", "--for=condition=Established", "crd/variantautoscalings.llmd.ai")
+        kubectl("apply", "--server-side", "--kustomize", str(ROOT / "manifests" / "external-metrics"))
+
+    def _prepare(self, name: str) -> None:
+        control_plane = self._control_plane
+        document: dict[str, Any] = {
+            "serving": {"bindAddress": self._addresses[name], "logFormat": "json", "drainSeconds": 1},
+            "cluster": {
+                "kubeconfig": str(control_plane.service_account_kubeconfig(NAMESPACE, f"stowplan-{name}"))
+            },
+        }
+        if name != "controller":
+            mount = SecretMount(control_plane, namespace=NAMESPACE, name=f"stowplan-{name}-tls")
+            mount.start()
+            self._mounts[name] = mount
+            document["serving"]["certificateDirectory"] = str(mount.directory)
+        path = control_plane.directory / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(_merged(document, self._settings.get(name, {}))), encoding="utf-8")
+        self._processes[name] = Process(
+            f"stowplan-{name}", _command(name, path), directory=control_plane.directory
+        )
+
+    def _wait_for_mount(self, name: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not self._mounts[name].is_filled():
+            self._processes["controller"].check()
+            if time.monotonic() > deadline:
+                raise NotReadyError(f"no certificate for {name} was issued; {self._log_tail('controller')}")
+            time.sleep(_POLL_SECONDS)
+
+    def _wait_for_api(self) -> None:
+        self._control_plane.kubectl(
+            "wait", "--for=condition=Available", "apiservice/v1beta1.external.metrics.k8s.io", "--timeout=60s"
+        )
+
+    def _log_tail(self, name: str) -> str:
+        process = self._processes[name]
+        return process.log_tail() if process.log.exists() else f"{name} was not started"
+
+
+def _command(name: str, configuration: Path) -> list[str]:
+    return [sys.executable, "-m", "apiserver.cli", name, "--config", str(configuration)]
+
+
+def _merged(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in extra.items():
+        inner = merged.get(key)
+        merged[key] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,69 @@
+"""Stands in for the kubelet: keeps directories like the Secrets that pods would mount."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from pathlib import Path
+from typing import Final
+
+from hack.controlplane import ControlPlane
+
+_POLL_SECONDS: Final = 1.0
+
+
+class SecretMount:
+    """One Secret as a directory of files, followed until stopped."""
+
+    def __init__(self, control_plane: ControlPlane, *, namespace: str, name: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+        self._name = name
+        self._content: dict[str, bytes] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"mount-{name}", daemon=True)
+        self.directory = control_plane.directory / f"mount-{name}"
+        """Where the files are."""
+
+    def start(self) -> None:
+        """Begin to follow the Secret; files appear once it exists."""
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop following; the files stay."""
+        self._stop.set()
+        self._thread.join()
+
+    def is_filled(self) -> bool:
+        """Tell whether the Secret was there at the last look."""
+        return bool(self._content)
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            content = self._read()
+            if content and content != self._content:
+                self._write(content)
+                self._content = content
+            self._stop.wait(_POLL_SECONDS)
+
+    def _read(self) -> dict[str, bytes]:
+        finished = self._control_plane.kubectl(
+            "get", "secret", self._name, f"--namespace={self._namespace}", "--output=json", check=False
+        )
+        if finished.returncode != 0:
+            return {}
+        data: dict[str, str] = json.loads(finished.stdout).get("data") or {}
+        return {key: base64.b64decode(text) for key, text in data.items()}
+
+    def _write(self, content: dict[str, bytes]) -> None:
+        for key, value in content.items():
+            _replace(self.directory / key, value)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_bytes(content)
+    fresh.chmod(0o600)
+    fresh.replace(path)

@@ -1,0 +1,62 @@
+"""When certificates are replaced, and that nobody is left without trust while they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from controller.reconcilers.authority import authority_of, current_authority, current_leaf, leaf_data, leaf_of
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LIFETIME = timedelta(days=300)
+NAMES = ("stowplan-webhooks", "stowplan-webhooks.ns.svc")
+
+
+def test_a_young_authority_stays() -> None:
+    """Calling again changes nothing."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+
+    assert current_authority(first, lifetime=LIFETIME, now=START + timedelta(days=150)) == first
+
+
+def test_an_old_authority_is_succeeded_and_still_trusted() -> None:
+    """Both are trusted while leaves of the old one are about."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+
+    second = current_authority(first, lifetime=LIFETIME, now=START + timedelta(days=250))
+
+    assert second.pair != first.pair
+    assert second.pair.certificate.strip() in second.trusted
+    assert first.pair.certificate.strip() in second.trusted
+
+
+def test_an_authority_survives_its_secret() -> None:
+    """What is written is what is read."""
+    first = current_authority(None, lifetime=LIFETIME, now=START)
+
+    assert authority_of(first.as_data()) == first
+    assert authority_of({}) is None
+    assert authority_of({"tls.crt": b"", "tls.key": b"x"}) is None
+
+
+def test_a_leaf_is_replaced_when_old_foreign_or_incomplete() -> None:
+    """And else it stays."""
+    authority = current_authority(None, lifetime=LIFETIME, now=START)
+    other = current_authority(None, lifetime=LIFETIME, now=START)
+    lifetime = timedelta(days=30)
+
+    leaf = current_leaf(None, authority, NAMES, lifetime=lifetime, now=START)
+
+    assert leaf_of(leaf_data(leaf)) == leaf
+    assert current_leaf(leaf, authority, NAMES, lifetime=lifetime, now=START + timedelta(days=10)) == leaf
+    assert current_leaf(leaf, authority, NAMES, lifetime=lifetime, now=START + timedelta(days=25)) != leaf
+    assert current_leaf(leaf, authority, (*NAMES, "more"), lifetime=lifetime, now=START) != leaf
+    assert current_leaf(leaf, other, NAMES, lifetime=lifetime, now=START) != leaf
+
+
+def test_damaged_secrets_are_replaced() -> None:
+    """Garbage counts as expired."""
+    damaged = authority_of({"tls.crt": b"garbage", "tls.key": b"garbage", "trusted.crt": b"garbage"})
+    fresh = current_authority(damaged, lifetime=LIFETIME, now=START)
+
+    assert b"BEGIN CERTIFICATE" in fresh.pair.certificate
+    assert b"garbage" not in fresh.trusted

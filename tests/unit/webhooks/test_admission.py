@@ -1,0 +1,193 @@
+"""What the admission webhooks say to reviews as an API server sends them."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from apiserver.schema.json import Json
+from webhooks.mutate import mutate
+from webhooks.references import NoTargets, advise
+from webhooks.review import MalformedReviewError, decode_request, encode_verdict
+from webhooks.validate import validate
+
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+
+
+class Deployments:
+    """A filled cache of Deployments."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def is_filled(self) -> bool:
+        """Return True."""
+        return True
+
+    def has(self, namespace: str, name: str) -> bool:
+        """Tell whether it is one of those given, in namespace ns."""
+        return namespace == "ns" and name in self._names
+
+
+def variant(*, version: str = "v1alpha2", metadata: Json | None = None, **spec: object) -> Json:
+    """Return a VariantAutoscaling of the current shape with some fields of its spec changed."""
+    return {
+        "apiVersion": f"llmd.ai/{version}",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "llama", "namespace": "ns"} | (metadata or {}),
+        "spec": {"modelID": "m", "scaleTargetRef": TARGET} | spec,
+    }
+
+
+def review(value: Json | None, old: Json | None = None, **members: object) -> Json:
+    """Return an admission request for a create, or an update when there is an old object."""
+    request = {"uid": "u1", "operation": "UPDATE" if old else "CREATE", "namespace": "ns"}
+    return request | {"object": value, "oldObject": old} | members
+
+
+def causes(request: Json) -> list[str]:
+    """Return the fields that /mutate refuses a request for."""
+    refusal = mutate(request).refusal
+    return [cause["field"] for cause in refusal["details"]["causes"]] if refusal else []
+
+
+def test_defaults_are_added_and_nothing_else() -> None:
+    """The patch has one addition."""
+    verdict = mutate(review(variant()))
+
+    assert verdict.refusal is None
+    assert verdict.patch == ({"op": "add", "path": "/spec/variantCost", "value": "10.0"},)
+
+
+def test_defaulting_twice_changes_nothing() -> None:
+    """A defaulted object has no additions."""
+    assert mutate(review(variant(variantCost="10.0"))).patch == ()
+
+
+def test_a_legacy_object_gets_no_cost() -> None:
+    """Its cost comes from the accelerator."""
+    assert mutate(review(variant(accelerator="A100"))).patch == ()
+
+
+def test_a_refusal_reads_as_a_built_in_kind_s() -> None:
+    """Status 422 with causes, which kubectl prints without naming a webhook."""
+    refusal = mutate(review(variant(modelID="", variantCost=5))).refusal
+
+    assert refusal is not None
+    assert (refusal["code"], refusal["reason"]) == (422, "Invalid")
+    assert refusal["message"] == (
+        'VariantAutoscaling.llmd.ai "llama" is invalid: [spec.modelID: Invalid value: "": must be at least 1'
+        " character long, spec.variantCost: Invalid value: 5: must be a string]"
+    )
+
+
+OLD = variant(modelID="", variantCost="1")
+
+UNJUDGED = {
+    "a delete": review(None, OLD, operation="DELETE"),
+    "a status write": review(variant(modelID=""), subResource="status"),
+    "an unchanged spec": review(OLD | {"metadata": {"name": "llama", "labels": {"a": "b"}}}, OLD),
+    "an object on its way out": review(
+        variant(modelID=7, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), OLD
+    ),
+    "a kind that is not ours": review({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": 7}),
+    "a version that is not served": review(variant(version="v9", modelID="")),
+}
+
+
+@pytest.mark.parametrize("request_", UNJUDGED.values(), ids=UNJUDGED.keys())
+def test_what_is_nobody_s_mistake_passes(request_: Json) -> None:
+    """These are never refused."""
+    assert causes(request_) == []
+    assert validate(request_, lambda _: []).refusal is None
+
+
+def test_a_stored_error_is_forgiven_until_its_field_is_touched() -> None:
+    """Ratcheting: only what the update breaks is refused."""
+    assert causes(review(variant(modelID="", variantCost="2"), OLD)) == []
+    assert causes(review(variant(modelID="", variantCost="x"), OLD)) == ["spec.variantCost"]
+    assert causes(review(variant(modelID=7, variantCost="1"), OLD)) == ["spec.modelID"]
+
+
+ODD = {
+    "no spec": ({"spec": None}, ["spec"]),
+    "a list for a spec": ({"spec": []}, ["spec"]),
+    "text for a spec": ({"spec": "x"}, ["spec"]),
+    "a megabyte of text": (
+        {"spec": {"modelID": "x" * 1_000_000, "scaleTargetRef": TARGET}},
+        ["spec.modelID"],
+    ),
+    "a null in metadata": ({"metadata": None}, []),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), ODD.values(), ids=ODD.keys())
+def test_odd_objects_make_clear_errors(change: Json, want: list[str]) -> None:
+    """Ill-typed objects reach a mutating webhook, and it survives them."""
+    request = review(variant() | change)
+
+    assert causes(request) == want
+    assert len(json.dumps(mutate(request).refusal)) < 4000
+
+
+def test_advice_never_refuses() -> None:
+    """A missing target and an odd identifier are warned of."""
+    value = variant(
+        version="v1alpha1",
+        variantID="m-H100-2",
+        accelerator="A100",
+        acceleratorCount=2,
+        sloClassRef={"name": "c", "key": "k"},
+        variantProfile={
+            "perfParms": {"decodeParms": {"alpha": "1"}, "prefillParms": {"gamma": "1", "delta": "1"}},
+            "maxBatchSize": 4,
+        },
+    )
+
+    verdict = validate(review(value), lambda subject: advise(subject, Deployments()))
+
+    assert verdict.refusal is None
+    assert verdict.warnings == (
+        "spec.variantID is 'm-H100-2' but model, accelerator and count make 'm-A100-2'",
+        "spec.variantProfile.perfParms: decodeParms.beta missing: latency cannot be predicted",
+        'spec.scaleTargetRef: Deployment "llama" does not exist yet in namespace "ns"',
+    )
+
+
+def test_no_advice_before_anything_is_known() -> None:
+    """An empty cache says nothing, a filled one knows the target."""
+    request = review(variant(variantCost="1"))
+
+    assert validate(request, lambda subject: advise(subject, NoTargets())).warnings == ()
+    assert validate(request, lambda subject: advise(subject, Deployments("llama"))).warnings == ()
+
+
+def test_a_verdict_is_encoded_as_the_contract_says() -> None:
+    """The uid comes back, the patch is base64 of JSON."""
+    answer = json.loads(encode_verdict("u1", mutate(review(variant()))))["response"]
+
+    assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("u1", True, "JSONPatch")
+    assert json.loads(base64.b64decode(answer["patch"]))[0]["op"] == "add"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"kind":"AdmissionReview"}',
+        b'{"kind":"AdmissionReview","request":[]}',
+        b'{"kind":"AdmissionReview","request":{"uid":7}}',
+        b'{"kind":"ConversionReview","request":{"uid":"u"}}',
+    ],
+)
+def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
+    """Garbage makes one clear error."""
+    with pytest.raises(MalformedReviewError):
+        decode_request(body, "AdmissionReview")
