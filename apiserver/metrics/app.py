@@ -1,0 +1,47 @@
+"""The external metrics API as one application: authentication before everything but the health paths."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+from aiohttp import web
+
+from apiserver.metrics.authentication import Gate
+from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.routes import OPEN_PATHS, Clock, Handler, routes, statuses
+from apiserver.metrics.status import ServiceUnavailableError
+
+
+def application(
+    index: MetricIndex,
+    *,
+    gate: Callable[[], Gate | None],
+    is_ready: Callable[[], bool],
+    clock: Clock,
+) -> web.Application:
+    """Return the application; `gate` gives the gate of the moment, None until the front proxy is known.
+
+    It has to be served over TLS by a listener that asks for client certificates.
+    """
+
+    @web.middleware
+    async def authentication(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path not in OPEN_PATHS:
+            current = gate()
+            if current is None:
+                raise ServiceUnavailableError("who the front proxy of this cluster is has not been read yet")
+            current.authenticate(peer_certificate(request), request.headers, now=clock())
+        return await handler(request)
+
+    application = web.Application(middlewares=[statuses, authentication])
+    application.add_routes(routes(index, is_ready=is_ready, clock=clock))
+    return application
+
+
+def peer_certificate(request: web.Request) -> bytes | None:
+    """Return the certificate (DER) that the client proved to own in the TLS handshake; None without one."""
+    connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket):
+        return None
+    return connection.getpeercert(binary_form=True)

@@ -1,0 +1,104 @@
+"""Reads the metrics of a variant off the status of its VariantAutoscaling."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, variant_identifier
+from apiserver.metrics.series import (
+    DESIRED_RATIO,
+    DESIRED_REPLICAS,
+    DESIRED_REPLICAS_LEGACY,
+    Series,
+    Unknown,
+)
+from apiserver.schema.json import Json, JsonValue
+
+
+def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
+    """Return one entry per metric name for a raw `v1alpha2` VariantAutoscaling.
+
+    Never raises for its content: what cannot be read is an `Unknown` that says why.
+    """
+    labels, status = _labels(value), _object(value.get("status"))
+    return tuple(_entry(name, status, labels=labels) for name in _VALUES)
+
+
+class _UnknownError(Exception):
+    """The status does not hold the number; the text says why."""
+
+
+def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
+    namespace = labels["namespace"]
+    try:
+        return Series(
+            metric_name=metric_name,
+            namespace=namespace,
+            labels=labels,
+            value_milli=_VALUES[metric_name](status),
+            time=_decision_time(status),
+        )
+    except _UnknownError as error:
+        return Unknown(metric_name=metric_name, namespace=namespace, labels=labels, why=str(error))
+
+
+def _labels(value: Json) -> dict[str, str]:
+    metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    desired, current = (_object(status.get(name)) for name in ("desiredOptimizedAlloc", "currentAlloc"))
+    namespace, labels = metadata.get("namespace", ""), _object(metadata.get("labels"))
+    found = {
+        "variant_name": metadata["name"],
+        "variant_id": desired.get("variantID") or current.get("variantID") or _identifier(spec),
+        "namespace": namespace,
+        "exported_namespace": namespace,  # what Prometheus calls it beside a namespace of its own
+        "accelerator_type": desired.get("accelerator")
+        or spec.get("accelerator")
+        or labels.get(ACCELERATOR_LABEL),
+        "model_id": spec.get("modelID"),
+    }
+    return {key: str(text) for key, text in found.items() if text is not None}
+
+
+def _identifier(spec: Json) -> str | None:
+    return variant_identifier(spec) if "accelerator" in spec and "acceleratorCount" in spec else None
+
+
+def _desired_milli(status: Json) -> int:
+    return 1000 * _replicas(status, "desiredOptimizedAlloc", absent="nothing has been decided for it yet")
+
+
+def _ratio_milli(status: Json) -> int:
+    desired_milli = _desired_milli(status)
+    current = _replicas(status, "currentAlloc", absent="how many replicas it has now is not known")
+    # Rounded down: HPA multiplies by the current replicas, rounds up, and so arrives at the decision again.
+    return desired_milli // current if current else desired_milli
+
+
+def _replicas(status: Json, allocation: str, *, absent: str) -> int:
+    replicas = _object(status.get(allocation)).get("numReplicas")
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
+        raise _UnknownError(f"{absent} (no status.{allocation}.numReplicas)")
+    return replicas
+
+
+def _decision_time(status: Json) -> dt.datetime:
+    text: JsonValue = _object(status.get("desiredOptimizedAlloc")).get("lastRunTime")
+    try:
+        return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    except (TypeError, ValueError) as error:
+        raise _UnknownError(
+            "when it was decided is not known (no status.desiredOptimizedAlloc.lastRunTime)"
+        ) from error
+
+
+def _object(value: JsonValue) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+_VALUES: Final[Mapping[str, Callable[[Json], int]]] = {
+    DESIRED_REPLICAS: _desired_milli,
+    DESIRED_REPLICAS_LEGACY: _desired_milli,
+    DESIRED_RATIO: _ratio_milli,
+}

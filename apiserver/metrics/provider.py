@@ -1,0 +1,89 @@
+"""An index over what is known of all variants, and the answer to one query."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from apiserver.metrics.selector import Selector
+from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
+from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
+
+_NAME_LABEL = "variant_name"
+
+
+class MetricIndex:
+    """Exactly one entry per metric and variant: HPA adds up whatever it gets.
+
+    Entries are found by namespace, metric and, when the selector fixes it, the label `variant_name`.
+    """
+
+    def __init__(self, *, stale_after_seconds: float) -> None:
+        self._stale_after = dt.timedelta(seconds=stale_after_seconds)
+        self._buckets: dict[tuple[str, str], dict[str, Series | Unknown]] = {}
+
+    def put(self, entries: Iterable[Series | Unknown]) -> None:
+        """Take the entries of one variant, instead of those that it had."""
+        for entry in entries:
+            bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
+            bucket[entry.labels[_NAME_LABEL]] = entry
+
+    def remove(self, *, namespace: str, variant_name: str) -> None:
+        """Forget a variant."""
+        for metric_name in METRIC_NAMES:
+            bucket = self._buckets.get((namespace, metric_name), {})
+            bucket.pop(variant_name, None)
+            if not bucket:
+                self._buckets.pop((namespace, metric_name), None)
+
+    def query(
+        self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
+    ) -> Sequence[Series]:
+        """Return the series that match, by variant name, at least one.
+
+        Raises NotFoundError when there is no such metric or variant. Raises ServiceUnavailableError when
+        anything about one that matches is unknown or stale: a part of a sum would be a wrong number.
+        """
+        if metric_name not in METRIC_NAMES:
+            served = ", ".join(METRIC_NAMES)
+            raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
+        found = self._matching(namespace, metric_name, selector)
+        if not found:
+            raise NotFoundError(
+                f"no VariantAutoscaling in namespace {namespace!r} matches the selector of {metric_name}"
+            )
+        series = [entry for entry in found if isinstance(entry, Series) and not self._is_stale(entry, now)]
+        if len(series) < len(found):
+            raise self._unavailable(found, now)
+        return series
+
+    def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[Series | Unknown]:
+        bucket = self._buckets.get((namespace, metric_name), {})
+        names = selector.allowed_values(_NAME_LABEL)
+        candidates = (bucket.get(name) for name in (bucket if names is None else names))
+        found = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
+        return sorted(found, key=_variant_name) if len(found) > 1 else found
+
+    def _is_stale(self, series: Series, now: dt.datetime) -> bool:
+        return now - series.time > self._stale_after
+
+    def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
+        reasons = [
+            f"VariantAutoscaling {entry.namespace}/{_variant_name(entry)}: {why}"
+            for entry in found
+            if (why := self._why_unknown(entry, now))
+        ]
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        return ServiceUnavailableError(f"{found[0].metric_name} is not known now: {reasons[0]}{more}")
+
+    def _why_unknown(self, entry: Series | Unknown, now: dt.datetime) -> str | None:
+        if isinstance(entry, Unknown):
+            return entry.why
+        if not self._is_stale(entry, now):
+            return None
+        age_seconds, limit_seconds = (int(s.total_seconds()) for s in (now - entry.time, self._stale_after))
+        return f"the last decision is {age_seconds} s old, and the limit is {limit_seconds} s"
+
+
+def _variant_name(entry: Series | Unknown) -> str:
+    return entry.labels[_NAME_LABEL]

@@ -1,0 +1,159 @@
+"""The paths of `external.metrics.k8s.io/v1beta1`, and how errors are told."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from apiserver.discovery import (
+    JSON_TYPE,
+    ApiGroupVersion,
+    ApiResource,
+    api_group,
+    api_resource_list,
+    negotiate,
+)
+from apiserver.metrics import status
+from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.quantity import canonical_quantity
+from apiserver.metrics.selector import parse_selector
+from apiserver.metrics.series import Series
+from apiserver.schema.json import Json
+
+API: Final = ApiGroupVersion(
+    group="external.metrics.k8s.io",
+    version="v1beta1",
+    # One entry that stands for all: a list of thousands would weigh on every kubectl of the cluster.
+    resources=(ApiResource(name="externalmetrics", kind="ExternalMetricValueList", verbs=("get",)),),
+)
+
+GROUP_PATH: Final = f"/apis/{API.group}"
+VERSION_PATH: Final = f"{GROUP_PATH}/{API.version}"
+OPEN_PATHS: Final = frozenset(["/healthz", "/livez", "/readyz"])
+"""Answered without authentication."""
+
+_LOG = structlog.get_logger(__name__)
+_TRUE: Final = frozenset(["true", "1"])
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Clock = Callable[[], dt.datetime]
+
+
+def routes(index: MetricIndex, *, is_ready: Callable[[], bool], clock: Clock) -> list[web.RouteDef]:
+    """Return all routes; `is_ready` says whether what is known is complete, `clock` gives the time in UTC."""
+    group = _document(api_group(API))
+    resources = _document(api_resource_list(API))
+    root = _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH, *sorted(OPEN_PATHS)]})
+
+    async def values(request: web.Request) -> web.Response:
+        if not is_ready():
+            raise status.ServiceUnavailableError("the VariantAutoscalings of the cluster are not read yet")
+        if request.query.get("watch") in _TRUE:
+            raise status.MethodNotAllowedError("external metrics can't be watched")
+        _require_json(request)
+        found = index.query(
+            namespace=request.match_info["namespace"],
+            metric_name=request.match_info["metric"],
+            selector=parse_selector(request.query.get("labelSelector", "")),
+            now=clock(),
+        )
+        return web.Response(body=msgspec.json.encode(value_list(found)), content_type=JSON_TYPE)
+
+    async def readiness(_: web.Request) -> web.Response:
+        return web.Response(text="ok") if is_ready() else web.Response(text="not ready", status=503)
+
+    return [
+        web.get("/", root),
+        web.get("/apis", _groups),
+        web.get(GROUP_PATH, group),
+        web.get(VERSION_PATH, resources),
+        web.get(f"{VERSION_PATH}/namespaces/{{namespace}}/{{metric}}", values),
+        web.get("/healthz", _alive),
+        web.get("/livez", _alive),
+        web.get("/readyz", readiness),
+    ]
+
+
+def value_list(found: Sequence[Series]) -> Json:
+    """Return an `ExternalMetricValueList`.
+
+    Source: `k8s.io/metrics/pkg/apis/external_metrics/v1beta1/types.go`.
+    """
+    items = [
+        {
+            "metricName": series.metric_name,
+            "metricLabels": series.labels,
+            "timestamp": f"{series.time:%Y-%m-%dT%H:%M:%SZ}",
+            "value": canonical_quantity(series.value_milli),
+        }
+        for series in found
+    ]
+    return {
+        "kind": "ExternalMetricValueList",
+        "apiVersion": API.group_version,
+        "metadata": {},
+        "items": items,
+    }
+
+
+@web.middleware
+async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every error into a `metav1.Status` with its HTTP code."""
+    try:
+        return await handler(request)
+    except status.StatusError as error:
+        return _failure(error)
+    except web.HTTPException as error:
+        return _failure(_told(error, request))
+    except Exception:  # noqa: BLE001 - the edge: logged whole, and told without its text
+        _LOG.exception("request failed", method=request.method, path=request.path)
+        return _failure(status.InternalServerError("an internal error occurred; the server's log has it"))
+
+
+def _told(error: web.HTTPException, request: web.Request) -> status.StatusError:
+    """Say an error of the web framework in the words of the API."""
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        return status.MethodNotAllowedError(f"{request.method} is not possible here: metrics are read only")
+    if isinstance(error, web.HTTPNotFound):
+        return status.NotFoundError(f"the server could not find the requested resource {request.path}")
+    if error.status < web.HTTPInternalServerError.status_code:
+        return status.BadRequestError(error.reason)
+    return status.InternalServerError(error.reason)
+
+
+def _failure(error: status.StatusError) -> web.Response:
+    return web.Response(status=error.code, body=msgspec.json.encode(error.status()), content_type=JSON_TYPE)
+
+
+def _require_json(request: web.Request) -> None:
+    """Raise NotAcceptableError unless the caller takes JSON, as one without the header does."""
+    accept = request.headers.get("Accept", "*/*")
+    types = {wanted.split(";", 1)[0].strip() for wanted in accept.split(",")}
+    if not types & {JSON_TYPE, "*/*", "application/*"}:
+        raise status.NotAcceptableError(f"only {JSON_TYPE} can be served, not {accept}")
+
+
+def _document(content: Json) -> Handler:
+    body = msgspec.json.encode(content)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=JSON_TYPE)
+
+    return answer
+
+
+async def _groups(request: web.Request) -> web.Response:
+    document = negotiate(API, request.headers.get("Accept", ""))
+    headers = {"ETag": document.etag, "Vary": "Accept", "Content-Type": document.content_type}
+    if request.headers.get("If-None-Match") == document.etag:
+        return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
+    return web.Response(body=document.body, headers=headers)
+
+
+async def _alive(_: web.Request) -> web.Response:
+    return web.Response(text="ok")

@@ -1,0 +1,149 @@
+"""Label selectors: the grammar of the Kubernetes API, and whether labels match."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from apiserver.metrics.status import BadRequestError
+
+
+class Operator(Enum):
+    """How a requirement looks at one label; equality is membership in a set of one."""
+
+    IN = "in"
+    NOT_IN = "notin"
+    EXISTS = "exists"
+    DOES_NOT_EXIST = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A demand on one label."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels meet it; an absent label is not in any set."""
+        match self.operator:
+            case Operator.EXISTS:
+                return self.key in labels
+            case Operator.DOES_NOT_EXIST:
+                return self.key not in labels
+            case Operator.IN:
+                return labels.get(self.key) in self.values
+            case Operator.NOT_IN:
+                return labels.get(self.key) not in self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Demands that all have to be met; without any, everything matches."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels meet every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def allowed_values(self, key: str) -> frozenset[str] | None:
+        """Return the only values that a label may have, None when any will do."""
+        sets = [r.values for r in self.requirements if r.key == key and r.operator is Operator.IN]
+        return frozenset.intersection(*sets) if sets else None
+
+
+_TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)?", re.ASCII)
+_KEY: Final = re.compile(
+    r"(?:(?=.{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+    re.ASCII,
+)
+_SYMBOLS: Final = frozenset(["=", "==", "!=", "!", "(", ")", ",", "<", ">"])
+_END: Final = ""
+_EQUALS: Final = ("=", "==")
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_selector(text: str) -> Selector:
+    """Return the selector that a query parameter spells: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+
+    Keys must be label keys. Values are taken as they are: a model's identifier, for one, may hold a slash.
+    Raises BadRequestError, which says where the text stops making sense.
+    Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
+    """
+    return _Parser(text).selector()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [token for token in _TOKEN.findall(text) if token]
+        self._tokens.reverse()
+
+    def selector(self) -> Selector:
+        if not self._tokens:
+            return Selector()
+        requirements = [self._requirement()]
+        while self._peek() != _END:
+            self._expect(",", wanted="',' or the end")
+            requirements.append(self._requirement())
+        return Selector(tuple(requirements))
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == "!":
+            self._take()
+            return Requirement(self._key(), Operator.DOES_NOT_EXIST)
+        key = self._key()
+        if self._peek() in {",", _END}:
+            return Requirement(key, Operator.EXISTS)
+        operator = self._take()
+        if operator in {*_EQUALS, "!="}:
+            values = frozenset([self._value()])
+            return Requirement(key, Operator.IN if operator in _EQUALS else Operator.NOT_IN, values)
+        if operator in {"in", "notin"}:
+            return Requirement(key, Operator(operator), self._values())
+        raise self._error(f"found {operator!r}, expected one of: =, ==, !=, in, notin")
+
+    def _key(self) -> str:
+        key = self._take()
+        if not _KEY.fullmatch(key):
+            raise self._error(f"found {key!r}, expected a label key")
+        return key
+
+    def _value(self) -> str:
+        """Take one value; none at all is the empty one."""
+        if self._peek() in {",", ")", _END}:
+            return ""
+        value = self._take()
+        if value in _SYMBOLS:
+            raise self._error(f"found {value!r}, expected a value")
+        return value
+
+    def _values(self) -> frozenset[str]:
+        self._expect("(", wanted="'('")
+        values = [self._value()]
+        while self._peek() == ",":
+            self._take()
+            values.append(self._value())
+        self._expect(")", wanted="',' or ')'")
+        return frozenset(values)
+
+    def _peek(self) -> str:
+        return self._tokens[-1] if self._tokens else _END
+
+    def _take(self) -> str:
+        return self._tokens.pop() if self._tokens else _END
+
+    def _expect(self, token: str, *, wanted: str) -> None:
+        found = self._take()
+        if found != token:
+            raise self._error(f"found {found!r}, expected {wanted}")
+
+    def _error(self, detail: str) -> BadRequestError:
+        return BadRequestError(f"unable to parse the label selector {self._text!r}: {detail}")

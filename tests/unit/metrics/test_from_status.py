@@ -1,0 +1,185 @@
+"""A VariantAutoscaling's status gives numbers, or says why it gives none."""
+
+from __future__ import annotations
+
+import datetime as dt
+from math import ceil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.metrics.from_status import metrics_of
+from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
+
+TIME = "2026-11-21T12:00:00Z"
+
+
+def variant(
+    *,
+    spec: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
+    status: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Build a VariantAutoscaling for which 4 replicas are decided and 3 exist, unless told otherwise."""
+    decided = {"accelerator": "A100", "numReplicas": 4, "lastRunTime": TIME}
+    return {
+        "metadata": {"name": "llama-a100", "namespace": "team", "labels": labels or {}},
+        "spec": {"modelID": "meta/llama"} | (spec or {}),
+        "status": {"desiredOptimizedAlloc": decided, "currentAlloc": {"numReplicas": 3}} | (status or {}),
+    }
+
+
+def by_name(value: dict[str, Any]) -> dict[str, Series | Unknown]:
+    """Return the entries by metric."""
+    return {entry.metric_name: entry for entry in metrics_of(value)}
+
+
+def values(value: dict[str, Any]) -> dict[str, int | str]:
+    """Return the values in thousandths, or why there are none."""
+    return {
+        name: entry.value_milli if isinstance(entry, Series) else entry.why
+        for name, entry in by_name(value).items()
+    }
+
+
+def test_every_metric_is_there_once() -> None:
+    """Both names of the replicas, and the ratio of desired to current."""
+    assert values(variant()) == {
+        "wva_desired_replicas": 4000,
+        "inferno_desired_replicas": 4000,
+        "wva_desired_ratio": 1333,
+    }
+    assert tuple(by_name(variant())) == METRIC_NAMES
+
+
+def test_zero_replicas_are_a_number() -> None:
+    """A variant that is scaled to zero has a decision like any other."""
+    decided = {"accelerator": "A100", "numReplicas": 0, "lastRunTime": TIME}
+
+    assert set(values(variant(status={"desiredOptimizedAlloc": decided})).values()) == {0}
+
+
+def test_without_current_replicas_the_ratio_is_the_decision() -> None:
+    """From nothing HPA multiplies by no pods, so the ratio carries the number itself."""
+    assert values(variant(status={"currentAlloc": {"numReplicas": 0}}))["wva_desired_ratio"] == 4000
+
+
+@given(st.integers(0, 400), st.integers(1, 400))
+def test_hpa_arrives_at_the_decision_by_the_ratio(desired: int, current: int) -> None:
+    """HPA takes ratio times ready pods, rounded up: that is the decision again, never one more."""
+    decided = {"numReplicas": desired, "lastRunTime": TIME}
+    status = {"desiredOptimizedAlloc": decided, "currentAlloc": {"numReplicas": current}}
+    ratio_milli = values(variant(status=status))["wva_desired_ratio"]
+
+    assert isinstance(ratio_milli, int)
+    assert ceil(ratio_milli * current / 1000) == desired
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        pytest.param({"desiredOptimizedAlloc": None}, "nothing has been decided", id="no decision"),
+        pytest.param(
+            {"desiredOptimizedAlloc": {"lastRunTime": TIME}}, "nothing has been decided", id="no number"
+        ),
+        pytest.param(
+            {"desiredOptimizedAlloc": {"numReplicas": -1, "lastRunTime": TIME}},
+            "nothing has been decided",
+            id="a negative number",
+        ),
+        pytest.param(
+            {"desiredOptimizedAlloc": {"numReplicas": True, "lastRunTime": TIME}},
+            "nothing has been decided",
+            id="a truth value for a number",
+        ),
+        pytest.param(
+            {"desiredOptimizedAlloc": {"numReplicas": 4}}, "when it was decided", id="no time of the decision"
+        ),
+        pytest.param(
+            {"desiredOptimizedAlloc": {"numReplicas": 4, "lastRunTime": "today"}},
+            "when it was decided",
+            id="a time that is none",
+        ),
+    ],
+)
+def test_what_is_not_known_is_said_and_never_zero(status: dict[str, Any], want: str) -> None:
+    """Every metric is unknown, each with the reason."""
+    for why in values(variant(status=status)).values():
+        assert isinstance(why, str)
+        assert why.startswith(want)
+
+
+def test_only_the_ratio_needs_the_current_replicas() -> None:
+    """The decision is served while how many replicas exist is not known."""
+    found = values(variant(status={"currentAlloc": {}}))
+
+    assert found["wva_desired_replicas"] == 4000
+    assert found["wva_desired_ratio"] == (
+        "how many replicas it has now is not known (no status.currentAlloc.numReplicas)"
+    )
+
+
+def test_an_object_without_status_is_unknown() -> None:
+    """A new object has no numbers, and is known to exist."""
+    bare = {"metadata": {"name": "a", "namespace": "n"}}
+
+    assert all(isinstance(entry, Unknown) for entry in metrics_of(bare))
+
+
+PROFILED = {"accelerator": "L40S", "acceleratorCount": 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(variant(), {"accelerator_type": "A100"}, id="the accelerator that was decided"),
+        pytest.param(
+            variant(spec=PROFILED, status={"desiredOptimizedAlloc": {}}),
+            {"accelerator_type": "L40S", "variant_id": "meta/llama-L40S-2"},
+            id="the accelerator of the spec, and the identifier of the legacy shape",
+        ),
+        pytest.param(
+            variant(
+                labels={"inference.optimization/acceleratorName": "H100"},
+                status={"desiredOptimizedAlloc": {}},
+            ),
+            {"accelerator_type": "H100"},
+            id="the accelerator of the label",
+        ),
+        pytest.param(
+            variant(spec=PROFILED, status={"currentAlloc": {"variantID": "mine-A100-1"}}),
+            {"accelerator_type": "A100", "variant_id": "mine-A100-1"},
+            id="the identifier that status holds",
+        ),
+        pytest.param(
+            variant(status={"desiredOptimizedAlloc": {}}), {}, id="labels that are not known are left out"
+        ),
+    ],
+)
+def test_labels(value: dict[str, Any], want: dict[str, str]) -> None:
+    """The variant, its namespace under both names, its model, and what is known of its accelerator."""
+    always = {
+        "variant_name": "llama-a100",
+        "namespace": "team",
+        "exported_namespace": "team",
+        "model_id": "meta/llama",
+    }
+
+    assert {tuple(entry.labels.items()) for entry in metrics_of(value)} == {
+        tuple(metrics_of(value)[0].labels.items())
+    }
+    assert metrics_of(value)[0].labels == always | want
+
+
+def test_the_time_is_that_of_the_decision_in_utc() -> None:
+    """Whatever the offset in which it was written."""
+    decided = {"numReplicas": 1, "lastRunTime": "2026-11-21T14:00:00+02:00"}
+    times = {
+        entry.time
+        for entry in metrics_of(variant(status={"desiredOptimizedAlloc": decided}))
+        if isinstance(entry, Series)
+    }
+
+    assert times == {dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)}

@@ -1,0 +1,46 @@
+"""Numbers are written in the canonical notation of quantities."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.metrics.quantity import canonical_quantity
+
+SCALE_MILLI = {
+    "m": 1,
+    "": 1000,
+    "k": 1000**2,
+    "M": 1000**3,
+    "G": 1000**4,
+    "T": 1000**5,
+    "P": 1000**6,
+    "E": 1000**7,
+}
+
+
+@pytest.mark.parametrize(
+    ("value_milli", "want"),
+    [
+        (0, "0"),
+        (1, "1m"),
+        (3000, "3"),
+        (3300, "3300m"),
+        (-500, "-500m"),
+        (1_000_000, "1k"),
+        (1_100_000, "1100"),
+    ],
+)
+def test_the_largest_exact_suffix_is_used(value_milli: int, want: str) -> None:
+    """Whole numbers stay whole, thousandths are `m`, thousands are `k`."""
+    assert canonical_quantity(value_milli) == want
+
+
+@given(st.integers(-(10**24), 10**24))
+def test_the_value_survives(value_milli: int) -> None:
+    """Reading the text gives the number again."""
+    text = canonical_quantity(value_milli)
+    digits = text.rstrip("mkMGTPE")
+
+    assert int(digits) * SCALE_MILLI[text[len(digits) :]] == value_milli
