@@ -153,8 +153,11 @@ class SolverReport:
     """What the solver can say for its answer. Nothing here depends on a clock."""
 
     status: SolverStatus
+    unproven: str
+    """The first level of the lexicographic order that was not proven optimal; empty when all were."""
+
     gap: float
-    """Relative distance to the proven bound at the first level that was not proven; 0 when all are."""
+    """Relative distance to the proven bound at that level; 1 without an answer."""
 
     message: str
     """Why there is no answer, or an empty text."""

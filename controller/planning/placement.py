@@ -225,9 +225,14 @@ def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -
         if row.stage is stage:
             levels.setdefault(row.level, []).append(shortfall)
     return [
-        Objective(name=f"{stage.name.lower()} of priority {priority}", terms=[(var, 1) for var in group])
+        Objective(name=_level_name(stage, priority), terms=[(var, 1) for var in group])
         for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
     ]
+
+
+def _level_name(stage: Stage, priority: int) -> str:
+    name = stage.name.lower()
+    return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
 
 
 def _probed(levels: list[Objective]) -> list[Objective]:

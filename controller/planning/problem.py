@@ -21,6 +21,11 @@ class NumbersTooLargeError(ValueError):
     """A sum of the problem could exceed what the solver can represent exactly."""
 
 
+def per_mille_missing(requirement: int, provided: int) -> int:
+    """Return the per mille of a requirement that is not provided, rounded up; 0 when nothing is required."""
+    return -(-PER_MILLE * max(0, requirement - provided) // requirement) if requirement else 0
+
+
 class Stage(IntEnum):
     """What a shortfall means; a lower stage matters infinitely more than a higher one."""
 
@@ -92,7 +97,7 @@ class CoverRow:
 
     def shortfall(self, provided: int) -> int:
         """Return the per mille of the requirement that an amount leaves uncovered, rounded up."""
-        return max(0, -(-PER_MILLE * (self.requirement - provided) // self.requirement))
+        return per_mille_missing(self.requirement, provided)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -98,16 +98,6 @@ def median_capacity(capacities: list[Capacity]) -> Capacity:
     return Capacity(tokens=(low.tokens + high.tokens) // 2, source=low.source)
 
 
-def required_capacity(demand_tokens: float, anticipated_tokens: float, *, scale_up_threshold: float) -> float:
-    """Return the capacity to add to what exists or is starting, so that demand stays under the threshold."""
-    return max(0.0, demand_tokens / scale_up_threshold - anticipated_tokens)
-
-
-def spare_capacity(demand_tokens: float, supply_tokens: float, *, scale_down_boundary: float) -> float:
-    """Return the ready capacity that may go, so that demand stays under the boundary afterwards."""
-    return max(0.0, supply_tokens - demand_tokens / scale_down_boundary)
-
-
 def round_up(tokens: float) -> int:
     """Return the whole tokens that cover a demand; a millionth is noise of binary fractions."""
     return math.ceil(round(tokens, 6))

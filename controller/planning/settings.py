@@ -39,10 +39,10 @@ class Settings:
     transition_price_percent: int = 10
     """Price of starting or stopping a replica, in percent of its cost per hour: no churn for pennies."""
 
-    deterministic_seconds: float = 5.0
+    deterministic_seconds: float = 1.0
     """Effort limit in CP-SAT's own reproducible unit."""
 
-    wall_seconds: float = 10.0
+    wall_seconds: float = 20.0
     """Safety limit by the clock; a plan that hits it may differ from run to run."""
 
     seed: int = 1

@@ -8,6 +8,7 @@ frozen sets, so a snapshot can be pickled, compared and replayed. Their order ca
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -223,7 +224,21 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """Everything that one decision is taken from."""
+    """Everything that one decision is taken from.
+
+    Raises ValueError when a node, a variant or a pod is listed twice.
+    """
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse to count anything twice."""
+        names = (
+            *(f"node {node.name}" for node in self.nodes),
+            *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
+            *(f"pod {v.namespace}/{replica.name}" for v in self.variants for replica in v.replicas),
+        )
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
+        if twice:
+            raise ValueError(f"listed more than once: {', '.join(twice)}")

@@ -1,0 +1,223 @@
+"""Decisions with their why: what was wanted, what was granted, what bound it, in one sentence with numbers.
+
+A case goes down a list of verdicts, and the first that applies is the decision's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.case import Answer, Case, cases
+from controller.planning.decision import BoundBy, Reason, Signal
+from controller.planning.verdict import Grant, Verdict, decide
+from controller.planning.wording import count, listing, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.planning.decision import Decision
+
+
+def decisions(answer: Answer) -> tuple[Decision, ...]:
+    """Return one decision per variant, sorted by namespace and name."""
+    made = [_decision(case) for case in cases(answer)]
+    return tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name)))
+
+
+def _decision(case: Case) -> Decision:
+    verdict = next(found for explain in _EXPLANATIONS if (found := explain(case)))
+    grant = Grant(
+        replicas=case.granted,
+        unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
+        unmet_per_mille=case.unmet_per_mille(),
+    )
+    return decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
+
+
+def _is_frozen(case: Case) -> bool:
+    return case.demand.signal is not Signal.FRESH
+
+
+def _cold(case: Case) -> Verdict | None:
+    """Explain a model that must be kept warm while no replica has a place."""
+    if not case.is_cold:
+        return None
+    return _lacking(
+        case, f"{case.variant.name} {_change(case)}: {case.variant.model_id} must keep one replica"
+    )
+
+
+def _below_minimum(case: Case) -> Verdict | None:
+    """Explain that fewer have a place than minReplicas asks for."""
+    if case.placed >= case.variant.min_replicas:
+        return None
+    return _lacking(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
+
+
+def _holding(case: Case) -> Verdict | None:
+    """Explain that too little is known to decide anew."""
+    if not _is_frozen(case) or case.granted > max(case.held, case.variant.current_replicas):
+        return None
+    if case.demand.signal is Signal.HELD and (case.unmet_per_mille() or case.granted > case.held):
+        return None
+    stale = case.demand.signal is Signal.HELD and not case.demand.silent_replicas
+    message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
+    found = case.scarcity() if case.placed < case.granted else None
+    if found:
+        message += f"; {case.granted - case.placed} without a place: {case.scarcity_clause(found)}"
+    bound_by = BoundBy.STALE_METRICS if stale else BoundBy.MISSING_METRICS
+    return Verdict(bound_by=bound_by, reason=Reason.HOLDING, message=message)
+
+
+def _short(case: Case) -> Verdict | None:
+    """Explain that the model does not get the capacity that it requires."""
+    unmet = case.unmet_per_mille()
+    if not unmet:
+        return None
+    if case.wanted > case.placed:
+        return _lacking(case, f"{_need(case)}; granted {case.granted}", joint=": ")
+    return _lacking(
+        case,
+        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {_percent(unmet)} "
+        f"of the {tokens(case.demand.required_tokens)} tokens of capacity that it needs",
+    )
+
+
+def _replaced(case: Case) -> Verdict | None:
+    """Explain that demand is met by other variants than unlimited nodes would have it."""
+    if case.wanted <= case.placed or _is_frozen(case):
+        return None
+    found = case.scarcity()
+    why = case.scarcity_clause(found) if found else "what is free goes further elsewhere"
+    others = [v.name for v, wanted, placed in case.siblings if placed > wanted]
+    instead = f", {listing(others)} instead" if others else ""
+    return Verdict(
+        bound_by=found.bound_by if found else BoundBy.ACCELERATORS,
+        reason=_movement(case),
+        message=f"{_need(case)}; granted {case.granted}{instead}: {why}",
+    )
+
+
+def _minimum(case: Case) -> Verdict | None:
+    """Explain a replica that demand alone would not need."""
+    capacity = case.capacity.tokens if case.capacity else 0
+    alone = sum(placed for _, _, placed in case.siblings) == case.placed == 1
+    warm = alone and not case.demand.may_scale_to_zero
+    at_minimum = case.placed == case.variant.min_replicas > 0
+    if not (warm or at_minimum) or case.provided() - capacity < case.demand.required_tokens:
+        return None
+    why = (
+        f"minReplicas is {case.variant.min_replicas}"
+        if at_minimum
+        else f"one replica keeps {case.variant.model_id} warm"
+    )
+    return Verdict(
+        bound_by=BoundBy.MIN_REPLICAS,
+        reason=_movement(case),
+        message=f"{case.variant.name} {_change(case)}: {why}, {_load(case)}",
+    )
+
+
+def _served(case: Case) -> Verdict:
+    """Explain by demand."""
+    return Verdict(
+        bound_by=BoundBy.DEMAND,
+        reason=_movement(case),
+        message=f"{case.variant.name} {_change(case)}: {_load(case)}",
+    )
+
+
+_EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
+    _cold,
+    _below_minimum,
+    _holding,
+    _short,
+    _replaced,
+    _minimum,
+    _served,
+)
+
+
+def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
+    """Return a shortage with what bound it: the variant's own limit, ignorance, or the nodes."""
+    maximum = case.variant.max_replicas
+    found = case.scarcity()
+    if maximum is not None and case.placed >= maximum:
+        bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
+    elif case.capacity is None and case.demand.required_tokens:
+        bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica can hold is not known yet"
+    elif found:
+        bound_by, why = found.bound_by, case.scarcity_clause(found)
+    else:
+        bound_by, why = BoundBy.ACCELERATORS, "what is free goes further elsewhere"
+    return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=f"{what}{joint}{why}")
+
+
+def _movement(case: Case) -> Reason:
+    if case.granted == case.variant.current_replicas:
+        return Reason.STEADY
+    return Reason.SCALE_UP if case.granted > case.variant.current_replicas else Reason.SCALE_DOWN
+
+
+def _change(case: Case) -> str:
+    before, after = case.variant.current_replicas, case.granted
+    if before == after:
+        return f"stays at {count(after, 'replica')}"
+    return f"goes from {before} to {count(after, 'replica')}"
+
+
+def _need(case: Case) -> str:
+    """Return `llama needs 3 replicas for 41.2k tokens (85 % of 3 x 16.1k)`."""
+    demand = f"{tokens(case.demand.tokens or 0)} tokens"
+    share = _utilisation(case, unlimited=True)
+    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {demand} ({share})"
+
+
+def _load(case: Case) -> str:
+    """Return `41.2k tokens in demand are 85 % of 3 x 16.1k`."""
+    if case.demand.tokens is None:
+        return "demand is unknown while nothing is ready"
+    if not case.demand.tokens:
+        return "no request runs or waits"
+    if not case.provided():
+        return f"{tokens(case.demand.tokens)} tokens are in demand"
+    return f"{tokens(case.demand.tokens)} tokens in demand are {_utilisation(case, unlimited=False)}"
+
+
+def _utilisation(case: Case, *, unlimited: bool) -> str:
+    """Return `85 % of 3 x 16.1k`, the own replicas first, then those of the other variants by name."""
+    provided = case.provided(unlimited=unlimited)
+    if not provided:
+        return "nothing holds any"
+    parts = []
+    for variant, wanted, placed in sorted(case.siblings, key=lambda item: item[0].key != case.variant.key):
+        number = wanted if unlimited else placed
+        if number and variant.key in case.answer.capacities:
+            own = "" if variant.key == case.variant.key else f" {variant.name}"
+            parts.append(f"{number} x {tokens(case.answer.capacities[variant.key].tokens)}{own}")
+    return f"{round(100 * (case.demand.tokens or 0) / provided)} % of {' + '.join(parts)}"
+
+
+def _percent(per_mille: int) -> str:
+    return f"{per_mille / 10:g} %"
+
+
+def _ignorance(case: Case) -> str:
+    """Return why the data does not allow a new decision."""
+    demand, settings = case.demand, case.answer.settings
+    ready = sum(variant.ready_replicas for variant in demand.variants)
+    if demand.signal is Signal.UNKNOWN and not ready:
+        existing = any(variant.current_replicas for variant in demand.variants)
+        return (
+            f"no replica of {demand.model_id} is ready yet" if existing else "nothing runs, demand is unknown"
+        )
+    if demand.silent_replicas:
+        silent = f"{demand.silent_replicas} of {count(ready, 'ready replica')} of {demand.model_id}"
+        verb = "does" if demand.silent_replicas == 1 else "do"
+        return f"{silent} {verb} not report, so nothing is scaled down"
+    if demand.signal_age_seconds is not None and demand.signal_age_seconds > settings.fresh_seconds:
+        return (
+            f"the oldest report is {demand.signal_age_seconds:.0f} s old, "
+            f"and nothing is scaled down on one over {settings.fresh_seconds:.0f} s"
+        )
+    return "the length of waiting prompts is not known, so nothing is scaled down"

@@ -1,0 +1,70 @@
+"""What stands when there is no new answer: every variant keeps what it has, or what was last decided if more.
+
+Needs no solver, so that a process without one can fall back on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.capacity import learn
+from controller.planning.decision import BoundBy, Plan, Reason, SolverReport
+from controller.planning.demand import model_demands
+from controller.planning.formulation import held_replicas
+from controller.planning.problem import per_mille_missing
+from controller.planning.verdict import Grant, Verdict, decide, total_cost
+from controller.planning.wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.planning.decision import Decision, SolverStatus
+    from controller.planning.demand import ModelDemand
+    from controller.planning.saturation import Capacity
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+
+def hold(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, *, status: SolverStatus, message: str
+) -> tuple[Plan, PlanningState]:
+    """Return the plan that changes nothing, with the reason why there is no other, and the next state."""
+    variants = sorted(snapshot.variants, key=lambda variant: variant.key)
+    capacities, next_state = learn(variants, state, settings)
+    made = [
+        decision
+        for demand in model_demands(variants, capacities, settings)
+        for decision in _held(demand, capacities, message)
+    ]
+    plan = Plan(
+        decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
+        placements=(),
+        cost=total_cost(made, variants),
+        solver=SolverReport(status=status, unproven="", gap=1.0, message=message),
+    )
+    return plan, next_state
+
+
+def _held(
+    demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity], message: str
+) -> Iterator[Decision]:
+    provided = sum(
+        capacities[variant.key].tokens * held_replicas(variant)
+        for variant in demand.variants
+        if variant.key in capacities
+    )
+    unmet = per_mille_missing(demand.required_tokens, provided)
+    for variant in demand.variants:
+        held = held_replicas(variant)
+        yield decide(
+            variant,
+            demand,
+            capacity=capacities.get(variant.key),
+            grant=Grant(replicas=held, unconstrained_replicas=held, unmet_per_mille=unmet),
+            verdict=Verdict(
+                bound_by=BoundBy.SOLVER,
+                reason=Reason.HOLDING,
+                message=f"{variant.name} stays at {count(held, 'replica')}: {message}",
+            ),
+        )

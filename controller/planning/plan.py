@@ -1,0 +1,105 @@
+"""The one entry: from a snapshot and what is remembered to a plan and what to remember next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.planning.capacity import learn
+from controller.planning.case import Answer
+from controller.planning.checker import check
+from controller.planning.decision import NodePlacement, Plan, SolverReport, SolverStatus
+from controller.planning.demand import model_demands
+from controller.planning.explain import decisions
+from controller.planning.fit import fit
+from controller.planning.formulation import formulate
+from controller.planning.hold import hold
+from controller.planning.lexicographic import Limits, NoSolutionError
+from controller.planning.placement import place
+from controller.planning.problem import NumbersTooLargeError, Solution
+from controller.planning.verdict import total_cost
+
+if TYPE_CHECKING:
+    from controller.planning.problem import PlacementProblem
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+
+def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
+    """Return the plan and the next state; where no answer can be had or trusted, what runs stands."""
+    try:
+        answer, next_state = _answer(snapshot, state, settings)
+    except NoSolutionError as error:
+        return hold(snapshot, state, settings, status=SolverStatus.TIMED_OUT, message=str(error))
+    except NumbersTooLargeError as error:
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
+    made = _plan(answer)
+    wrong = check(snapshot, made)
+    if wrong:
+        message = f"the answer was refused: {'; '.join(wrong)}"
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message)
+    return made, next_state
+
+
+def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
+    nodes = sorted(snapshot.nodes, key=lambda node: node.name)
+    variants = sorted(snapshot.variants, key=lambda variant: variant.key)
+    capacities, next_state = learn(variants, state, settings)
+    demands = model_demands(variants, capacities, settings)
+    problem = formulate(nodes, demands, capacities, settings=settings)
+    wanted, granted = _solve(problem, settings)
+    answer = Answer(
+        nodes=nodes,
+        demands=demands,
+        capacities=capacities,
+        problem=problem,
+        wanted=wanted,
+        granted=granted,
+        settings=settings,
+    )
+    return answer, next_state
+
+
+def _solve(problem: PlacementProblem, settings: Settings) -> tuple[Solution, Solution]:
+    """Return the answer with unlimited nodes and the one with real nodes.
+
+    If the first finds room as it is, it is the second: nothing can be better than the best without limits.
+    """
+    limits = Limits(
+        deterministic_seconds=settings.deterministic_seconds,
+        wall_seconds=settings.wall_seconds,
+        seed=settings.seed,
+    )
+    if not problem.variants:
+        return Solution(replicas=(), placements=()), Solution(replicas=(), placements=())
+    wanted = place(problem, limits=limits, unlimited=True)
+    placements = fit(problem, wanted.replicas)
+    if placements is not None:
+        return wanted, replace(wanted, placements=placements)
+    return wanted, place(problem, limits=limits)
+
+
+def _plan(answer: Answer) -> Plan:
+    variants = [variant for demand in answer.demands for variant in demand.variants]
+    made = decisions(answer)
+    unproven, gap = answer.granted.unproven, answer.granted.gap
+    return Plan(
+        decisions=made,
+        placements=tuple(
+            NodePlacement(
+                namespace=variants[v].namespace,
+                name=variants[v].name,
+                node=answer.nodes[node].name,
+                replicas=count,
+            )
+            for v, node, count in answer.granted.placements
+        ),
+        cost=total_cost(made, variants),
+        solver=SolverReport(
+            status=SolverStatus.FEASIBLE if unproven else SolverStatus.OPTIMAL,
+            unproven=unproven,
+            gap=gap,
+            message="",
+        ),
+    )

@@ -1,0 +1,112 @@
+"""Why a variant gets no further replica: what is free, and who holds the rest, after the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.planning.decision import BoundBy
+from controller.planning.problem import freed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.problem import PlacementProblem, Solution
+    from controller.planning.snapshot import Node
+
+OTHERS = -1
+"""Stands for workloads that are no variants."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """Who holds which accelerators once the plan is carried out."""
+
+    free: tuple[int, ...]
+    """Per node; negative when overcommitted."""
+
+    held: tuple[tuple[tuple[int, int], ...], ...]
+    """Per node: (variant or OTHERS, accelerators)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scarcity:
+    """What a variant meets on the nodes that it may use."""
+
+    bound_by: BoundBy
+    nodes: tuple[int, ...]
+    free: int
+    """Accelerators free on all of them together."""
+
+    most: int
+    """Accelerators free on the emptiest one."""
+
+    largest: int
+    """Accelerators that the largest one has in all."""
+
+    holders: tuple[tuple[int, int], ...]
+    """(variant or OTHERS, accelerators), the highest priority first, then the largest share."""
+
+
+def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node]) -> Ledger:
+    """Return what every node holds after the plan."""
+    free = freed(problem, solution.replicas)
+    held: list[Counter[int]] = [Counter({OTHERS: node.accelerators_used_by_others}) for node in nodes]
+    for v, (terms, count) in enumerate(zip(problem.variants, solution.replicas, strict=True)):
+        for node in terms.bound[max(0, len(terms.bound) - count) :]:
+            if node is not None:
+                held[node][v] += terms.accelerators
+    for v, node, count in solution.placements:
+        free[node] -= count * problem.variants[v].accelerators
+        held[node][v] += count * problem.variants[v].accelerators
+    return Ledger(free=tuple(free), held=tuple(tuple(sorted((+holders).items())) for holders in held))
+
+
+def scarcity(
+    problem: PlacementProblem,
+    after: Ledger,
+    *,
+    nodes: Sequence[Node],
+    priorities: Sequence[int],
+    variant: int,
+) -> Scarcity | None:
+    """Return what keeps one more replica out; None when there is room for it.
+
+    `priorities` are those of the variants; 1 is the highest.
+    """
+    usable = [node for bin_ in problem.bins if variant in bin_.variants for node in bin_.nodes]
+    size = problem.variants[variant].accelerators
+    most = max((after.free[node] for node in usable), default=0)
+    if not size or (usable and most >= size):
+        return None
+    total = sum(max(0, after.free[node]) for node in usable)
+    holders: Counter[int] = Counter()
+    for node in usable:
+        holders.update(dict(after.held[node]))
+    importance = dict(enumerate(priorities)) | {OTHERS: max(priorities) + 1}
+    yields = any(after.free[n] + _above(after.held[n], priorities, variant) >= size for n in usable)
+    fragmented = total >= size or not any(nodes[n].accelerators_allocatable >= size for n in usable)
+    return Scarcity(
+        bound_by=_bound_by(bool(usable), yields=yields, fragmented=fragmented),
+        nodes=tuple(usable),
+        free=total,
+        most=max(0, most),
+        largest=max((nodes[n].accelerators_allocatable for n in usable), default=0),
+        holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
+    )
+
+
+def _bound_by(has_nodes: bool, *, yields: bool, fragmented: bool) -> BoundBy:
+    if has_nodes and yields:
+        return BoundBy.PRIORITY
+    return BoundBy.NODE_SIZE if has_nodes and fragmented else BoundBy.ACCELERATORS
+
+
+def _above(held: Sequence[tuple[int, int]], priorities: Sequence[int], variant: int) -> int:
+    """Return the accelerators held by strictly higher priorities."""
+    return sum(
+        accelerators
+        for holder, accelerators in held
+        if holder != OTHERS and priorities[holder] < priorities[variant]
+    )

@@ -1,0 +1,67 @@
+"""From a reasoned number to the published record; the same for new answers and for those that stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from controller.planning.decision import CapacitySource, Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.decision import BoundBy, Reason
+    from controller.planning.demand import ModelDemand
+    from controller.planning.saturation import Capacity
+    from controller.planning.snapshot import Variant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Why a variant gets what it gets."""
+
+    bound_by: BoundBy
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """What a variant gets."""
+
+    replicas: int
+    unconstrained_replicas: int
+    unmet_per_mille: int
+
+
+def decide(
+    variant: Variant, demand: ModelDemand, *, capacity: Capacity | None, grant: Grant, verdict: Verdict
+) -> Decision:
+    """Return the decision for one variant."""
+    return Decision(
+        namespace=variant.namespace,
+        name=variant.name,
+        model_id=variant.model_id,
+        accelerator=variant.accelerator,
+        priority=demand.priority,
+        replicas=grant.replicas,
+        current_replicas=variant.current_replicas,
+        unconstrained_replicas=grant.unconstrained_replicas,
+        demand_tokens=demand.tokens,
+        required_tokens=demand.required_tokens,
+        capacity_per_replica_tokens=capacity.tokens if capacity else None,
+        capacity_source=capacity.source if capacity else CapacitySource.UNKNOWN,
+        unmet_per_mille=grant.unmet_per_mille,
+        signal=demand.signal,
+        signal_age_seconds=demand.signal_age_seconds,
+        bound_by=verdict.bound_by,
+        reason=verdict.reason,
+        message=verdict.message,
+    )
+
+
+def total_cost(decisions: Sequence[Decision], variants: Sequence[Variant]) -> Decimal:
+    """Return the cost per hour of all granted replicas."""
+    unit = {variant.key: variant.cost_per_replica for variant in variants}
+    return sum((unit[d.namespace, d.name] * d.replicas for d in decisions), start=Decimal(0))

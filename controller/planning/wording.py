@@ -1,0 +1,80 @@
+"""How numbers and names read in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.shortage import OTHERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.shortage import Scarcity
+    from controller.planning.snapshot import Node, Variant
+
+THOUSAND = 1_000
+MILLION = 1_000_000
+HOLDERS_NAMED = 3
+
+
+def tokens(amount: int) -> str:
+    """Return an amount with three digits or so: 950, 41.2k, 1.25M."""
+    if amount < THOUSAND:
+        return str(amount)
+    if amount < MILLION - THOUSAND // 2:
+        return f"{amount / THOUSAND:.1f}k"
+    return f"{amount / MILLION:.2f}M"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s unless there is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def variant_name(variant: Variant, *, seen_from: Variant) -> str:
+    """Return the name, with the namespace when it is another one."""
+    return variant.name if variant.namespace == seen_from.namespace else f"{variant.namespace}/{variant.name}"
+
+
+def scarcity_clause(
+    scarcity: Scarcity, variant: Variant, *, nodes: Sequence[Node], variants: Sequence[Variant]
+) -> str:
+    """Return what keeps one more replica out: `no H100 node has 8 free, 6 are held by priority 1 chat`."""
+    kind = variant.accelerator or "accelerator"
+    size = variant.accelerators_per_replica
+    if not scarcity.nodes:
+        return _no_node(variant, nodes)
+    if scarcity.largest < size:
+        return f"no {kind} node has {size} in all, the largest has {scarcity.largest}"
+    if scarcity.free >= size:
+        room = f"no {kind} node has {size} free, {scarcity.free} are spread over {len(scarcity.nodes)} nodes"
+    else:
+        room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
+    held = [
+        f"{amount} {'is' if amount == 1 else 'are'} held by {_holder(holder, variant, variants)}"
+        for holder, amount in scarcity.holders[:HOLDERS_NAMED]
+    ]
+    return ", ".join([room, listing(held)] if held else [room])
+
+
+def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:
+    alike = [node for node in nodes if variant.accelerator in ("", node.accelerator)]
+    if not alike:
+        return f"no node has {variant.accelerator}"
+    if not any(node.schedulable for node in alike):
+        return f"no {variant.accelerator or 'accelerator'} node is schedulable"
+    return f"no {variant.accelerator or 'accelerator'} node meets its node selector and tolerations"
+
+
+def _holder(holder: int, variant: Variant, variants: Sequence[Variant]) -> str:
+    if holder == OTHERS:
+        return "other workloads"
+    other = variants[holder]
+    if other.key == variant.key:
+        return "its own replicas"
+    return f"priority {other.priority} {variant_name(other, seen_from=variant)}"

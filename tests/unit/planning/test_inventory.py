@@ -1,0 +1,108 @@
+"""Which variant may use which node, and which nodes count as one bin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planning_builders import node, variant
+
+from controller.planning.inventory import admits, bins
+from controller.planning.problem import Bin
+from controller.planning.snapshot import Node, Taint, Toleration, Variant
+
+TAINT = Taint(key="nvidia.com/gpu", value="present")
+FLEX = frozenset({("pool", "flex")})
+
+
+def _tolerating(**fields: str) -> dict[str, Any]:
+    return {"tolerations": frozenset({Toleration(**fields)})}
+
+
+@pytest.mark.parametrize(
+    ("place", "asker", "want"),
+    [
+        pytest.param({}, {}, True, id="same type"),
+        pytest.param({"accelerator": "A100"}, {}, False, id="another type"),
+        pytest.param({"accelerator": "A100"}, {"accelerator": ""}, True, id="a type that nobody knows"),
+        pytest.param({"schedulable": False}, {}, False, id="cordoned"),
+        pytest.param({"labels": FLEX}, {"node_selector": FLEX}, True, id="selected"),
+        pytest.param({}, {"node_selector": FLEX}, False, id="lacks the label"),
+        pytest.param(
+            {"labels": frozenset({("pool", "x")})}, {"node_selector": FLEX}, False, id="other value"
+        ),
+        pytest.param({"taints": frozenset({TAINT})}, {}, False, id="tainted"),
+        pytest.param(
+            {"taints": frozenset({TAINT})},
+            _tolerating(key="nvidia.com/gpu", value="present"),
+            True,
+            id="tolerated by value",
+        ),
+        pytest.param(
+            {"taints": frozenset({TAINT})},
+            _tolerating(key="nvidia.com/gpu", operator="Exists"),
+            True,
+            id="tolerated by key",
+        ),
+        pytest.param(
+            {"taints": frozenset({TAINT})}, _tolerating(operator="Exists"), True, id="everything tolerated"
+        ),
+        pytest.param(
+            {"taints": frozenset({TAINT})},
+            _tolerating(key="nvidia.com/gpu", value="absent"),
+            False,
+            id="another value tolerated",
+        ),
+        pytest.param(
+            {"taints": frozenset({TAINT})},
+            _tolerating(key="nvidia.com/gpu", operator="Exists", effect="NoExecute"),
+            False,
+            id="another effect tolerated",
+        ),
+        pytest.param(
+            {"taints": frozenset({TAINT, Taint(key="x")})},
+            _tolerating(key="nvidia.com/gpu", operator="Exists"),
+            False,
+            id="one of two taints tolerated",
+        ),
+    ],
+)
+def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> None:
+    """A node admits what its type, labels and taints allow, as the scheduler would."""
+    assert admits(node("n", 8, **place), variant("a", **asker)) is want
+
+
+@pytest.mark.parametrize(
+    ("nodes", "variants", "want"),
+    [
+        pytest.param(
+            [node("n1", 8), node("n2", 8)],
+            [variant("a", size=2), variant("b", size=8)],
+            [Bin(nodes=(0, 1), sizes=(2, 8), variants=(0, 1))],
+            id="nodes that look alike are one bin when sizes divide each other",
+        ),
+        pytest.param(
+            [node("n1", 8), node("n2", 8)],
+            [variant("a", size=2), variant("b", size=3)],
+            [Bin(nodes=(0,), sizes=(1,), variants=(0, 1)), Bin(nodes=(1,), sizes=(1,), variants=(0, 1))],
+            id="one bin per node when they don't",
+        ),
+        pytest.param(
+            [node("n1", 8), node("n2", 8, accelerator="A100"), node("n3", 8, labels=FLEX)],
+            [variant("a", node_selector=FLEX), variant("b"), variant("c", accelerator="A100")],
+            [
+                Bin(nodes=(2,), sizes=(1,), variants=(0, 1)),
+                Bin(nodes=(0,), sizes=(1,), variants=(1,)),
+                Bin(nodes=(1,), sizes=(1,), variants=(2,)),
+            ],
+            id="a bin is the nodes that the same variants may use",
+        ),
+        pytest.param(
+            [node("n1", 8)], [variant("a", size=0)], [], id="what needs no accelerator needs no bin"
+        ),
+        pytest.param([node("n1", 8, schedulable=False)], [variant("a")], [], id="a cordoned node is in none"),
+    ],
+)
+def test_bins(nodes: list[Node], variants: list[Variant], want: list[Bin]) -> None:
+    """Equal nodes are aggregated exactly where that loses nothing."""
+    assert list(bins(nodes, variants)) == want

@@ -1,0 +1,169 @@
+"""The placement model against brute force, and against itself under every order of the input."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planning_builders import LIMITS, demand, node, variant
+
+from controller.planning.decision import CapacitySource, Signal
+from controller.planning.fit import fit
+from controller.planning.formulation import formulate
+from controller.planning.placement import place
+from controller.planning.problem import PlacementProblem, Stage
+from controller.planning.saturation import Capacity
+from controller.planning.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.demand import ModelDemand
+    from controller.planning.snapshot import Node, Variant
+
+TYPES = ("H100", "L40S")
+
+
+@st.composite
+def _nodes(draw: st.DrawFn) -> list[Node]:
+    return [
+        node(
+            f"n{i}",
+            draw(st.sampled_from((2, 4, 8))),
+            accelerator=draw(st.sampled_from(TYPES)),
+            used=draw(st.integers(0, 3)),
+            schedulable=draw(st.sampled_from((True, True, True, False))),
+        )
+        for i in range(draw(st.integers(1, 3)))
+    ]
+
+
+@st.composite
+def _variants(draw: st.DrawFn, model: str, hosts: Sequence[str]) -> list[Variant]:
+    return [
+        variant(
+            f"{model}-{j}",
+            *sorted(
+                draw(st.lists(st.sampled_from((None, *hosts)), max_size=2)), key=lambda host: host is not None
+            ),
+            size=draw(st.sampled_from((1, 2, 3, 4))),
+            cost=draw(st.sampled_from(("1", "2.5", "3"))),
+            accelerator=draw(st.sampled_from(TYPES)),
+            model_id=model,
+            min_replicas=draw(st.sampled_from((0, 0, 1))),
+            max_replicas=draw(st.integers(1, 3)),
+        )
+        for j in range(draw(st.integers(1, 2)))
+    ]
+
+
+@st.composite
+def _demands(draw: st.DrawFn, hosts: Sequence[str]) -> list[ModelDemand]:
+    demands = []
+    for model in ("x", "y")[: draw(st.integers(1, 2))]:
+        variants = draw(_variants(model, hosts))
+        lower = draw(st.integers(0, 400))
+        demands.append(
+            demand(
+                *variants,
+                lower=lower,
+                upper=lower + draw(st.integers(0, 100)),
+                model_id=model,
+                priority=draw(st.sampled_from((1, 10))),
+                may_scale_to_zero=draw(st.booleans()),
+                anticipated_tokens=draw(st.integers(0, 500)),
+                supply_tokens=draw(st.integers(0, 200)),
+                signal=draw(st.sampled_from((Signal.FRESH, Signal.FRESH, Signal.HELD, Signal.UNKNOWN))),
+            )
+        )
+    return demands
+
+
+@st.composite
+def _worlds(draw: st.DrawFn) -> tuple[list[Node], list[Variant], PlacementProblem]:
+    nodes = draw(_nodes())
+    demands = draw(_demands([n.name for n in nodes]))
+    variants = [v for d in demands for v in d.variants]
+    amounts = st.sampled_from((60, 100, 130))
+    known = {v.key: Capacity(tokens=draw(amounts), source=CapacitySource.MEMORY) for v in variants}
+    return nodes, variants, formulate(nodes, demands, known, settings=Settings())
+
+
+def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
+    """Return the lexicographic objective of replica counts, written down once more."""
+    missing: dict[tuple[int, int], int] = defaultdict(int)
+    for row in problem.rows:
+        ready = row.stage is Stage.CONTINUITY
+        have = sum(
+            amount * (min(replicas[v], problem.variants[v].ready) if ready else replicas[v])
+            for v, amount in row.terms
+        )
+        short = max(0, row.requirement - have)
+        missing[row.stage, 0 if ready else row.priority] += -(-1000 * short // row.requirement)
+    moves = [abs(count - terms.current) for count, terms in zip(replicas, problem.variants, strict=True)]
+    cost = sum(
+        count * terms.cost + move * terms.transition_price
+        for count, move, terms in zip(replicas, moves, problem.variants, strict=True)
+    )
+    disruption = sum(
+        move * max(1, terms.accelerators) for move, terms in zip(moves, problem.variants, strict=True)
+    )
+    order = sum(count * position for position, count in enumerate(replicas, start=1))
+    return [*(missing[level] for level in sorted(missing)), cost, disruption, order]
+
+
+def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequence[int]) -> bool:
+    """Tell whether every replica has a node, by trying all."""
+    free = [n.accelerators_allocatable - n.accelerators_used_by_others for n in nodes]
+    new: list[tuple[int, str]] = []
+    for asker, count in zip(variants, replicas, strict=True):
+        hosts = [r.node for r in asker.replicas if r.node]
+        for host in hosts[max(0, len(hosts) - count) :]:
+            free[[n.name for n in nodes].index(host)] -= asker.accelerators_per_replica
+        new += [(asker.accelerators_per_replica, asker.accelerator)] * max(0, count - len(hosts))
+
+    @cache
+    def fits(left: tuple[tuple[int, str], ...], room: tuple[int, ...]) -> bool:
+        if not left:
+            return True
+        size, accelerator = left[0]
+        return any(
+            fits(left[1:], (*room[:i], room[i] - size, *room[i + 1 :]))
+            for i, place in enumerate(nodes)
+            if place.schedulable and place.accelerator == accelerator and room[i] >= size
+        )
+
+    return fits(tuple(sorted(new, reverse=True)), tuple(free))
+
+
+@given(world=_worlds())
+@settings(max_examples=150, deadline=None)
+def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], PlacementProblem]) -> None:
+    """On tiny worlds the answer is possible, and nothing possible is better in lexicographic order."""
+    nodes, variants, problem = world
+
+    solution = place(problem, limits=LIMITS)
+
+    ranges = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
+    possible = [x for x in product(*ranges) if _has_room(nodes, variants, x)]
+    assert solution.unproven == ""
+    assert solution.replicas in possible
+    assert _rank(problem, solution.replicas) == min(_rank(problem, x) for x in possible)
+
+
+@given(world=_worlds())
+@settings(max_examples=150, deadline=None)
+def test_an_unlimited_answer_that_fits_is_the_answer(
+    world: tuple[list[Node], list[Variant], PlacementProblem],
+) -> None:
+    """The short cut loses nothing: what is best without limits and finds room is best with them."""
+    _, _, problem = world
+    unlimited = place(problem, limits=LIMITS, unlimited=True)
+
+    if fit(problem, unlimited.replicas) is not None:
+        limited = place(problem, limits=LIMITS)
+        assert _rank(problem, limited.replicas) == _rank(problem, unlimited.replicas)
