@@ -9,9 +9,10 @@ RUN := $(VENV)/bin/python
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.installed: requirements.lock pyproject.toml
+$(VENV)/.installed: requirements-dev.lock pyproject.toml
+	@echo "installing into $(VENV): about a minute and a half"
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --require-hashes -r requirements.lock
+	$(VENV)/bin/pip install --quiet --require-hashes -r requirements-dev.lock
 	$(VENV)/bin/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -58,10 +59,13 @@ cluster-up: setup ## Start a control plane in the background
 cluster-down: setup ## Stop it
 	$(RUN) -m hack.controlplane down $(ARGS)
 
+UV_COMPILE := uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+  --python-version 3.11 pyproject.toml
+
 .PHONY: lock
-lock: ## Renew the lock file (needs uv)
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --extra dev --universal \
-	  --python-version 3.11 pyproject.toml -o requirements.lock
+lock: ## Renew the lock files: what runs, and what is needed to work on it besides (needs uv)
+	$(UV_COMPILE) --extra dev -o requirements-dev.lock
+	$(UV_COMPILE) -c requirements-dev.lock -o requirements.lock
 
 .PHONY: clean
 clean: ## Remove what was installed and built here

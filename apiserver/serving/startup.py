@@ -1,0 +1,61 @@
+"""From the arguments of a server verb to a running process: the same for all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final, TypeVar
+
+from apiserver.serving.config import ConfigurationError, ServingConfig, parse
+from apiserver.serving.log import configure_logging
+from apiserver.serving.process import ServerOptions
+
+T = TypeVar("T")
+
+_WRONG_CONFIGURATION: Final = 2
+
+
+def run_verb(
+    declared: type[T],
+    arguments: Sequence[str],
+    *,
+    verb: str,
+    description: str,
+    serving: Callable[[T], ServingConfig],
+    start: Callable[[T], int],
+) -> int:
+    """Parse the configuration, set up logs, and run; returns the exit code.
+
+    A wrong configuration is told to standard error, every problem at once, with exit code 2.
+    """
+    try:
+        config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before there are logs)
+        return _WRONG_CONFIGURATION
+    logs = serving(config)
+    form = None if logs.log_format == "auto" else logs.log_format
+    configure_logging(level=logs.log_level, format=form)
+    return start(config)
+
+
+def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:
+    """Return what a process listens on, from its configuration."""
+    directory = Path(serving.certificate_directory)
+    return ServerOptions(
+        bind_address=serving.bind_address,
+        port=serving.port if has_application else None,
+        metrics_port=serving.metrics_port,
+        health_port=serving.health_port,
+        certificate_path=directory / "tls.crt" if has_application else None,
+        key_path=directory / "tls.key" if has_application else None,
+        drain_seconds=float(serving.drain_seconds),
+    )
+
+
+def version() -> str:
+    """Return the version of what is running."""
+    return metadata.version("stowplan")

@@ -1,0 +1,94 @@
+"""Local copies of what the controller looks at, and the world as they hold it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from apiserver.cluster.cache import Cache
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NODES,
+    PODS,
+    VARIANT_AUTOSCALINGS,
+)
+from apiserver.schema.json import Json
+from controller.observe.gather import World
+
+SILENT_SECONDS: Final = 600.0
+"""A copy that the API server has not confirmed for so long is too old to decide on."""
+
+
+class Caches:
+    """Every collection that planning reads, kept current by `run`."""
+
+    def __init__(self, cluster: Cluster, *, namespace: str) -> None:
+        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=_without_bookkeeping)
+        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=_without_bookkeeping)
+        self._pods = Cache(cluster, PODS, reduce=_without_bookkeeping)
+        self._nodes = Cache(cluster, NODES, reduce=_node)
+        self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=_without_bookkeeping)
+        self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=_without_bookkeeping)
+        self._all = (
+            self._autoscalings,
+            self._deployments,
+            self._pods,
+            self._nodes,
+            self._autoscalers,
+            self._config_maps,
+        )
+
+    async def run(self) -> None:
+        """Keep all copies current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in self._all:
+                group.create_task(cache.run())
+
+    async def synced(self) -> None:
+        """Wait until every first list is in."""
+        for cache in self._all:
+            await cache.synced.wait()
+
+    def why_not_current(self) -> str | None:
+        """Return which copy is missing or too old to decide on, or None."""
+        for cache in self._all:
+            if not cache.synced.is_set():
+                return f"{cache.resource.plural} are not listed yet"
+            if cache.age_seconds() > SILENT_SECONDS:
+                return f"the API server has said nothing of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+        return None
+
+    def world(self) -> World:
+        """Return everything as it stands now."""
+        return World(
+            autoscalings=self._autoscalings.items(),
+            deployments={_key(item): item for item in self._deployments.items()},
+            pods=self._pods.items(),
+            nodes=self._nodes.items(),
+            autoscalers=self._autoscalers.items(),
+        )
+
+    def config_maps(self) -> Mapping[str, Json]:
+        """Return the ConfigMaps of our own namespace by name."""
+        return {item["metadata"]["name"]: item for item in self._config_maps.items()}
+
+
+def _key(obj: Json) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+def _without_bookkeeping(obj: Json) -> Json:
+    """Leave out who wrote which field, which is often the larger half of an object."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return obj | {"metadata": metadata}
+
+
+def _node(node: Json) -> Json:
+    """Leave out the list of images, which no decision reads."""
+    bare = _without_bookkeeping(node)
+    status = {name: value for name, value in (node.get("status") or {}).items() if name != "images"}
+    return bare | {"status": status}

@@ -1,0 +1,205 @@
+"""`stowplan controller`: wiring."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.lease import LeaderElector, LeaseOptions
+from apiserver.serving.process import run_server
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.startup import run_verb, server_options, version
+from controller.caches import Caches
+from controller.config import ControllerConfig
+from controller.observe.policies import read_policies
+from controller.observe.prometheus import PrometheusSource
+from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.planning.settings import Settings
+from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
+from controller.reconcilers.variantautoscaling import (
+    CycleSettings,
+    EngineSource,
+    Tools,
+    VariantAutoscalingReconciler,
+)
+from controller.solver import Solver
+from controller.telemetry import Telemetry
+
+LEASE = "stowplan-controller"
+REPORTER = "stowplan.dev/controller"
+_CERTIFICATE_SECONDS = 60.0
+_CERTIFICATE_RETRY_SECONDS = 2.0
+
+_log = structlog.get_logger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb; returns the exit code."""
+    return run_verb(
+        ControllerConfig,
+        arguments,
+        verb="controller",
+        description="Observe engines and nodes, plan replicas, and write the decisions to status.",
+        serving=lambda config: config.serving,
+        start=_start,
+    )
+
+
+def _start(config: ControllerConfig) -> int:
+    controller = Controller(config)
+    return run_server(
+        None,
+        server_options(config.serving, has_application=False),
+        readiness=controller.readiness,
+        metrics=controller.metrics,
+        background=[controller.run],
+    )
+
+
+class Controller:
+    """The jobs of the process and what they share."""
+
+    def __init__(self, config: ControllerConfig) -> None:
+        self._config = config
+        self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+        self._why_not_ready: str | None = "not connected yet"
+        self.readiness = Readiness()
+        self.readiness.add("caches", lambda: self._why_not_ready)
+        self.metrics = ProcessMetrics("controller", version())
+        self._telemetry = Telemetry(self.metrics.registry)
+
+    async def run(self) -> None:
+        """Watch always; decide and issue certificates while this replica leads."""
+        config = self._config
+        kubeconfig = Path(config.cluster.kubeconfig) if config.cluster.kubeconfig else None
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(
+                await Cluster.connect(kubeconfig, config.cluster.context or None)
+            )
+            source = await stack.enter_async_context(_source(config))
+            solver = await stack.enter_async_context(Solver(_settings(config)))
+            caches = Caches(cluster, namespace=config.namespace)
+            events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
+            tools = Tools(
+                cluster=cluster,
+                events=events,
+                source=source,
+                planner=solver,
+                world=caches.world,
+                policies=lambda: read_policies(caches.config_maps(), unit_costs=config.names.unit_costs),
+                now=_now,
+            )
+            async with asyncio.TaskGroup() as group:
+                group.create_task(caches.run())
+                group.create_task(events.run())
+                group.create_task(self._lead(cluster, caches, tools))
+
+    async def _lead(self, cluster: Cluster, caches: Caches, tools: Tools) -> None:
+        self._why_not_ready = None  # a replica that waits for its turn is as ready as it gets
+        options = LeaseOptions(namespace=self._config.namespace, name=LEASE, identity=self._identity)
+        elector = LeaderElector(cluster, options, on_lost=_exit_at_once)
+
+        async def lead() -> None:
+            async with asyncio.TaskGroup() as group:
+                if self._config.certificates.enabled:
+                    group.create_task(self._keep_certificates(cluster))
+                group.create_task(self._keep_deciding(caches, tools))
+
+        await elector.run(lead)
+
+    async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
+        planning = self._config.planning
+        settings = CycleSettings(
+            refresh_seconds=float(planning.refresh_seconds), scale_to_zero=planning.scale_to_zero
+        )
+        reconciler = VariantAutoscalingReconciler(tools, settings)
+        await caches.synced()
+        while True:
+            began = time.monotonic()
+            await self._decide(reconciler, caches)
+            await asyncio.sleep(max(0.0, planning.interval_seconds - (time.monotonic() - began)))
+
+    async def _decide(self, reconciler: VariantAutoscalingReconciler, caches: Caches) -> None:
+        """Run one cycle; what the API server refuses or delays is tried anew in the next one."""
+        why_not = caches.why_not_current()
+        if why_not is not None:
+            _log.warning("not deciding", why=why_not)
+            return
+        began = time.monotonic()
+        try:
+            outcome = await reconciler.cycle()
+        except ClusterError as error:
+            self._telemetry.failed()
+            _log.warning("cycle not finished", error=error.message)
+            return
+        self._telemetry.observe(outcome, seconds=time.monotonic() - began)
+
+    async def _keep_certificates(self, cluster: Cluster) -> None:
+        config = self._config.certificates
+        settings = CertificateSettings(
+            namespace=self._config.namespace,
+            leaf_lifetime=timedelta(hours=config.leaf_hours),
+            authority_lifetime=timedelta(hours=config.authority_hours),
+        )
+        reconciler = CertificateReconciler(cluster, settings, now=_now)
+        while True:
+            try:
+                await reconciler.reconcile()
+            except ClusterError as error:
+                _log.warning("certificates not finished", error=error.message)
+                await asyncio.sleep(_CERTIFICATE_RETRY_SECONDS)
+            else:
+                # Looked at by the wall clock each minute: a timer alone would sleep through a suspended machine.
+                await asyncio.sleep(_CERTIFICATE_SECONDS)
+
+
+def _source(config: ControllerConfig) -> EngineSource:
+    if config.prometheus.url:
+        return PrometheusSource(
+            config.prometheus.url,
+            ca_file=config.prometheus.ca_file,
+            token_file=config.prometheus.token_file,
+        )
+    engines = config.engines
+    return Scraper(
+        ScrapeLimits(
+            port_names=engines.port_names,
+            pod_networks=parse_networks(engines.pod_networks),
+            timeout_seconds=float(engines.timeout_seconds),
+            limit_bytes=engines.limit_bytes,
+            concurrency=engines.concurrency,
+        )
+    )
+
+
+def _settings(config: ControllerConfig) -> Settings:
+    planning = config.planning
+    return Settings(
+        fresh_seconds=float(planning.fresh_seconds),
+        held_seconds=float(planning.held_seconds),
+        deterministic_seconds=float(planning.solve_seconds),
+        wall_seconds=2.0 * planning.solve_seconds,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _exit_at_once() -> None:
+    """End the process: another replica may already be writing."""
+    _log.error("the lease is lost: exiting")
+    os._exit(1)

@@ -1,0 +1,57 @@
+"""The house: what may import what, and how long anything may get."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = [
+    path
+    for folder in ("apiserver", "webhooks", "controller", "hack")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
+LONGEST_FILE_LINES = 400
+LONGEST_FUNCTION_LINES = 60
+
+
+def test_imports_keep_the_arrows() -> None:
+    """The contracts of pyproject.toml hold."""
+    program = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+    finished = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert finished.returncode == 0, finished.stdout
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_short(path: Path) -> None:
+    """A file that outgrows the wall holds two concepts."""
+    text = path.read_text(encoding="utf-8")
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    long = [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION_LINES]
+
+    assert len(text.splitlines()) <= LONGEST_FILE_LINES
+    assert long == []
+
+
+SERVING_IMPORTS = {
+    "webhooks.app": {"ortools", "numpy", "kubernetes_asyncio", "jsonschema", "controller"},
+    "apiserver.cli": {"ortools", "numpy", "kubernetes_asyncio", "aiohttp", "webhooks", "controller"},
+}
+
+
+@pytest.mark.parametrize(("module", "unwanted"), SERVING_IMPORTS.items(), ids=SERVING_IMPORTS.keys())
+def test_a_process_loads_only_what_it_needs(module: str, unwanted: set[str]) -> None:
+    """What is slow or large to import stays out of processes that do without."""
+    program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert unwanted.isdisjoint(finished.stdout.split())

@@ -1,0 +1,58 @@
+"""The wheel holds the three packages and runs without the source tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_holds_our_packages_and_their_data(wheel: Path) -> None:
+    """Neither tests nor manifests slip in, and no data is left out."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+
+    assert tops == {"apiserver", "webhooks", "controller"}
+    assert "apiserver/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    for folder in tops:
+        sources = {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")}
+        assert sources <= set(names)
+
+
+def test_the_wheel_runs_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    """With nothing but its dependencies, every verb says what it can be told."""
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
+    zipfile.ZipFile(wheel).extractall(site)
+    # The dependencies are those of this environment; its editable install of ours does not come along.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    program = "import sys, apiserver.cli as c; print(c.__file__); sys.exit(c.main(sys.argv[1:]))"
+
+    for verb in ("webhooks", "apiserver", "controller"):
+        finished = subprocess.run(
+            [str(tmp_path / "env" / "bin" / "python"), "-c", program, verb, "--help"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        assert finished.stdout.startswith(str(site))
+        assert "--config FILE" in finished.stdout
