@@ -154,7 +154,7 @@ def key_of(obj: Json) -> Key:
 
 
 def without_managed_fields(obj: Json) -> Json:
-    """Drop the record of who owns which field, often half of an object: a `reduce` for caches of whole objects."""
+    """Drop the record of who owns which field, often half of an object: a `reduce` for whole objects."""
     obj["metadata"].pop("managedFields", None)
     return obj
 

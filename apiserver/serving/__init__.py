@@ -1,1 +1,11 @@
-"""To be described."""
+"""What any HTTPS process of ours needs; it knows neither Kubernetes' API nor our kinds.
+
+process           runs an application with its health and metrics listeners, from start to orderly end.
+tls               the server's side of TLS; certificate files are replaced without a restart.
+connections       bounds what a client can hold on to: connections, and requests that it never finishes.
+requests          the one middleware: counts, measures, and asks clients to leave while the process drains.
+readiness         named checks: may traffic come, and if not, why not.
+log               one line per event, JSON or for people.
+process_metrics   what the process tells Prometheus about itself.
+authority         our own certificate authority and the certificates that it issues.
+"""

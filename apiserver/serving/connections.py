@@ -1,0 +1,138 @@
+"""Bounds on what a client can hold on to: connections, and requests that it begins and never finishes.
+
+The HTTP library closes idle connections, but waits for ever for the rest of a request's body. A guard stands
+in front of its protocol on each connection and notes when a request began; a sweep ends those that take too
+long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp.web import BaseRequest
+
+SWEEP_SECONDS = 2.0
+
+
+class Connections:
+    """The open connections of one listener; `guard` is its protocol factory."""
+
+    def __init__(
+        self,
+        factory: Callable[[], asyncio.Protocol],
+        *,
+        limit: int,
+        unfinished_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """Let at most `limit` connections in, and give each request `unfinished_seconds` to arrive whole."""
+        self.clock = clock
+        self._factory = factory
+        self._limit = limit
+        self._unfinished_seconds = unfinished_seconds
+        self._open: set[Guard] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def guard(self) -> Guard:
+        """Make the protocol for a new connection."""
+        return Guard(self._factory(), self)
+
+    def admit(self, guard: Guard) -> bool:
+        """Let a connection in, unless there are too many."""
+        if len(self._open) >= self._limit:
+            return False
+        self._open.add(guard)
+        return True
+
+    def forget(self, guard: Guard) -> None:
+        """Note that a connection has ended."""
+        self._open.discard(guard)
+
+    def sweep(self) -> None:
+        """Cut the connections whose request has been unfinished for too long."""
+        earliest = self.clock() - self._unfinished_seconds
+        for guard in [guard for guard in self._open if guard.is_unfinished_since(earliest)]:
+            guard.abort()
+
+    async def keep_sweeping(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Sweep every other second, for ever."""
+        while True:
+            await sleep(SWEEP_SECONDS)
+            self.sweep()
+
+
+class Guard(asyncio.Protocol):
+    """Passes all on to the HTTP protocol, noting when a request begins and when it has arrived whole."""
+
+    __slots__ = ("_admitted", "_busy", "_connections", "_inner", "_since", "_transport")
+
+    def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
+        self._inner = inner
+        self._connections = connections
+        self._transport: asyncio.Transport | None = None
+        self._admitted = False
+        self._busy = False
+        self._since: float | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._admitted = self._connections.admit(self)
+        if self._admitted:
+            self._inner.connection_made(transport)
+        else:
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        if self._admitted:
+            self._connections.forget(self)
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if not self._admitted:
+            return
+        if self._since is None and not self._busy:
+            self._since = self._connections.clock()
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """See `asyncio.Protocol`."""
+        return self._inner.eof_received() if self._admitted else None
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        self._inner.resume_writing()
+
+    def request_begun(self, request: BaseRequest) -> None:
+        """Note that the headers are complete; the clock runs on until the body is."""
+        self._busy = True
+        request.content.on_eof(self._request_arrived)
+
+    def request_ended(self) -> None:
+        """Note that the request is answered, whether or not all of it was read."""
+        self._busy = False
+        self._since = None
+
+    def is_unfinished_since(self, moment: float) -> bool:
+        """Tell whether a request began before this moment and has not arrived whole."""
+        return self._since is not None and self._since <= moment
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        if self._transport:
+            self._transport.abort()
+
+    def _request_arrived(self) -> None:
+        self._since = None

@@ -1,0 +1,51 @@
+"""The plain listeners' applications: health for the kubelet, metrics for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from apiserver.serving.process_metrics import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from apiserver.serving.process_metrics import ProcessMetrics
+    from apiserver.serving.readiness import Readiness
+
+_UNAVAILABLE = 503
+
+
+def add_health_routes(application: web.Application, readiness: Readiness) -> None:
+    """Add `/livez` and `/readyz` (with `?verbose`).
+
+    Alive is who answers at all: nothing outside this process can make it answer otherwise.
+    """
+
+    async def livez(_request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(request: web.Request) -> web.Response:
+        verdict = readiness.verdict()
+        text = verdict.text(verbose="verbose" in request.query)
+        return web.Response(text=text, status=200 if verdict.is_ready else _UNAVAILABLE)
+
+    application.router.add_get("/livez", livez)
+    application.router.add_get("/readyz", readyz)
+
+
+def health_application(readiness: Readiness) -> web.Application:
+    """Make an application with the health routes alone."""
+    application = web.Application()
+    add_health_routes(application, readiness)
+    return application
+
+
+def metrics_application(metrics: ProcessMetrics) -> web.Application:
+    """Make an application with `/metrics` alone."""
+
+    async def expose(_request: web.Request) -> web.Response:
+        return web.Response(body=metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+    application = web.Application()
+    application.router.add_get("/metrics", expose)
+    return application

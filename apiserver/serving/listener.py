@@ -1,0 +1,138 @@
+"""One application on one port, from the first connection to an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Self
+
+from aiohttp import web
+
+from apiserver.serving.connections import Connections
+from apiserver.serving.options import Ports
+
+if TYPE_CHECKING:
+    import ssl
+
+    from apiserver.serving.options import Limits, ServerOptions
+
+_BACKLOG = 1024
+_HANDSHAKE_SECONDS = 10.0
+_TLS_CLOSE_SECONDS = 1.0
+_HEADER_LIMIT = 512
+
+
+class Listener:
+    """An open port. Make it with `open`."""
+
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server, connections: Connections) -> None:
+        self._runner = runner
+        self._server = server
+        self._sweeping = asyncio.create_task(connections.keep_sweeping())
+
+    @classmethod
+    async def open(
+        cls,
+        application: web.Application,
+        limits: Limits,
+        *,
+        host: str | None,
+        port: int,
+        context: ssl.SSLContext | None = None,
+    ) -> Self:
+        """Listen on a port (0: any free one) of `host` (None: all addresses); `OSError` if it is taken."""
+        loop = asyncio.get_running_loop()
+        runner = web.AppRunner(
+            application,
+            access_log=None,
+            keepalive_timeout=limits.keep_alive_seconds,
+            shutdown_timeout=limits.finish_seconds,
+            max_headers=_HEADER_LIMIT,  # the aggregator sends one header per group of the user
+            auto_decompress=False,  # nobody compresses requests but who means harm
+        )
+        await runner.setup()
+        assert runner.server is not None
+        connections = Connections(
+            runner.server,
+            limit=limits.connections,
+            unfinished_seconds=limits.unfinished_request_seconds,
+            clock=loop.time,
+        )
+        try:
+            server = await loop.create_server(
+                connections.guard,
+                host,
+                port,
+                ssl=context,
+                backlog=_BACKLOG,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS if context else None,
+                ssl_shutdown_timeout=_TLS_CLOSE_SECONDS if context else None,
+            )
+        except OSError:
+            await runner.cleanup()
+            raise
+        return cls(runner, server, connections)
+
+    @property
+    def port(self) -> int:
+        """The port that was opened."""
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Accept no more, close idle connections, let requests in flight finish."""
+        self._server.close()
+        await self._runner.cleanup()
+        self._sweeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweeping
+
+
+class ProcessListeners:
+    """The ports of one process: HTTPS for its application, plain ones for health and metrics."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        self._https: Listener | None = None
+        self._metrics: Listener | None = None
+        self._health: Listener | None = None
+
+    @property
+    def ports(self) -> Ports:
+        """What is open."""
+        return Ports(https=_port(self._https), metrics=_port(self._metrics), health=_port(self._health))
+
+    async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
+        """Open the application's port, if it has one."""
+        self._https = await self._open(application, self._options.port, context=context)
+
+    async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
+        """Open the other two, if they are wanted."""
+        self._health = await self._open(health, self._options.health_port)
+        self._metrics = await self._open(metrics, self._options.metrics_port)
+
+    async def close_https(self) -> None:
+        """Close the application's port, letting requests in flight finish."""
+        if self._https:
+            await self._https.close()
+            self._https = None
+
+    async def close_all(self) -> None:
+        """Close whatever is open."""
+        await self.close_https()
+        for listener in (self._metrics, self._health):
+            if listener:
+                await listener.close()
+
+    async def _open(
+        self, application: web.Application, port: int | None, *, context: ssl.SSLContext | None = None
+    ) -> Listener | None:
+        if port is None:
+            return None
+        options = self._options
+        return await Listener.open(
+            application, options.limits, host=options.bind_address, port=port, context=context
+        )
+
+
+def _port(listener: Listener | None) -> int | None:
+    return listener.port if listener else None

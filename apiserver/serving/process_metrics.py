@@ -1,0 +1,100 @@
+"""What a process tells Prometheus about itself. Every label has a fixed, small set of values."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+LAG_PROBE_SECONDS = 0.5
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class ProcessMetrics:
+    """The process's registry, and the metrics that every process of ours has.
+
+    Others add theirs with `registry=metrics.registry`; nothing is global.
+    """
+
+    def __init__(self, component: str, version: str, *, registry: CollectorRegistry | None = None) -> None:
+        """`component` is the process's verb, as in `webhooks`."""
+        self.registry = registry or CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        build = Gauge(
+            "stowplan_build_info",
+            "Always 1; the labels say what is running.",
+            ["component", "version", "python"],
+            registry=self.registry,
+        )
+        build.labels(component, version, platform.python_version()).set(1)
+        self.certificate_end = Gauge(
+            "stowplan_serving_certificate_not_after_timestamp_seconds",
+            "When the certificate in service expires; 0 while there is none.",
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "stowplan_http_requests",
+            "Requests answered, by route, method and status code.",
+            ["route", "method", "code"],
+            registry=self.registry,
+        )
+        self._durations = Histogram(
+            "stowplan_http_request_duration_seconds",
+            "Time from the first look at a request to its answer.",
+            ["route"],
+            buckets=REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        self._lag = Histogram(
+            "stowplan_event_loop_lag_seconds",
+            "How late the event loop ran a timer, probed twice a second.",
+            buckets=LAG_BUCKETS,
+            registry=self.registry,
+        )
+        # Looking a child up by its labels costs more than counting.
+        self._counters: dict[tuple[str, str, int], Counter] = {}
+        self._histograms: dict[str, Histogram] = {}
+
+    def observe_request(self, route: str, method: str, *, code: int, seconds: float) -> None:
+        """Count an answered request; `route` must be a pattern, never a path that a client chose."""
+        key = (route, method if method in _METHODS else "other", code)
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = self._requests.labels(key[0], key[1], str(code))
+            self._histograms[route] = self._durations.labels(route)
+        counter.inc()
+        self._histograms[route].observe(seconds)
+
+    async def probe_lag(
+        self,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """Measure for ever how late the event loop is."""
+        clock = clock or asyncio.get_running_loop().time
+        while True:
+            due = clock() + LAG_PROBE_SECONDS
+            await sleep(LAG_PROBE_SECONDS)
+            self._lag.observe(max(clock() - due, 0.0))
+
+    def exposition(self) -> bytes:
+        """Return everything in Prometheus' text format (content type: `CONTENT_TYPE`)."""
+        return generate_latest(self.registry)

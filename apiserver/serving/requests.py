@@ -1,0 +1,67 @@
+"""The one middleware: watches a request arrive, counts and measures it, sends clients away while draining."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from aiohttp import web
+
+from apiserver.serving.connections import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp.typedefs import Handler, Middleware
+
+    from apiserver.serving.process_metrics import ProcessMetrics
+    from apiserver.serving.readiness import Readiness
+
+log = structlog.get_logger(__name__)
+
+_UNMATCHED = "unmatched"
+_FAILED = 500
+
+
+def request_middleware(
+    metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[], float]
+) -> Middleware:
+    """Make the middleware for an application."""
+
+    @web.middleware
+    async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began, code = clock(), _FAILED
+        guard = _guard_of(request)
+        if guard:
+            guard.request_begun(request)
+        try:
+            response = await handler(request)
+            code = response.status
+        except web.HTTPException as answer:
+            code = answer.status
+            if readiness.is_draining:
+                answer.force_close()
+            raise
+        except Exception:
+            log.exception("request failed", method=request.method, path=request.path)
+            response = web.Response(status=_FAILED, text="internal error: see the server's log\n")
+        finally:
+            if guard:
+                guard.request_ended()
+            metrics.observe_request(_route(request), request.method, code=code, seconds=clock() - began)
+        if readiness.is_draining:
+            response.force_close()
+        return response
+
+    return serve
+
+
+def _guard_of(request: web.Request) -> Guard | None:
+    protocol = request.transport.get_protocol() if request.transport else None
+    return protocol if isinstance(protocol, Guard) else None
+
+
+def _route(request: web.Request) -> str:
+    """Return the route's pattern: a client must not be able to invent label values."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else _UNMATCHED

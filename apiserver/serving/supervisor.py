@@ -1,0 +1,68 @@
+"""Keeps watch over background work that must never end by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+log = structlog.get_logger(__name__)
+
+Job = Callable[[], Awaitable[None]]
+"""Work that goes on until it is cancelled."""
+
+
+class Supervisor:
+    """Runs jobs side by side. One that ends by itself, with or without an error, is a failure of them all."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._tasks = [asyncio.create_task(_run(job), name=_name_of(job)) for job in jobs]
+        self.has_failed = False
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Return when `stop` is set, or when a job has ended."""
+        stopping = asyncio.create_task(_wait(stop))
+        try:
+            ended, _ = await asyncio.wait([stopping, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+        for task in ended - {stopping}:
+            self.has_failed = True
+            log.critical("background work ended", job=task.get_name(), exc_info=_error_of(task))
+
+    async def close(self, *, within_seconds: float) -> None:
+        """Cancel all jobs and wait until they have cleaned up; name those that do not."""
+        running = [task for task in self._tasks if not task.done()]
+        for task in running:
+            task.cancel()
+        if not running:
+            return
+        ended, stuck = await asyncio.wait(running, timeout=within_seconds)
+        for task in ended:
+            if error := _error_of(task):
+                self.has_failed = True
+                log.error("background work failed while it ended", job=task.get_name(), exc_info=error)
+        if stuck:
+            self.has_failed = True
+            log.error("background work does not end", jobs=sorted(task.get_name() for task in stuck))
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _run(job: Job) -> None:
+    await job()
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
+
+
+def _name_of(job: Job) -> str:
+    return str(getattr(job, "__qualname__", None) or repr(job))

@@ -1,0 +1,189 @@
+"""The server's side of TLS: modern ciphers only, and certificates that are replaced while it runs.
+
+A live `SSLContext` is never changed: a failed `load_cert_chain` would break every later handshake, and
+trusted authorities can only be added to it. Each reload builds a new context, proves it with a handshake in
+memory, and only then lets new connections use it; whatever is wrong, the last good pair stays in service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 10.0
+_FIRST_POLL_SECONDS = 1.0
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+_LAST_TENTH = 0.1
+
+
+class CertificateUnusable(Exception):  # noqa: N818 - named after what happened
+    """The certificate files cannot be served from: missing, empty, mismatched or expired."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """A proven context and the validity of its certificate, in seconds since the epoch."""
+
+    context: ssl.SSLContext
+    begin_seconds: float
+    end_seconds: float
+    digest: bytes
+
+
+class ServerTls:
+    """Serves the pair in two mounted files, following their changes.
+
+    The files may be missing at first: handshakes fail, and `why_not_ready` says so, until they are there.
+    With `client_authorities` not None, clients are asked for a certificate; one that is not issued by these
+    authorities (PEM) fails the handshake, none at all is left to the application.
+    """
+
+    def __init__(
+        self,
+        certificate_path: Path,
+        key_path: Path,
+        *,
+        client_authorities: bytes | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._paths = certificate_path, key_path
+        self._client_authorities = client_authorities
+        self._now = now
+        self._served: Served | None = None
+        self._complaint = "not loaded yet"
+        self.context = _new_context(None if client_authorities is None else b"")
+        """For the listener, for good. It hands each new connection to the context that is current."""
+        self.context.sni_callback = self._choose
+        self.reload()
+
+    @property
+    def served(self) -> Served | None:
+        """What new connections get."""
+        return self._served
+
+    def reload(self) -> bool:
+        """Look at the files; True if what is served has changed. A bad pair is logged once and left alone."""
+        try:
+            served = self._load()
+        except CertificateUnusable as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                log.error(  # noqa: TRY400 - the sentence says it all, a traceback nothing more
+                    "certificate not usable", error=str(error), serving_old=self._served is not None
+                )
+            return False
+        self._complaint = ""
+        if self._served and self._served.digest == served.digest:
+            return False
+        self._served = served
+        log.info("certificate in service", path=str(self._paths[0]), expires=_iso(served.end_seconds))
+        return True
+
+    def trust_clients(self, authorities: bytes) -> None:
+        """Accept client certificates of these authorities (PEM) only, from the next connection on."""
+        self._client_authorities = authorities
+        self.reload()
+
+    async def follow(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Look at the files every ten seconds, every second while there is nothing to serve."""
+        while True:
+            await sleep(POLL_SECONDS if self._served else _FIRST_POLL_SECONDS)
+            self.reload()
+
+    def why_not_ready(self) -> str | None:
+        """Return None while the certificate is good, else the reason: a readiness check."""
+        if self._served is None:
+            return self._complaint
+        begin, end = self._served.begin_seconds, self._served.end_seconds
+        if self._now() > end - _LAST_TENTH * (end - begin):
+            return f"the certificate expires at {_iso(end)} and has not been renewed"
+        return None
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Move a new connection to the current context; OpenSSL calls this even without a server name."""
+        if self._served:
+            connection.context = self._served.context
+
+    def _load(self) -> Served:
+        contents = [self._client_authorities or b""]
+        try:
+            contents += [path.read_bytes() for path in self._paths]
+        except OSError as error:
+            raise CertificateUnusable(f"{error.filename}: {error.strerror}") from error
+        digest = hashlib.sha256(b"\0".join(contents)).digest()
+        if self._served and self._served.digest == digest:
+            return self._served
+        try:
+            context = _new_context(self._client_authorities)
+            context.load_cert_chain(*self._paths, password=_no_password)
+            begin, end = _prove(context, contents[1])
+        except (ssl.SSLError, ValueError, OSError) as error:
+            raise CertificateUnusable(f"{self._paths[0]}: {error}") from error
+        return Served(context=context, begin_seconds=begin, end_seconds=end, digest=digest)
+
+
+def _new_context(client_authorities: bytes | None) -> ssl.SSLContext:
+    """Build a server context without a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_CIPHERS)
+    context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+    context.num_tickets = 0  # API servers keep no sessions, so a ticket is work for nothing
+    if client_authorities is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        if client_authorities.strip():
+            context.load_verify_locations(cadata=client_authorities.decode("ascii"))
+    return context
+
+
+def _prove(server_context: ssl.SSLContext, certificates: bytes) -> tuple[float, float]:
+    """Shake hands with ourselves, trusting just this certificate; return its validity.
+
+    That proves key, algorithm and dates, and needs no parser of our own. Raises `SSLError`.
+    """
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_context.check_hostname = False
+    client_context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client_context.load_verify_locations(cadata=certificates.decode("ascii"))
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(down, up)
+    server = server_context.wrap_bio(up, down, server_side=True)
+    waiting = [client, server]
+    while waiting:
+        waiting = [side for side in waiting if not _advance(side)]
+    certificate = client.getpeercert() or {}
+    return (
+        float(ssl.cert_time_to_seconds(str(certificate["notBefore"]))),
+        float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
+    )
+
+
+def _advance(side: ssl.SSLObject) -> bool:
+    """Take a handshake as far as it goes; True when it is done."""
+    try:
+        side.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+def _no_password() -> str:
+    """Keep OpenSSL from asking on the terminal for an encrypted key's password."""
+    return ""
+
+
+def _iso(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,164 @@
+"""Certificates that strict verifiers accept, and when they are replaced."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.serving import authority
+from apiserver.serving.authority import KeyPair
+
+NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+NAMES = authority.service_names("stowplan-webhooks", "stowplan-system")
+
+
+def verify(leaf: bytes, trusted: bytes, *, name: str = NAMES[2], now: datetime = NOW) -> None:
+    """Check a server certificate as a strict client would (the Web PKI profile)."""
+    store = Store(x509.load_pem_x509_certificates(trusted))
+    verifier = PolicyBuilder().store(store).time(now).build_server_verifier(x509.DNSName(name))
+    verifier.verify(x509.load_pem_x509_certificate(leaf), [])
+
+
+@pytest.fixture(scope="module")
+def ca() -> KeyPair:
+    """Make an authority for ten days."""
+    return authority.new_authority("test", lifetime=10 * DAY, now=NOW)
+
+
+@pytest.fixture(scope="module")
+def leaf(ca: KeyPair) -> KeyPair:
+    """Issue a server certificate for three days."""
+    return authority.new_leaf(ca, NAMES, lifetime=3 * DAY, now=NOW)
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_strict_client_accepts_every_name(ca: KeyPair, leaf: KeyPair, name: str) -> None:
+    """The leaf is good for each name of its Service."""
+    verify(leaf.certificate, ca.certificate, name=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "now"),
+    [
+        pytest.param("other.stowplan-system.svc", NOW, id="another Service"),
+        pytest.param(NAMES[2], NOW + 3 * DAY + timedelta(seconds=1), id="after its end"),
+        pytest.param(NAMES[2], NOW - timedelta(hours=2), id="long before its begin"),
+    ],
+)
+def test_a_strict_client_refuses(ca: KeyPair, leaf: KeyPair, name: str, *, now: datetime) -> None:
+    """The leaf is good for nothing else."""
+    with pytest.raises(VerificationError):
+        verify(leaf.certificate, ca.certificate, name=name, now=now)
+
+
+def test_clients_whose_clock_is_behind(ca: KeyPair, leaf: KeyPair) -> None:
+    """A clock that is an hour behind accepts a new certificate."""
+    verify(leaf.certificate, ca.certificate, now=NOW - timedelta(minutes=59))
+
+
+def test_profile(ca: KeyPair, leaf: KeyPair) -> None:
+    """Keys, usages and identifiers are those that strict verifiers ask for."""
+    root, cert = (x509.load_pem_x509_certificate(pair.certificate) for pair in (ca, leaf))
+    public_key = cert.public_key()
+    assert isinstance(public_key, ec.EllipticCurvePublicKey)
+    assert public_key.curve.name == "secp256r1"
+    of_root, of_leaf = root.extensions, cert.extensions
+    assert of_root.get_extension_for_class(x509.BasicConstraints).critical
+    assert of_root.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    assert not of_leaf.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    subject_id = of_root.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    authority_id = of_leaf.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+    assert authority_id == subject_id
+
+
+def test_rotation_never_breaks_a_client(ca: KeyPair, leaf: KeyPair) -> None:
+    """With the joint bundle both leaves are accepted; a client with the old one alone refuses the new."""
+    new_ca = authority.new_authority("test", lifetime=10 * DAY, now=NOW + DAY)
+    new_leaf = authority.new_leaf(new_ca, NAMES, lifetime=3 * DAY, now=NOW + DAY)
+    both = authority.bundle(new_ca.certificate, ca.certificate, now=NOW + DAY)
+
+    verify(leaf.certificate, both, now=NOW + DAY)
+    verify(new_leaf.certificate, both, now=NOW + DAY)
+    with pytest.raises(VerificationError):
+        verify(new_leaf.certificate, ca.certificate, now=NOW + DAY)
+
+
+def test_bundle_drops_repetitions_and_the_expired(ca: KeyPair) -> None:
+    """Joining again changes nothing; what has expired is left out; nothing joined is nothing."""
+    new_ca = authority.new_authority("test", lifetime=100 * DAY, now=NOW)
+    both = authority.bundle(new_ca.certificate, ca.certificate, now=NOW)
+
+    assert authority.bundle(both, ca.certificate, now=NOW) == both
+    assert authority.bundle(both, now=NOW + 11 * DAY) == new_ca.certificate
+    assert authority.bundle(b"", b"\n", now=NOW) == b""
+
+
+def test_a_leaf_does_not_outlive_its_authority(ca: KeyPair) -> None:
+    """Near its end an authority issues shorter certificates, and none once it has expired."""
+    late = NOW + 9 * DAY
+    assert (
+        authority.expiry_of(authority.new_leaf(ca, NAMES, lifetime=3 * DAY, now=late).certificate)
+        == NOW + 10 * DAY
+    )
+    with pytest.raises(ValueError, match="expired"):
+        authority.new_leaf(ca, NAMES, lifetime=3 * DAY, now=NOW + 10 * DAY)
+
+
+def test_the_key_must_belong_to_the_authority(ca: KeyPair, leaf: KeyPair) -> None:
+    """A mixed-up pair is refused, not used."""
+    mixed = KeyPair(certificate=ca.certificate, key=leaf.key)
+    with pytest.raises(ValueError, match="does not belong"):
+        authority.new_leaf(mixed, NAMES, lifetime=DAY, now=NOW)
+
+
+@given(part=st.floats(min_value=-0.5, max_value=1.5), seconds=st.integers(min_value=60, max_value=10**8))
+def test_needs_renewal_after_two_thirds(part: float, seconds: int) -> None:
+    """Whatever the life time, even 90 seconds: quiet before two thirds of it, due after."""
+    pair = authority.new_authority("test", lifetime=timedelta(seconds=seconds), now=NOW)
+    parsed = x509.load_pem_x509_certificate(pair.certificate)
+    begin, end = parsed.not_valid_before_utc, parsed.not_valid_after_utc
+    moment = begin + (end - begin) * part
+    if abs(moment - begin) < timedelta(seconds=1):
+        return
+
+    assert authority.needs_renewal(pair.certificate, moment) == (not 0 <= part < 2 / 3)
+
+
+def test_a_new_certificate_is_not_due(ca: KeyPair) -> None:
+    """A certificate is never replaced in the moment in which it was made."""
+    for seconds in (2, 90, 10**9):
+        pair = authority.new_leaf(ca, NAMES, lifetime=timedelta(seconds=seconds), now=NOW)
+        assert not authority.needs_renewal(pair.certificate, NOW)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+def test_what_cannot_be_read_is_replaced(damaged: bytes, ca: KeyPair) -> None:
+    """An empty or damaged certificate is due, covers nothing and was issued by nobody."""
+    assert authority.needs_renewal(damaged, NOW)
+    assert not authority.covers(damaged, NAMES)
+    assert not authority.is_issued_by(damaged, ca.certificate)
+
+
+def test_questions_about_a_leaf(ca: KeyPair, leaf: KeyPair) -> None:
+    """A leaf knows its names and its issuer."""
+    other = authority.new_authority("test", lifetime=DAY, now=NOW)
+
+    assert authority.covers(leaf.certificate, NAMES[:2])
+    assert not authority.covers(leaf.certificate, (*NAMES, "x"))
+    assert authority.is_issued_by(leaf.certificate, ca.certificate)
+    assert not authority.is_issued_by(leaf.certificate, other.certificate)
+
+
+def test_long_names_are_possible(ca: KeyPair) -> None:
+    """A Service name and namespace at their limits fit, though the subject is shorter."""
+    names = authority.service_names("s" * 63, "n" * 63)
+    pair = authority.new_leaf(ca, names[::-1], lifetime=DAY, now=NOW)
+
+    verify(pair.certificate, ca.certificate, name=names[2])
