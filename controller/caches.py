@@ -59,7 +59,7 @@ class Caches:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
-                return f"the API server has said nothing of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+                return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
         return None
 
     def world(self) -> World:

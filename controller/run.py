@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from controller.config import ControllerConfig
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.planner import RememberingPlanner
 from controller.planning.settings import Settings
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
 from controller.reconcilers.variantautoscaling import (
@@ -90,14 +91,16 @@ class Controller:
                 await Cluster.connect(kubeconfig, config.cluster.context or None)
             )
             source = await stack.enter_async_context(_source(config))
-            solver = await stack.enter_async_context(Solver(_settings(config)))
+            settings = _settings(config)
+            # The child keeps its own limit; ours, for one that hangs, lies beyond it.
+            solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
             caches = Caches(cluster, namespace=config.namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             tools = Tools(
                 cluster=cluster,
                 events=events,
                 source=source,
-                planner=solver,
+                planner=RememberingPlanner(solver, settings),
                 world=caches.world,
                 policies=lambda: read_policies(caches.config_maps(), unit_costs=config.names.unit_costs),
                 now=_now,
@@ -162,11 +165,11 @@ class Controller:
                 _log.warning("certificates not finished", error=error.message)
                 await asyncio.sleep(_CERTIFICATE_RETRY_SECONDS)
             else:
-                # Looked at by the wall clock each minute: a timer alone would sleep through a suspended machine.
+                # By the wall clock each minute: one long timer would sleep through a suspended machine.
                 await asyncio.sleep(_CERTIFICATE_SECONDS)
 
 
-def _source(config: ControllerConfig) -> EngineSource:
+def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSource]:
     if config.prometheus.url:
         return PrometheusSource(
             config.prometheus.url,

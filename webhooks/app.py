@@ -24,7 +24,7 @@ from webhooks.review import (
 from webhooks.validate import validate
 
 _JSON: Final = "application/json"
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 def application(

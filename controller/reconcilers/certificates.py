@@ -47,7 +47,7 @@ WEBHOOK_CONFIGURATION: Final = "stowplan"
 API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 API_SERVICE_TARGET: Final = "stowplan-apiserver"
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -39,7 +39,7 @@ from controller.reconcilers.status import (
 FIELD_MANAGER = "stowplan-controller"
 _WRITERS = 16
 
-_log = structlog.get_logger()
+_log = structlog.get_logger(__name__)
 
 Key = tuple[str, str]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from controller.simulation.batch import Batch
 from controller.simulation.measures import Measures
-from controller.simulation.request import Completion, Request, RequestTooLargeError
+from controller.simulation.request import Completion, Request, RequestTooLargeError, Unfinished
 from controller.simulation.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ class Engine:
         self._advanced_us = max(self._advanced_us, until_us)
         return finished
 
-    def drain(self) -> list[Request]:
+    def drain(self) -> list[Unfinished]:
         """Stop at once: give up all unfinished requests, running ones first, and forget their tokens."""
         sequences = [*self._batch.sequences(), *self._queue]
         self._queue.clear()
         self._batch = Batch(self.profile)
         self._step = None
-        return [sequence.request for sequence in sequences]
+        return [Unfinished(request=s.request, first_token_us=s.first_token_us) for s in sequences]
 
     def _is_idle(self) -> bool:
         return self._step is None and not self._queue and not len(self._batch)

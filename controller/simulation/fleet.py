@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from controller.simulation.router import Router
@@ -14,26 +13,15 @@ if TYPE_CHECKING:
     from controller.simulation.request import Completion, Request
 
 
-@dataclass(slots=True)
-class _Load:
-    """One model: its router, the arrivals still to come, and the next one."""
-
-    router: Router
-    arrivals: Iterator[Request]
-    upcoming: Request | None = field(default=None)
-
-
 class Fleet:
     """Routers by model, fed from arrivals that are consumed as time passes.
 
-    `arrivals` gives each model its requests in the order of arrival; they may be endless.
+    `arrivals` gives each model its requests in the order of arrival; they may be endless. Moments must not
+    go back.
     """
 
     def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
-        self._loads = {
-            model_id: _Load(router=Router(), arrivals=stream, upcoming=next(stream, None))
-            for model_id, stream in arrivals.items()
-        }
+        self._loads = {model_id: _Load(stream) for model_id, stream in arrivals.items()}
 
     @property
     def routers(self) -> dict[str, Router]:
@@ -42,22 +30,46 @@ class Fleet:
 
     def join(self, name: str, engine: Engine, *, now_us: int) -> None:
         """Add an engine to the model that its profile names. Raises KeyError if that model has no load."""
-        self._loads[engine.profile.model_id].router.join(name, engine, now_us=now_us)
+        load = self._loads[engine.profile.model_id]
+        load.advance(now_us)
+        load.router.join(name, engine, now_us=now_us)
+
+    def cordon(self, name: str, *, model_id: str, now_us: int) -> None:
+        """Send an engine nothing new from now on; it goes on with what it has."""
+        load = self._loads[model_id]
+        load.advance(now_us)
+        load.router.cordon(name)
 
     def leave(self, name: str, *, model_id: str, now_us: int) -> int:
         """Remove an engine and return how many of its requests are retried elsewhere."""
-        return self._loads[model_id].router.leave(name, now_us=now_us)
+        load = self._loads[model_id]
+        load.advance(now_us)
+        return load.router.leave(name, now_us=now_us)
 
     def advance(self, until_us: int) -> dict[str, list[Completion]]:
-        """Let arrivals in, each in time, compute until `until_us`, and return what finished per model."""
-        return {model_id: _advance(load, until_us) for model_id, load in self._loads.items()}
+        """Let arrivals in, each in time, compute until `until_us`, and return what finished since."""
+        for load in self._loads.values():
+            load.advance(until_us)
+        return {model_id: load.take_finished() for model_id, load in self._loads.items()}
 
 
-def _advance(load: _Load, until_us: int) -> list[Completion]:
-    finished: list[Completion] = []
-    while load.upcoming is not None and load.upcoming.arrival_us <= until_us:
-        request = load.upcoming
-        finished += load.router.advance(request.arrival_us)
-        load.router.submit(request, now_us=request.arrival_us)
-        load.upcoming = next(load.arrivals, None)
-    return finished + load.router.advance(until_us)
+class _Load:
+    """One model: its router, the arrivals still to come, and what finished and was not yet reported."""
+
+    def __init__(self, arrivals: Iterator[Request]) -> None:
+        self.router = Router()
+        self._arrivals = arrivals
+        self._upcoming = next(arrivals, None)
+        self._finished: list[Completion] = []
+
+    def advance(self, until_us: int) -> None:
+        while self._upcoming is not None and self._upcoming.arrival_us <= until_us:
+            request = self._upcoming
+            self._finished += self.router.advance(request.arrival_us)
+            self.router.submit(request, now_us=request.arrival_us)
+            self._upcoming = next(self._arrivals, None)
+        self._finished += self.router.advance(until_us)
+
+    def take_finished(self) -> list[Completion]:
+        finished, self._finished = self._finished, []
+        return finished

@@ -19,11 +19,20 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Unfinished:
+    """A request that an engine gave up, and when its client saw the first token, if it did."""
+
+    request: Request
+    first_token_us: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Completion:
     """A request that got all of its tokens, and when.
 
     `submitted_us` is when the engine that finished it received it: later than the arrival if it was held
-    back or retried. All moments are microseconds on the caller's time line.
+    back or retried. A retried request keeps the moment at which its client saw a first token. All moments are
+    microseconds on the caller's time line.
     """
 
     request: Request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class Router:
     def __init__(self) -> None:
         self.engines: dict[str, Engine] = {}
         self.held: deque[Request] = deque()
+        self._leaving: set[str] = set()
+        self._first_tokens: dict[int, int] = {}
         self.arrived = 0
         self.refused = 0
         self.retried = 0
@@ -42,16 +45,25 @@ class Router:
         while self.held:
             self._dispatch(self.held.popleft(), now_us=now_us)
 
+    def cordon(self, name: str) -> None:
+        """Send an engine nothing new; it finishes what it can until it leaves. Raises KeyError."""
+        if name not in self.engines:
+            raise KeyError(name)
+        self._leaving.add(name)
+
     def leave(self, name: str, *, now_us: int) -> int:
         """Remove an engine; its unfinished requests start again elsewhere. Returns how many.
 
         Raises KeyError for an unknown name.
         """
-        requests = self.engines.pop(name).drain()
-        for request in requests:
-            self._dispatch(request, now_us=now_us)
-        self.retried += len(requests)
-        return len(requests)
+        given_up = self.engines.pop(name).drain()
+        self._leaving.discard(name)
+        for unfinished in given_up:
+            if unfinished.first_token_us is not None:
+                self._first_tokens.setdefault(unfinished.request.request_id, unfinished.first_token_us)
+            self._dispatch(unfinished.request, now_us=now_us)
+        self.retried += len(given_up)
+        return len(given_up)
 
     def submit(self, request: Request, *, now_us: int) -> None:
         """Take a new request; the engines must have advanced to `now_us`."""
@@ -60,17 +72,23 @@ class Router:
 
     def advance(self, until_us: int) -> list[Completion]:
         """Advance all engines and return what finished, engine by engine."""
-        finished = [done for engine in self.engines.values() for done in engine.advance(until_us)]
+        finished = [self._seen(done) for engine in self.engines.values() for done in engine.advance(until_us)]
         self.finished += len(finished)
         return finished
 
+    def _seen(self, done: Completion) -> Completion:
+        """Return the completion as its client sees it, whose first token may have come from another engine."""
+        first_token_us = self._first_tokens.pop(done.request.request_id, None)
+        return done if first_token_us is None else replace(done, first_token_us=first_token_us)
+
     def _dispatch(self, request: Request, *, now_us: int) -> None:
-        if not self.engines:
+        staying = {name: engine for name, engine in self.engines.items() if name not in self._leaving}
+        if not staying:
             self.held.append(request)
             return
         fitting = [
             (engine.waiting, engine.kv_usage, name)
-            for name, engine in self.engines.items()
+            for name, engine in staying.items()
             if engine.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
         ]
         if not fitting:

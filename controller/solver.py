@@ -1,0 +1,193 @@
+"""Planning at arm's length: in a child process, killed when it takes too long and replaced when it dies.
+
+A crash, a hang or a memory explosion in the solver costs one cycle: the answer is then that what runs stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from controller.planning.decision import SolverStatus
+from controller.planning.hold import hold
+from controller.solver_worker import HEADER, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from controller.planning.decision import Plan
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+MEMORY_BYTES = 2 * 2**30
+"""Address space of the child; OR-Tools alone maps 350 MB, of which it touches 100."""
+
+STDERR_LINES = 20
+GRACE_SECONDS = 2.0
+
+
+class WorkerEndedError(RuntimeError):
+    """The child process ended instead of answering."""
+
+
+class Worker:
+    """One child process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._last_words: deque[str] = deque(maxlen=STDERR_LINES)
+        self._listener = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> Self:
+        """Return a worker that is ready for requests. Raises WorkerEndedError when it ends before that."""
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ | one_thread
+        )
+        worker = cls(process)
+        try:
+            await worker.receive()
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended, as far as anybody noticed."""
+        return self._process.returncode is None
+
+    async def ask(self, body: bytes) -> bytes:
+        """Return the answer to a request. Raises WorkerEndedError."""
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):  # it is gone: receiving says so, with its last words
+            self._process.stdin.write(frame(body))
+            await self._process.stdin.drain()
+        return await self.receive()
+
+    async def receive(self) -> bytes:
+        """Return the next frame. Raises WorkerEndedError."""
+        assert self._process.stdout is not None
+        try:
+            header = await self._process.stdout.readexactly(HEADER.size)
+            return await self._process.stdout.readexactly(HEADER.unpack(header)[0])
+        except asyncio.IncompleteReadError:
+            code = await self._process.wait()
+            await self._listener
+            words = "; ".join(list(self._last_words)[-1:]) or "it said nothing"
+            raise WorkerEndedError(f"the solver process ended with code {code}: {words}") from None
+
+    async def kill(self) -> None:
+        """End it now."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        await self._listener
+
+    async def close(self) -> None:
+        """Let it end by itself, or else end it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS)
+        await self.kill()
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None
+        async for line in self._process.stderr:
+            self._last_words.append(line.decode(errors="replace").strip())
+
+
+class Solver:
+    """Plans in a child process, one plan at a time. An asynchronous context manager; starts on first use."""
+
+    def __init__(
+        self,
+        *,
+        deadline_seconds: float = 60.0,
+        start_seconds: float = 60.0,
+        memory_bytes: int = MEMORY_BYTES,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        """Remember the limits of a plan, of a start and of the child; `command` replaces its program.
+
+        The deadline should exceed twice `Settings.wall_seconds`, for a plan takes up to two solutions.
+        """
+        self._deadline_seconds = deadline_seconds
+        self._start_seconds = start_seconds
+        self._command = command or (sys.executable, "-m", "controller.solver_worker", str(memory_bytes))
+        self._worker: Worker | None = None
+        self._turn = asyncio.Lock()
+        self.starts = 0
+        """How many children have been started so far."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the child; None while there is none."""
+        return self._worker.pid if self._worker and self._worker.is_alive else None
+
+    async def solve(
+        self, snapshot: Snapshot, state: PlanningState, settings: Settings
+    ) -> tuple[Plan, PlanningState]:
+        """Return the plan and the next state. Without an answer what runs stands; `Plan.solver` says why."""
+        async with self._turn:
+            try:
+                return await self._ask(snapshot, state, settings)
+            except TimeoutError:
+                status = SolverStatus.TIMED_OUT
+                message = f"the solver gave no answer within {self._deadline_seconds:g} s"
+            except WorkerEndedError as error:
+                status, message = SolverStatus.FAILED, str(error)
+        return hold(snapshot, state, settings, status=status, message=message)
+
+    async def close(self) -> None:
+        """End the child."""
+        worker, self._worker = self._worker, None
+        if worker:
+            await worker.close()
+
+    async def _ask(
+        self, snapshot: Snapshot, state: PlanningState, settings: Settings
+    ) -> tuple[Plan, PlanningState]:
+        worker = await self._ready_worker()
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                reply = await worker.ask(pickle.dumps((snapshot, state, settings)))
+        except BaseException:  # also when cancelled: a late answer must not meet the next question
+            self._worker = None
+            await worker.kill()
+            raise
+        answer: tuple[Plan, PlanningState] = pickle.loads(reply)  # noqa: S301  # from our own child
+        return answer
+
+    async def _ready_worker(self) -> Worker:
+        if self._worker is None or not self._worker.is_alive:
+            self.starts += 1
+            try:
+                async with asyncio.timeout(self._start_seconds):
+                    self._worker = await Worker.start(self._command)
+            except TimeoutError:
+                raise WorkerEndedError(f"the solver did not start within {self._start_seconds:g} s") from None
+        return self._worker

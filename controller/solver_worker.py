@@ -1,0 +1,85 @@
+"""The child process in which planning runs: one request in, one plan out, until standard input ends.
+
+It may be killed at any moment: it keeps nothing. What goes wrong in it ends it, with the traceback on
+standard error; the parent reports that and starts another.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import struct
+import sys
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.planning.decision import Plan
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+    Planner = Callable[[Snapshot, PlanningState, Settings], tuple[Plan, PlanningState]]
+
+HEADER = struct.Struct(">Q")
+"""Length of the pickled body that follows, in bytes."""
+
+READY = b""
+"""The first frame of a worker: it has imported everything."""
+
+NICENESS = 5
+
+
+def frame(body: bytes) -> bytes:
+    """Return a body with its length before it."""
+    return HEADER.pack(len(body)) + body
+
+
+def serve(planner: Planner) -> None:
+    """Answer requests until standard input ends, also when that happens in the middle of one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the parent, which then ends us
+    requests, replies = _take_streams()
+    queue: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read, args=(requests, queue), daemon=True).start()
+    _write(replies, READY)
+    while True:
+        request = pickle.loads(queue.get())  # noqa: S301  # written by our own parent, over a private pipe
+        _write(replies, pickle.dumps(planner(*request)))
+
+
+def main(arguments: list[str]) -> None:
+    """Limit the address space to the bytes given as the one argument, then serve the real planner."""
+    memory_bytes = int(arguments[0])
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    os.nice(NICENESS)
+    from controller.planning.plan import plan  # noqa: PLC0415  # only here, under the limit, is OR-Tools loaded
+
+    serve(plan)
+
+
+def _take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return private copies of the standard streams, so that nobody's print ends up between two frames."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _read(requests: BinaryIO, queue: SimpleQueue[bytes]) -> None:
+    """Queue the requests; end the process with its parent, however busy it is."""
+    while header := requests.read(HEADER.size):
+        queue.put(requests.read(HEADER.unpack(header)[0]))
+    os._exit(0)
+
+
+def _write(replies: BinaryIO, body: bytes) -> None:
+    replies.write(frame(body))
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
