@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from typing import Final
 
 from aiohttp import web
 
 from apiserver.metrics.authentication import Gate
 from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.routes import OPEN_PATHS, Clock, Handler, routes, statuses
+from apiserver.metrics.routes import Clock, Handler, routes, statuses
 from apiserver.metrics.status import ServiceUnavailableError
+from apiserver.serving.health import add_health_routes
+from apiserver.serving.readiness import Readiness
+
+_OPEN_PATHS: Final = frozenset(["/livez", "/readyz"])
 
 
 def application(
     index: MetricIndex,
     *,
     gate: Callable[[], Gate | None],
-    is_ready: Callable[[], bool],
+    why_incomplete: Callable[[], str | None],
+    readiness: Readiness,
     clock: Clock,
 ) -> web.Application:
     """Return the application; `gate` gives the gate of the moment, None until the front proxy is known.
@@ -27,16 +33,17 @@ def application(
 
     @web.middleware
     async def authentication(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path not in OPEN_PATHS:
+        if request.path not in _OPEN_PATHS:
             current = gate()
             if current is None:
                 raise ServiceUnavailableError("who the front proxy of this cluster is has not been read yet")
             current.authenticate(peer_certificate(request), request.headers, now=clock())
         return await handler(request)
 
-    application = web.Application(middlewares=[statuses, authentication])
-    application.add_routes(routes(index, is_ready=is_ready, clock=clock))
-    return application
+    made = web.Application(middlewares=[statuses, authentication])
+    made.add_routes(routes(index, why_incomplete=why_incomplete, clock=clock))
+    add_health_routes(made, readiness)
+    return made
 
 
 def peer_certificate(request: web.Request) -> bytes | None:

@@ -1,6 +1,6 @@
 """Who may ask: the front proxy of the cluster, which speaks for users that kube-apiserver has let through.
 
-kube-apiserver has authenticated the user and authorised the very same request before it passes it on. All that
+kube-apiserver has authenticated the user and authorised the very same request before it passes it on. What
 is left to know is that the caller is kube-apiserver: it shows a client certificate that the front proxy's
 authority has issued itself. An authority in between is not recognised.
 """

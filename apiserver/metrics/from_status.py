@@ -16,6 +16,9 @@ from apiserver.metrics.series import (
 )
 from apiserver.schema.json import Json, JsonValue
 
+_SPEC_FIELDS: Final = ("modelID", "accelerator", "acceleratorCount")
+_STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc")
+
 
 def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
     """Return one entry per metric name for a raw `v1alpha2` VariantAutoscaling.
@@ -24,6 +27,16 @@ def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
     """
     labels, status = _labels(value), _object(value.get("status"))
     return tuple(_entry(name, status, labels=labels) for name in _VALUES)
+
+
+def essentials(value: Json) -> Json:
+    """Return no more of an object than `metrics_of` reads: a cache of many objects then stays small."""
+    metadata, spec, status = (_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    return {
+        "metadata": {name: metadata[name] for name in ("namespace", "name", "labels") if name in metadata},
+        "spec": {name: spec[name] for name in _SPEC_FIELDS if name in spec},
+        "status": {name: status[name] for name in _STATUS_FIELDS if name in status},
+    }
 
 
 class _UnknownError(Exception):

@@ -34,9 +34,6 @@ API: Final = ApiGroupVersion(
 
 GROUP_PATH: Final = f"/apis/{API.group}"
 VERSION_PATH: Final = f"{GROUP_PATH}/{API.version}"
-OPEN_PATHS: Final = frozenset(["/healthz", "/livez", "/readyz"])
-"""Answered without authentication."""
-
 _LOG = structlog.get_logger(__name__)
 _TRUE: Final = frozenset(["true", "1"])
 
@@ -44,15 +41,21 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Clock = Callable[[], dt.datetime]
 
 
-def routes(index: MetricIndex, *, is_ready: Callable[[], bool], clock: Clock) -> list[web.RouteDef]:
-    """Return all routes; `is_ready` says whether what is known is complete, `clock` gives the time in UTC."""
+def routes(
+    index: MetricIndex, *, why_incomplete: Callable[[], str | None], clock: Clock
+) -> list[web.RouteDef]:
+    """Return all routes but the health paths.
+
+    `why_incomplete` says why the index must not be relied on yet, None when it may; `clock` gives the time in
+    UTC.
+    """
     group = _document(api_group(API))
     resources = _document(api_resource_list(API))
-    root = _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH, *sorted(OPEN_PATHS)]})
+    root = _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})
 
     async def values(request: web.Request) -> web.Response:
-        if not is_ready():
-            raise status.ServiceUnavailableError("the VariantAutoscalings of the cluster are not read yet")
+        if why := why_incomplete():
+            raise status.ServiceUnavailableError(why)
         if request.query.get("watch") in _TRUE:
             raise status.MethodNotAllowedError("external metrics can't be watched")
         _require_json(request)
@@ -64,18 +67,12 @@ def routes(index: MetricIndex, *, is_ready: Callable[[], bool], clock: Clock) ->
         )
         return web.Response(body=msgspec.json.encode(value_list(found)), content_type=JSON_TYPE)
 
-    async def readiness(_: web.Request) -> web.Response:
-        return web.Response(text="ok") if is_ready() else web.Response(text="not ready", status=503)
-
     return [
         web.get("/", root),
         web.get("/apis", _groups),
         web.get(GROUP_PATH, group),
         web.get(VERSION_PATH, resources),
         web.get(f"{VERSION_PATH}/namespaces/{{namespace}}/{{metric}}", values),
-        web.get("/healthz", _alive),
-        web.get("/livez", _alive),
-        web.get("/readyz", readiness),
     ]
 
 
@@ -153,7 +150,3 @@ async def _groups(request: web.Request) -> web.Response:
     if request.headers.get("If-None-Match") == document.etag:
         return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
     return web.Response(body=document.body, headers=headers)
-
-
-async def _alive(_: web.Request) -> web.Response:
-    return web.Response(text="ok")

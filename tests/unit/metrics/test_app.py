@@ -1,0 +1,292 @@
+"""The API over TLS, as kube-apiserver and strangers meet it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+from certified import Certified, issued
+
+from apiserver.cluster.cache import Change
+from apiserver.metrics.app import application
+from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.watched import Watched
+from apiserver.serving.listener import Listener
+from apiserver.serving.options import Limits
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.tls import ServerTls
+
+NOW = dt.datetime.now(dt.UTC)
+BASE = "/apis/external.metrics.k8s.io/v1beta1"
+HPA_ACCEPT = "application/vnd.kubernetes.protobuf, */*"
+
+
+@dataclass
+class Server:
+    """A running server, what it watches, and certificates to call it with."""
+
+    url: str
+    watched: Watched
+    certificate: Certified
+    authority: Certified
+    directory: Path
+    why_incomplete: list[str] = field(default_factory=list)
+
+    def session(
+        self, name: str | None = "front-proxy-client", authority: Certified | None = None
+    ) -> aiohttp.ClientSession:
+        """Open a session of somebody with a certificate of this name, or with none."""
+        context = ssl.create_default_context(cadata=self.certificate.pem.decode())
+        if name is not None:
+            pair = issued(name, authority or self.authority).write(self.directory / "client")
+            context.load_cert_chain(*pair)
+        return aiohttp.ClientSession(
+            self.url,
+            connector=aiohttp.TCPConnector(ssl=context),
+            headers={"X-Remote-User": "hpa", "Accept": HPA_ACCEPT},
+        )
+
+    def trust(self, authority: Certified) -> None:
+        """Let kube-apiserver publish its front proxy's authority."""
+        data = {
+            "requestheader-client-ca-file": authority.pem.decode(),
+            "requestheader-allowed-names": '["front-proxy-client"]',
+        }
+        key = ("kube-system", "extension-apiserver-authentication")
+        self.watched.take_front_proxy(Change(key=key, old=None, new={"data": data}))
+
+    def decide(self, name: str, replicas: int | None) -> None:
+        """Let a VariantAutoscaling of namespace `team` have a decision of now; None deletes it."""
+        decided = {"numReplicas": replicas, "lastRunTime": NOW.isoformat(), "accelerator": "A100"}
+        new = {
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {"modelID": "meta/llama"},
+            "status": {"desiredOptimizedAlloc": decided},
+        }
+        change = Change(key=("team", name), old=None, new=None if replicas is None else new)
+        self.watched.take_variant(change)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """Run the API with one variant, `a`, of 3 replicas, and a known front proxy."""
+    serving = issued("localhost")
+    tls = ServerTls(*serving.write(tmp_path / "server"), client_authorities=b"")
+    index = MetricIndex(stale_after_seconds=180)
+    watched = Watched(index, tls)
+    why_incomplete: list[str] = []
+    app = application(
+        index,
+        gate=lambda: watched.gate,
+        why_incomplete=lambda: why_incomplete[0] if why_incomplete else None,
+        readiness=Readiness(),
+        clock=lambda: NOW,
+    )
+    listener = await Listener.open(app, Limits(), host="127.0.0.1", port=0, context=tls.context)
+    running = Server(
+        url=f"https://localhost:{listener.port}",
+        watched=watched,
+        certificate=serving,
+        authority=issued("front-proxy-ca"),
+        directory=tmp_path,
+        why_incomplete=why_incomplete,
+    )
+    running.trust(running.authority)
+    running.decide("a", 3)
+    yield running
+    await listener.close()
+
+
+async def test_the_autoscaler_gets_a_value_list(server: Server) -> None:
+    """Through the front proxy, in the shape of the API, as JSON although it would rather have protobuf."""
+    path = f"{BASE}/namespaces/team/wva_desired_replicas"
+    async with (
+        server.session() as session,
+        session.get(path, params={"labelSelector": "exported_namespace=team,variant_name=a"}) as answer,
+    ):
+        assert answer.status == 200
+        assert answer.content_type == "application/json"
+        assert await answer.json() == {
+            "kind": "ExternalMetricValueList",
+            "apiVersion": "external.metrics.k8s.io/v1beta1",
+            "metadata": {},
+            "items": [
+                {
+                    "metricName": "wva_desired_replicas",
+                    "metricLabels": {
+                        "variant_name": "a",
+                        "namespace": "team",
+                        "exported_namespace": "team",
+                        "accelerator_type": "A100",
+                        "model_id": "meta/llama",
+                    },
+                    "timestamp": f"{NOW:%Y-%m-%dT%H:%M:%SZ}",
+                    "value": "3",
+                }
+            ],
+        }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "want_code", "want_reason"),
+    [
+        pytest.param("GET", "/namespaces/team/none", 404, "NotFound", id="another metric"),
+        pytest.param("GET", "/namespaces/none/wva_desired_replicas", 404, "NotFound", id="another namespace"),
+        pytest.param("GET", "/namespaces/team", 404, "NotFound", id="a namespace without a metric"),
+        pytest.param("GET", "/namespaces/team/a/b", 404, "NotFound", id="a metric with a slash"),
+        pytest.param("GET", "/namespaces/team/a%2Fb", 404, "NotFound", id="a metric with a hidden slash"),
+        pytest.param("GET", "/wva_desired_replicas", 404, "NotFound", id="a metric without a namespace"),
+        pytest.param(
+            "GET",
+            "/namespaces/team/wva_desired_replicas?labelSelector=a%3D%3D%3Db",
+            400,
+            "BadRequest",
+            id="a selector that makes no sense",
+        ),
+        pytest.param(
+            "GET",
+            "/namespaces/team/wva_desired_replicas?watch=true",
+            405,
+            "MethodNotAllowed",
+            id="a watch",
+        ),
+        pytest.param("POST", "/namespaces/team/wva_desired_replicas", 405, "MethodNotAllowed", id="a write"),
+        pytest.param("DELETE", "", 405, "MethodNotAllowed", id="a deletion"),
+    ],
+)
+async def test_errors_are_statuses(
+    server: Server, method: str, path: str, *, want_code: int, want_reason: str
+) -> None:
+    """Whatever goes wrong is a `metav1.Status` with the code of the answer."""
+    async with server.session() as session, session.request(method, BASE + path) as answer:
+        body = await answer.json()
+
+    assert (answer.status, body["code"], body["reason"]) == (want_code, want_code, want_reason)
+    assert (body["kind"], body["apiVersion"], body["status"]) == ("Status", "v1", "Failure")
+    assert body["message"]
+
+
+async def test_who_takes_no_json_is_told_so(server: Server) -> None:
+    """There is nothing else to serve."""
+    path, accept = f"{BASE}/namespaces/team/wva_desired_replicas", {"Accept": "application/yaml"}
+    async with server.session() as session, session.get(path, headers=accept) as answer:
+        assert answer.status == 406
+        assert (await answer.json())["reason"] == "NotAcceptable"
+
+
+@pytest.mark.parametrize("path", ["/", "/apis", "/apis/external.metrics.k8s.io", BASE])
+async def test_discovery_is_answered(server: Server, path: str) -> None:
+    """Every document that the aggregator and generic clients look for."""
+    async with server.session() as session, session.get(path) as answer:
+        assert answer.status == 200
+        assert await answer.json()
+
+
+async def test_discovery_is_not_sent_twice(server: Server) -> None:
+    """Who has the document already gets a 304."""
+    async with server.session() as session, session.get("/apis") as first:
+        tag = first.headers["ETag"]
+        async with session.get("/apis", headers={"If-None-Match": tag}) as second:
+            assert second.status == 304
+
+
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/version"])
+async def test_what_there_is_not_is_not_found(server: Server, path: str) -> None:
+    """The aggregator takes a 404 for an answer here."""
+    async with server.session() as session, session.get(path) as answer:
+        assert answer.status == 404
+
+
+@pytest.mark.parametrize("path", [BASE, "/apis", f"{BASE}/namespaces/team/wva_desired_replicas", "/none"])
+@pytest.mark.parametrize("name", [pytest.param(None, id="without a certificate"), "admin"])
+async def test_strangers_get_nothing(server: Server, name: str | None, path: str) -> None:
+    """Not even an idea of what is there, whatever headers they send."""
+    async with server.session(name) as session, session.get(path) as answer:
+        assert answer.status == 401
+        assert (await answer.json())["reason"] == "Unauthorized"
+
+
+async def test_a_certificate_of_another_authority_is_refused_in_the_handshake(server: Server) -> None:
+    """Even if that authority has the name of ours."""
+    stranger = server.session(authority=issued("front-proxy-ca"))
+    with pytest.raises(aiohttp.ClientError):
+        async with stranger as session, session.get(BASE):
+            pass
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_health_is_open(server: Server, path: str) -> None:
+    """Probes come without a certificate."""
+    async with server.session(None) as session, session.get(path) as answer:
+        assert (answer.status, await answer.text()) == (200, "ok")
+
+
+async def test_before_the_variants_are_read_nothing_is_said_about_them(server: Server) -> None:
+    """A variant that was not read yet must not look like one that is not there."""
+    server.why_incomplete.append("not read yet")
+    path = f"{BASE}/namespaces/team/wva_desired_replicas"
+    async with server.session() as session:
+        async with session.get(path) as answer:
+            assert (answer.status, (await answer.json())["message"]) == (503, "not read yet")
+        async with session.get(BASE) as answer:
+            assert answer.status == 200
+
+
+async def test_a_variant_that_is_gone_is_not_found(server: Server) -> None:
+    """HPA then holds the replicas."""
+    server.decide("a", None)
+    async with (
+        server.session() as session,
+        session.get(f"{BASE}/namespaces/team/wva_desired_replicas") as answer,
+    ):
+        assert answer.status == 404
+
+
+async def test_a_connection_outlives_its_authority_and_is_of_no_more_use(server: Server) -> None:
+    """After a rotation the old front proxy is refused, on connections that it opened before as well."""
+    newer = issued("front-proxy-ca-2")
+    async with server.session() as old:
+        async with old.get(BASE) as answer:
+            assert answer.status == 200
+        server.trust(newer)
+        async with old.get(BASE) as answer:
+            assert answer.status == 401
+    async with server.session(authority=newer) as new, new.get(BASE) as answer:
+        assert answer.status == 200
+
+
+async def test_a_config_map_that_cannot_be_read_changes_nothing(server: Server) -> None:
+    """The last front proxy that was known stays."""
+    key = ("kube-system", "extension-apiserver-authentication")
+    server.watched.take_front_proxy(Change(key=key, old=None, new=None))
+    async with server.session() as session, session.get(BASE) as answer:
+        assert answer.status == 200
+
+
+async def test_a_user_of_many_groups_is_served(server: Server) -> None:
+    """The front proxy sends one header per group."""
+    many = [("X-Remote-Group", f"group-{number}") for number in range(300)]
+    async with server.session() as session, session.get(BASE, headers=many) as answer:
+        assert answer.status == 200
+
+
+async def test_a_failure_of_ours_is_told_without_its_text(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is inside is nobody's business; the log has it."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(MetricIndex, "query", fail)
+    path = f"{BASE}/namespaces/team/wva_desired_replicas"
+    async with server.session() as session, session.get(path) as answer:
+        body = await answer.json()
+
+    assert (answer.status, body["reason"]) == (500, "InternalError")
+    assert "secret" not in str(body)
