@@ -13,7 +13,7 @@ EXACT_LIMIT = 2**53
 
 PER_MILLE = 1000
 
-UNLIMITED_REPLICAS = 100_000
+UNLIMITED_REPLICAS = 1_000_000
 """Where counting stops when nothing else bounds a variant."""
 
 

@@ -1,0 +1,52 @@
+"""A worker whose planner misbehaves in the way that its first argument names."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from controller.planning.plan import plan
+from controller.solver_worker import serve
+
+if TYPE_CHECKING:
+    from controller.planning.decision import Plan
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+
+def _crash() -> None:
+    os.abort()
+
+
+def _raise() -> None:
+    raise ZeroDivisionError("planned nothing")
+
+
+def _hang() -> None:
+    threading.Event().wait()
+
+
+def _explode() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
+    bytearray(2**31)
+
+
+def _babble() -> None:
+    print("not a plan", flush=True)  # noqa: T201  # the point: prints must not reach the parent
+
+
+def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
+    """Misbehave when the snapshot has a variant called rogue; else plan."""
+    if any(variant.name == "rogue" for variant in snapshot.variants):
+        globals()[f"_{sys.argv[1]}"]()
+    return plan(snapshot, state, settings)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stillborn":
+        raise SystemExit("no solver today")
+    serve(planner)

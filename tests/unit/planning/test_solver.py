@@ -1,0 +1,152 @@
+"""The child process: it plans; and when it crashes, hangs or explodes, one cycle is lost and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from planning_builders import node, sample, variant
+
+from controller.planning.decision import Reason, SolverStatus
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from controller.solver import Solver
+from controller.solver_worker import frame
+
+ROGUE = str(Path(__file__).with_name("rogue_worker.py"))
+BUSY = sample(in_use=15_000, waiting=20, avg_input_tokens=500.0)
+GOOD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", report=BUSY),))
+BAD = Snapshot(nodes=GOOD.nodes, variants=(variant("rogue", "n", report=BUSY),))
+NOTHING, SETTINGS = PlanningState(), Settings()
+
+
+def _rogue(behaviour: str, deadline_seconds: float = 30.0) -> Solver:
+    return Solver(command=(sys.executable, ROGUE, behaviour), deadline_seconds=deadline_seconds)
+
+
+async def test_the_child_plans_as_the_parent_would() -> None:
+    """The same bytes come back over the pipe, twice from the same child."""
+    async with Solver() as solver:
+        first = await solver.solve(GOOD, NOTHING, SETTINGS)
+        second = await solver.solve(GOOD, NOTHING, SETTINGS)
+
+    assert first == second == plan(GOOD, NOTHING, SETTINGS)
+    assert solver.starts == 1
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        pytest.param("crash", "ended with code -6", id="abort in native code"),
+        pytest.param("raise", "ZeroDivisionError: planned nothing", id="an exception nobody expected"),
+        pytest.param("explode", "MemoryError", id="more memory than allowed"),
+        pytest.param("stillborn", "no solver today", id="it does not even start"),
+    ],
+)
+async def test_a_child_that_ends_costs_one_cycle(behaviour: str, words: str) -> None:
+    """What runs stands, the reason has the last words, and the next plan comes from a new child."""
+    async with _rogue(behaviour) as solver:
+        held, _ = await solver.solve(BAD, NOTHING, SETTINGS)
+        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+
+    assert held.solver.status is SolverStatus.FAILED
+    assert words in held.solver.message
+    assert [(d.replicas, d.reason) for d in held.decisions] == [(1, Reason.HOLDING)]
+    assert solver.starts == 2
+    assert planned.solver.status is (
+        SolverStatus.FAILED if behaviour == "stillborn" else SolverStatus.OPTIMAL
+    )
+
+
+async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
+    """The process is gone afterwards, and the next plan comes from a new one."""
+    async with _rogue("hang", deadline_seconds=2.0) as solver:
+        await solver.solve(GOOD, NOTHING, SETTINGS)
+        hanging = solver.pid
+        held, _ = await solver.solve(BAD, NOTHING, SETTINGS)
+        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+
+    assert (held.solver.status, held.solver.message) == (
+        SolverStatus.TIMED_OUT,
+        "the solver gave no answer within 2 s",
+    )
+    assert planned.solver.status is SolverStatus.OPTIMAL
+    assert hanging is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(hanging, 0)
+
+
+async def test_a_cancelled_question_leaves_no_answer_behind() -> None:
+    """The child is killed, else its late answer would meet the next question."""
+    async with _rogue("hang") as solver:
+        await solver.solve(GOOD, NOTHING, SETTINGS)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(solver.solve(BAD, NOTHING, SETTINGS), 0.5)
+
+        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+
+    assert [decision.name for decision in planned.decisions] == ["a"]
+    assert solver.starts == 2
+
+
+async def test_prints_do_not_disturb_the_answer() -> None:
+    """Native code may print; the frames travel elsewhere."""
+    async with _rogue("babble") as solver:
+        planned, _ = await solver.solve(BAD, NOTHING, SETTINGS)
+
+    assert planned == plan(BAD, NOTHING, SETTINGS)[0]
+
+
+async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
+    """At most one cycle is lost to the out-of-memory killer."""
+    async with Solver() as solver:
+        await solver.solve(GOOD, NOTHING, SETTINGS)
+        assert solver.pid is not None
+        os.kill(solver.pid, signal.SIGKILL)
+        await solver.solve(GOOD, NOTHING, SETTINGS)
+        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+
+    assert planned.solver.status is SolverStatus.OPTIMAL
+    assert solver.starts == 2
+
+
+async def test_closing_ends_the_child() -> None:
+    """Nothing is left running."""
+    async with Solver() as solver:
+        await solver.solve(GOOD, NOTHING, SETTINGS)
+        child = solver.pid
+
+    assert solver.pid is None
+    assert child is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_child_dies_with_its_parent_even_while_busy() -> None:
+    """When the pipe ends in the middle of a plan, the process ends at once."""
+    child = subprocess.run(
+        [sys.executable, ROGUE, "hang"], input=_request(BAD), capture_output=True, timeout=30, check=False
+    )
+
+    assert child.returncode == 0
+
+
+def _request(snapshot: Snapshot) -> bytes:
+    return frame(pickle.dumps((snapshot, NOTHING, SETTINGS)))
+
+
+def test_the_parent_never_loads_the_solver() -> None:
+    """OR-Tools and NumPy stay in the child: the controller keeps small."""
+    program = "import sys, controller.solver; print({'ortools', 'numpy'} & set(sys.modules))"
+
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.strip() == "set()"
