@@ -72,7 +72,8 @@ class Router:
 
     def advance(self, until_us: int) -> list[Completion]:
         """Advance all engines and return what finished, engine by engine."""
-        finished = [self._seen(done) for engine in self.engines.values() for done in engine.advance(until_us)]
+        completions = (done for engine in self.engines.values() for done in engine.advance(until_us))
+        finished = [self._seen(done) for done in completions]
         self.finished += len(finished)
         return finished
 

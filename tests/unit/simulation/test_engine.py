@@ -136,7 +136,10 @@ def test_drained_engine_gives_up_everything_running_first() -> None:
         engine.submit(request(number), now_us=0)
     engine.advance(50_000)
 
-    assert [r.request_id for r in engine.drain()] == [0, 1, 2, 3, 4, 5]
+    given_up = engine.drain()
+
+    assert [u.request.request_id for u in given_up] == [0, 1, 2, 3, 4, 5]
+    assert [u.first_token_us for u in given_up] == [45_000] * 4 + [None] * 2
     assert (engine.running, engine.waiting, engine.kv_usage) == (0, 0, 0.0)
 
 

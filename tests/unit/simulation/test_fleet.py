@@ -94,7 +94,7 @@ def test_one_engine_more_is_never_worse_but_for_an_iteration(rows: list[Request]
 
 events = st.lists(
     st.tuples(
-        st.sampled_from(["join", "leave", "submit", "submit", "submit"]),
+        st.sampled_from(["join", "leave", "cordon", "submit", "submit", "submit"]),
         st.integers(0, 300_000),
         st.integers(1, 200),
         st.integers(1, 100),
@@ -118,6 +118,8 @@ def test_no_request_is_lost_while_engines_join_and_leave(rows: list[tuple[str, i
             router.join(f"e{number}", Engine(profile, now_us=now_us), now_us=now_us)
         elif event == "leave" and router.engines:
             router.leave(min(router.engines), now_us=now_us)
+        elif event == "cordon" and router.engines:
+            router.cordon(max(router.engines))
         elif event == "submit":
             router.submit(
                 Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output),
@@ -150,8 +152,8 @@ def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> No
     assert (busy.waiting, fuller.waiting, free.waiting) == (1, 1, 1)
 
 
-def test_requests_of_a_removed_engine_start_again_and_count_from_their_first_arrival() -> None:
-    """A client whose engine goes away waits for both: the lost work and the new one."""
+def test_requests_of_a_removed_engine_start_again_but_their_first_token_was_seen() -> None:
+    """A client whose engine goes away mid-answer waits longer for the end, not for the beginning."""
     router = Router()
     router.join("a", Engine(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=100), now_us=0)
@@ -162,7 +164,22 @@ def test_requests_of_a_removed_engine_start_again_and_count_from_their_first_arr
     (done,) = router.advance(10**9)
 
     assert router.retried == 1
-    assert done.time_to_first_token_seconds == pytest.approx(0.5 + 0.010)
+    assert done.time_to_first_token_seconds == pytest.approx(0.010)
+    assert done.latency_seconds == pytest.approx(0.5 + 0.010 + 99 * 0.00705)
+
+
+def test_requests_that_wait_in_a_removed_engine_wait_on_elsewhere() -> None:
+    """Without a first token, the time to it goes on counting from the client's call."""
+    router = Router()
+    router.join("a", Engine(PROFILE), now_us=0)
+    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
+    router.advance(5_000)
+    router.join("b", Engine(PROFILE, now_us=5_000), now_us=5_000)
+
+    router.leave("a", now_us=5_000)
+    (done,) = router.advance(10**9)
+
+    assert done.time_to_first_token_seconds == pytest.approx(0.005 + 0.010)
 
 
 def test_requests_are_held_while_there_is_no_engine() -> None:
@@ -177,6 +194,21 @@ def test_requests_are_held_while_there_is_no_engine() -> None:
     assert done.time_to_first_token_seconds == pytest.approx(7.010)
 
 
+def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
+    """A pod that is being deleted drains; what comes meanwhile goes elsewhere, or waits for somebody."""
+    router = Router()
+    router.join("a", Engine(PROFILE), now_us=0)
+    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
+    router.cordon("a")
+    router.submit(Request(request_id=2, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
+
+    assert [done.request.request_id for done in router.advance(10**9)] == [1]
+    assert len(router.held) == 1
+    assert router.leave("a", now_us=10**9) == 0
+    router.join("b", Engine(PROFILE, now_us=10**9), now_us=10**9)
+    assert [done.request.request_id for done in router.advance(2 * 10**9)] == [2]
+
+
 def test_two_engines_of_one_name_are_refused() -> None:
     """A name stands for one pod."""
     router = Router()
@@ -184,3 +216,20 @@ def test_two_engines_of_one_name_are_refused() -> None:
 
     with pytest.raises(ValueError, match="leave"):
         router.join("a", Engine(PROFILE), now_us=0)
+
+
+def test_an_engine_joins_and_leaves_between_arrivals_that_nobody_advanced_to() -> None:
+    """Joining at 5 s lets in what arrived before; what finishes on the way is reported later."""
+    arrivals = [
+        Request(request_id=number, arrival_us=number * 1_000_000, prompt_tokens=100, output_tokens=2)
+        for number in range(10)
+    ]
+    fleet = Fleet({"m": iter(arrivals)})
+    fleet.join("a", Engine(PROFILE), now_us=0)
+
+    fleet.join("b", Engine(PROFILE, now_us=5_500_000), now_us=5_500_000)
+    fleet.leave("a", model_id="m", now_us=7_500_000)
+
+    assert fleet.routers["m"].arrived == 8
+    assert len(fleet.advance(20_000_000)["m"]) == 10
+    assert fleet.advance(20_000_000) == {"m": []}

@@ -1,0 +1,45 @@
+"""What clients of one model see of late: how much they send, how long they wait for the first token."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+from hack.demo.observation import ClientView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from controller.simulation.request import Completion
+
+RATE_WINDOW_SECONDS = 10.0
+LATENCY_WINDOW_SECONDS = 20.0
+_FEWEST = 5
+
+
+class RecentFigures:
+    """Sliding windows over arrivals and completions; moments in seconds on the simulated time line."""
+
+    def __init__(self) -> None:
+        self._arrived: deque[tuple[float, int]] = deque([(0.0, 0)])
+        self._waits: deque[tuple[float, float]] = deque()
+
+    def update(self, now_seconds: float, *, arrived: int, finished: Iterable[Completion]) -> None:
+        """Take in the count of all arrivals so far and what finished since the last call."""
+        self._arrived.append((now_seconds, arrived))
+        while len(self._arrived) > 1 and self._arrived[1][0] <= now_seconds - RATE_WINDOW_SECONDS:
+            self._arrived.popleft()
+        self._waits.extend((c.finish_us / 1e6, c.time_to_first_token_seconds) for c in finished)
+        while self._waits and self._waits[0][0] <= now_seconds - LATENCY_WINDOW_SECONDS:
+            self._waits.popleft()
+
+    def view(self, *, unfinished_requests: int) -> ClientView:
+        """Freeze the figures of the moment."""
+        (first, before), (last, now) = self._arrived[0], self._arrived[-1]
+        waits = [seconds for _, seconds in self._waits]
+        return ClientView(
+            requests_per_second=(now - before) / (last - first) if last > first else 0.0,
+            ttft_p90_ms=quantiles(waits, n=10)[-1] * 1000 if len(waits) >= _FEWEST else None,
+            unfinished_requests=unfinished_requests,
+        )

@@ -1,0 +1,96 @@
+"""What can be seen of the demo at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VariantView:
+    """One variant: what runs, what was decided, and what the HorizontalPodAutoscaler made of it."""
+
+    name: str
+    shape: Literal["legacy", "current"]
+    accelerator: str
+    accelerators_per_replica: int
+    cost_per_replica: Decimal
+    current_replicas: int
+    """What the Deployment asks for."""
+
+    ready_replicas: int
+    desired_replicas: int | None
+    """The published decision; None before the first."""
+
+    autoscaler_replicas: int | None
+    """What the HorizontalPodAutoscaler last wanted; None before it acted."""
+
+    unconstrained_replicas: int | None
+    reason: str
+    bound_by: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClientView:
+    """What the clients of one model measure."""
+
+    requests_per_second: float
+    ttft_p90_ms: float | None
+    """Milliseconds to the first token that nine of ten requests meet; None for too few to tell."""
+
+    unfinished_requests: int
+    """Waiting or running."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelView:
+    """One model: its class, its clients and its variants."""
+
+    model_id: str
+    class_name: str
+    priority: int
+    ttft_target_ms: int | None
+    clients: ClientView
+    variants: tuple[VariantView, ...]
+
+    @property
+    def current_replicas(self) -> int:
+        """Replicas of all variants."""
+        return sum(variant.current_replicas for variant in self.variants)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether some variant was granted less than its model needs."""
+        return any(variant.reason == "Shortage" for variant in self.variants)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceleratorView:
+    """One type of accelerator in the whole cluster."""
+
+    name: str
+    used: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """Everything at one moment; `seconds` counts from the start of the load."""
+
+    seconds: float
+    models: tuple[ModelView, ...]
+    """By priority, then by name."""
+
+    accelerators: tuple[AcceleratorView, ...]
+
+    @property
+    def variants(self) -> tuple[VariantView, ...]:
+        """All variants of all models."""
+        return tuple(variant for model in self.models for variant in model.variants)
+
+    @property
+    def cost_per_hour(self) -> Decimal:
+        """Cost of all replicas that the Deployments ask for."""
+        return sum((v.cost_per_replica * v.current_replicas for v in self.variants), start=Decimal(0))

@@ -1,0 +1,111 @@
+"""From Kubernetes objects and the clients' figures to an observation: pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.pods import by_deployment, is_present, is_ready
+from controller.observe.policies import service_class
+from controller.observe.variants import accelerator_of, effective_cost
+from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from apiserver.schema.json import Json
+    from controller.observe.gather import World
+    from controller.observe.policies import Policies
+
+_NOBODY = ClientView(requests_per_second=0.0, ttft_p90_ms=None, unfinished_requests=0)
+_LOWEST_PRIORITY = 100
+
+
+def observe(
+    world: World, *, policies: Policies, clients: Mapping[str, ClientView], seconds: float
+) -> Observation:
+    """Put together what can be seen; a variant whose Deployment does not exist is left out."""
+    groups: dict[str, list[Json]] = defaultdict(list)
+    for autoscaling in world.autoscalings:
+        if _target(autoscaling) in world.deployments:
+            groups[autoscaling["spec"]["modelID"]].append(autoscaling)
+    models = [
+        _model(model_id, group, world=world, policies=policies, client=clients.get(model_id, _NOBODY))
+        for model_id, group in groups.items()
+    ]
+    return Observation(
+        seconds=seconds,
+        models=tuple(sorted(models, key=lambda model: (model.priority, model.model_id))),
+        accelerators=_accelerators(world),
+    )
+
+
+def _model(
+    model_id: str, group: Sequence[Json], *, world: World, policies: Policies, client: ClientView
+) -> ModelView:
+    classes = (service_class(policies, item["spec"].get("sloClassRef"), model_id) for item in group)
+    best = min((item for item in classes if item), key=lambda item: item.priority, default=None)
+    variants = (_variant(item, world, policies) for item in group)
+    return ModelView(
+        model_id=model_id,
+        class_name=best.name if best else "",
+        priority=best.priority if best else _LOWEST_PRIORITY,
+        ttft_target_ms=best.ttft_ms.get(model_id) if best else None,
+        clients=client,
+        variants=tuple(sorted(variants, key=lambda variant: variant.name)),
+    )
+
+
+def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView:
+    target = _target(autoscaling)
+    deployment = world.deployments[target]
+    template = deployment["spec"]["template"]["spec"]
+    status = autoscaling.get("status") or {}
+    decision = status.get("decision") or {}
+    pods = by_deployment(world.pods).get(target, ())
+    return VariantView(
+        name=autoscaling["metadata"]["name"],
+        shape="legacy" if "variantProfile" in autoscaling["spec"] else "current",
+        accelerator=accelerator_of(autoscaling, template),
+        accelerators_per_replica=accelerators_of(template),
+        cost_per_replica=effective_cost(autoscaling, template, policies)[0],
+        current_replicas=int(deployment["spec"].get("replicas", 1)),
+        ready_replicas=sum(map(is_ready, pods)),
+        desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
+        autoscaler_replicas=_autoscaled(world, target),
+        unconstrained_replicas=decision.get("unconstrainedReplicas"),
+        reason=decision.get("reason", ""),
+        bound_by=decision.get("boundBy", ""),
+        message=decision.get("message", ""),
+    )
+
+
+def _autoscaled(world: World, target: tuple[str, str]) -> int | None:
+    for autoscaler in world.autoscalers:
+        metadata, scaled = autoscaler["metadata"], autoscaler["spec"]["scaleTargetRef"]
+        if (metadata["namespace"], scaled["name"]) == target:
+            wanted = (autoscaler.get("status") or {}).get("desiredReplicas")
+            return None if wanted is None else int(wanted)
+    return None
+
+
+def _accelerators(world: World) -> tuple[AcceleratorView, ...]:
+    types = {
+        node["metadata"]["name"]: product_of(node["metadata"].get("labels") or {}) for node in world.nodes
+    }
+    total: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for node in world.nodes:
+        total[types[node["metadata"]["name"]]] += accelerators_in(node["status"].get("allocatable") or {})
+    for pod in world.pods:
+        node_name = pod["spec"].get("nodeName")
+        if node_name in types and is_present(pod):
+            used[types[node_name]] += accelerators_of(pod["spec"])
+    return tuple(
+        AcceleratorView(name=name, used=used[name], total=total[name]) for name in sorted(total) if name
+    )
+
+
+def _target(autoscaling: Json) -> tuple[str, str]:
+    return autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"]["name"]

@@ -1,0 +1,60 @@
+"""What a pod says of the engine that is simulated for it: arguments and annotations of its template."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from controller.observe.arguments import engine_argument
+from controller.simulation.profile import EngineProfile
+
+if TYPE_CHECKING:
+    from apiserver.schema.json import Json
+
+DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"
+PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"
+_MODEL_FLAG = "--model="
+_SIZES = ("num-gpu-blocks-override", "max-num-seqs", "max-num-batched-tokens", "block-size")
+
+
+class UnreadableProfileError(ValueError):
+    """Raised when a pod asks to be simulated but does not say how; the message names pod and field."""
+
+
+def is_simulated(pod: Json) -> bool:
+    """Tell whether a pod asks for a simulated engine."""
+    return DECODE_ANNOTATION in (pod["metadata"].get("annotations") or {})
+
+
+def profile_of(pod: Json) -> EngineProfile:
+    """Return the profile of a pod that `is_simulated`. Raises UnreadableProfileError."""
+    try:
+        return _profile(pod["spec"], pod["metadata"]["annotations"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableProfileError(f"pod {pod['metadata']['name']}: {error}") from error
+
+
+def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
+    decode, prefill = json.loads(annotations[DECODE_ANNOTATION]), json.loads(annotations[PREFILL_ANNOTATION])
+    sizes = {name: engine_argument(spec, name) for name in _SIZES}
+    blocks = sizes.pop("num-gpu-blocks-override")
+    if blocks is None:
+        raise ValueError("--num-gpu-blocks-override must be given")
+    stated = {name.replace("-", "_"): value for name, value in sizes.items() if value is not None}
+    return EngineProfile(
+        model_id=_model(spec),
+        alpha_ms=float(decode["alpha"]),
+        beta_ms=float(decode["beta"]),
+        gamma_ms=float(prefill["gamma"]),
+        delta_ms=float(prefill["delta"]),
+        num_gpu_blocks=blocks,
+        **stated,
+    )
+
+
+def _model(spec: Json) -> str:
+    arguments = [text for container in spec["containers"] for text in container.get("args") or []]
+    models = [text.removeprefix(_MODEL_FLAG) for text in arguments if text.startswith(_MODEL_FLAG)]
+    if len(models) != 1:
+        raise ValueError(f"{_MODEL_FLAG}NAME must be given once, was given {len(models)} times")
+    return models[0]
