@@ -78,7 +78,7 @@ class Router:
         return finished
 
     def _seen(self, done: Completion) -> Completion:
-        """Return the completion as its client sees it, whose first token may have come from another engine."""
+        """Return the completion as its client saw it: the first token may be from another engine."""
         first_token_us = self._first_tokens.pop(done.request.request_id, None)
         return done if first_token_us is None else replace(done, first_token_us=first_token_us)
 

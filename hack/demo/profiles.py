@@ -53,7 +53,7 @@ def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
 
 
 def _model(spec: Json) -> str:
-    arguments = [text for container in spec["containers"] for text in container.get("args") or []]
+    arguments: list[str] = [text for container in spec["containers"] for text in container.get("args") or []]
     models = [text.removeprefix(_MODEL_FLAG) for text in arguments if text.startswith(_MODEL_FLAG)]
     if len(models) != 1:
         raise ValueError(f"{_MODEL_FLAG}NAME must be given once, was given {len(models)} times")

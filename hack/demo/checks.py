@@ -1,0 +1,176 @@
+"""What must have been seen for the demo to hold: pure functions of its history."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hack.demo.following import unfollowed
+from hack.demo.history import model_view
+from hack.demo.scenario import CHAPTERS, END_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hack.demo.history import History
+    from hack.demo.observation import ModelView, VariantView
+
+_DECIDED_WITHIN_SECONDS = 30.0
+_FEWEST_ERRORS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that was to be shown, whether it was, and what shows it."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+def findings(history: History) -> list[Finding]:
+    """Judge the whole history."""
+    return [check(history) for check in CHECKS]
+
+
+def both_shapes_are_planned_for(history: History) -> Finding:
+    """Check that variants applied in the legacy and in the current shape have decisions."""
+    last = history.observations[-1].variants if history.observations else ()
+    decided = [variant.shape for variant in last if variant.desired_replicas is not None]
+    legacy, current = decided.count("legacy"), decided.count("current")
+    return Finding(
+        name="both shapes are planned for",
+        holds=legacy > 0 and current > 0 and legacy + current == len(last),
+        detail=f"{legacy} in the legacy shape and {current} in the current one, of {len(last)}",
+    )
+
+
+def bad_manifest_is_refused(history: History) -> Finding:
+    """Check that a wrong manifest was refused, with all of its errors at once."""
+    for refusal in history.refusals:
+        errors = re.findall(r"spec\.[\w.\[\]]+: \w+", refusal.output)
+        if refusal.exit_code and " is invalid" in refusal.output and len(errors) >= _FEWEST_ERRORS:
+            detail = f"{refusal.manifest}: {len(errors)} errors at once"
+            return Finding(name="a bad manifest is refused", holds=True, detail=detail)
+    answers = "; ".join(f"exit code {r.exit_code}: {r.output.strip()[:200]}" for r in history.refusals)
+    return Finding(name="a bad manifest is refused", holds=False, detail=answers or "none was tried")
+
+
+def surge_scales_up(history: History) -> Finding:
+    """Check that the model that surges gets more replicas, and tell how soon."""
+    calm, surge = _chapter(history, "calm"), _chapter(history, "surge")
+    name = "a surge scales up"
+    if not calm or not surge:
+        return Finding(name=name, holds=False, detail="the surge was not reached")
+    before = calm[-1].current_replicas
+    peak = max(model.current_replicas for model in surge)
+    begin = next(chapter.from_seconds for chapter in CHAPTERS if chapter.name == "surge")
+    rises = (
+        o.seconds - begin
+        for o in history.between(begin, END_SECONDS)
+        if (model := model_view(o, calm[0].model_id)) and model.current_replicas > before
+    )
+    first = next(rises, None)
+    when = f", the first {first:.0f} s after the surge began" if first is not None else ""
+    detail = f"{calm[0].model_id}: {before} -> {peak} replicas{when}"
+    return Finding(name=name, holds=peak > before, detail=detail)
+
+
+def lower_priority_gives_way(history: History) -> Finding:
+    """Check that in the shortage premium grows, freemium shrinks, and its decision says why."""
+    name = "in a shortage the lower priority gives way"
+    premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
+    if not premium or not freemium:
+        return Finding(name=name, holds=False, detail="the shortage was not reached")
+    grown = max(model.current_replicas for model in premium) - premium[0].current_replicas
+    shrunk = freemium[0].current_replicas - min(model.current_replicas for model in freemium)
+    why = [v.message for model in freemium for v in model.variants if _gives_way(v)]
+    counts = f"{premium[0].model_id} {grown:+d}, {freemium[0].model_id} {-shrunk:+d} replicas"
+    return Finding(
+        name=name,
+        holds=grown > 0 and shrunk > 0 and bool(why),
+        detail=f"{counts}: {why[0]}" if why else f"{counts}; no decision speaks of a shortage",
+    )
+
+
+def relief_scales_down(history: History) -> Finding:
+    """Check that after the surges both models end with fewer replicas than at their peak."""
+    name = "after the surges it scales down"
+    told, holds = [], True
+    for index in (0, -1):
+        busy, relief = _chapter(history, "shortage", index=index), _chapter(history, "relief", index=index)
+        if not busy or not relief:
+            return Finding(name=name, holds=False, detail="the relief was not reached")
+        peak, last = max(model.current_replicas for model in busy), relief[-1].current_replicas
+        told.append(f"{busy[0].model_id}: {peak} -> {last} replicas")
+        holds = holds and last < peak
+    return Finding(name=name, holds=holds, detail=", ".join(told))
+
+
+def autoscaler_follows(history: History) -> Finding:
+    """Check that the HorizontalPodAutoscaler carries out each decision that stands for a while."""
+    followed, missed = 0, []
+    for name in history.variant_names():
+        views = list(history.of_variant(name))
+        followed += sum(a.current_replicas != b.current_replicas for (_, a), (_, b) in pairwise(views))
+        missed += [f"{name} at {seconds:.0f} s" for seconds in unfollowed(views)]
+    return Finding(
+        name="the HorizontalPodAutoscaler follows the metric",
+        holds=followed > 0 and not missed,
+        detail=f"{followed} changes of replicas"
+        + (f"; not followed: {', '.join(missed[:5])}" if missed else ""),
+    )
+
+
+def outages_change_nothing(history: History) -> Finding:
+    """Check that while a process of ours was away, replicas only went to where it had been decided."""
+    wrong = [
+        f"{name}: {before} -> {after} while {outage.component} was away"
+        for outage in history.outages
+        for name, before, after in _undecided_changes(history, outage.from_seconds, outage.to_seconds)
+    ]
+    away = ", ".join(f"{o.component} {o.to_seconds - o.from_seconds:.0f} s" for o in history.outages)
+    return Finding(
+        name="a process that is away changes nothing",
+        holds=not wrong,
+        detail="; ".join(wrong) or (f"away: {away}" if away else "none was away"),
+    )
+
+
+def _gives_way(variant: VariantView) -> bool:
+    return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
+
+
+CHECKS = (
+    both_shapes_are_planned_for,
+    bad_manifest_is_refused,
+    autoscaler_follows,
+    surge_scales_up,
+    lower_priority_gives_way,
+    relief_scales_down,
+    outages_change_nothing,
+)
+"""In the order of the summary."""
+
+
+def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]:
+    """Return one model in one chapter: the last by priority, or the first."""
+    ends = [*(chapter.from_seconds for chapter in CHAPTERS[1:]), END_SECONDS]
+    begin, end = next((c.from_seconds, e) for c, e in zip(CHAPTERS, ends, strict=True) if c.name == name)
+    return [o.models[index] for o in history.between(begin, end) if o.models]
+
+
+def _undecided_changes(
+    history: History, from_seconds: float, to_seconds: float
+) -> Iterable[tuple[str, int, int]]:
+    for name in history.variant_names():
+        views = list(history.of_variant(name))
+        for (_, before), (seconds, after) in pairwise(views):
+            if not from_seconds <= seconds <= to_seconds or before.current_replicas == after.current_replicas:
+                continue
+            since = seconds - _DECIDED_WITHIN_SECONDS
+            decided = {v.desired_replicas for moment, v in views if since <= moment <= seconds}
+            if after.current_replicas not in decided:
+                yield name, before.current_replicas, after.current_replicas

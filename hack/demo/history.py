@@ -1,0 +1,58 @@
+"""What was seen from the beginning to now, and what happened besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.demo.observation import ModelView, Observation, VariantView
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """An answer to a manifest that should not be taken."""
+
+    manifest: str
+    exit_code: int
+    output: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outage:
+    """One of our processes was away; moments in seconds after the start of the load."""
+
+    component: str
+    from_seconds: float
+    to_seconds: float
+
+
+@dataclass(slots=True)
+class History:
+    """Observations in the order of time, and events."""
+
+    observations: list[Observation] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    outages: list[Outage] = field(default_factory=list)
+
+    def between(self, from_seconds: float, to_seconds: float) -> list[Observation]:
+        """Return the observations in [from, to)."""
+        return [o for o in self.observations if from_seconds <= o.seconds < to_seconds]
+
+    def variant_names(self) -> list[str]:
+        """Return the names of all variants ever seen, sorted."""
+        return sorted({variant.name for o in self.observations for variant in o.variants})
+
+    def of_variant(self, name: str) -> Iterator[tuple[float, VariantView]]:
+        """Yield moments and views of one variant."""
+        for observation in self.observations:
+            for variant in observation.variants:
+                if variant.name == name:
+                    yield observation.seconds, variant
+
+
+def model_view(observation: Observation, model_id: str) -> ModelView | None:
+    """Return a model as it was seen, or None if it was not there."""
+    return next((model for model in observation.models if model.model_id == model_id), None)
