@@ -116,10 +116,9 @@ def _estimated(
 def _estimate(
     variant: Variant, siblings: Sequence[Variant], known: Mapping[Key, Capacity], *, settings: Settings
 ) -> int | None:
-    """Return what the batch limits allow, but per accelerator no more than the best known sibling holds."""
+    """Return what the batch limits allow, but no more than its share of what the best known sibling holds."""
     running = [sibling for sibling in siblings if sibling.key in known]
-    twins = [sibling for sibling in running if _hardware(sibling) == _hardware(variant)]
-    shares = [round_down(known[s.key].tokens * _share(variant, s)) for s in twins or running]
+    shares = [round_down(known[sibling.key].tokens * _share(variant, sibling)) for sibling in running]
     derived = derived_capacity(
         variant,
         avg_input_tokens=average(siblings, "avg_input_tokens", settings),
@@ -130,17 +129,16 @@ def _estimate(
 
 
 def _share(variant: Variant, sibling: Variant) -> float:
-    """Return how much of a sibling's capacity a variant may hope for.
+    """Return how much of a sibling's capacity a variant may hope for: all of it on the same hardware.
 
-    With fewer accelerators it has less than its share of the cache, for the weights take the same; with more
-    it is taken to hold only as much, until it proves better.
+    Else it is presumed to be worth its price, and with fewer accelerators to have less than its part, for the
+    weights take the same; with more it is taken to hold only as much, until it proves better.
     """
     own, theirs = variant.accelerators_per_replica, sibling.accelerators_per_replica
-    return min(1.0, own / theirs) if own and theirs else 1.0
-
-
-def _hardware(variant: Variant) -> tuple[str, int]:
-    return variant.accelerator, variant.accelerators_per_replica
+    if (variant.accelerator, own) == (sibling.accelerator, theirs):
+        return 1.0
+    price = sibling.cost_per_replica and variant.cost_per_replica / sibling.cost_per_replica
+    return min(1.0, own / theirs if own and theirs else 1.0, float(price) or 1.0)
 
 
 def average(variants: Sequence[Variant], field: str, settings: Settings) -> float | None:
