@@ -35,6 +35,7 @@ API: Final = ApiGroupVersion(
 GROUP_PATH: Final = f"/apis/{API.group}"
 VERSION_PATH: Final = f"{GROUP_PATH}/{API.version}"
 _LOG = structlog.get_logger(__name__)
+_WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
 _TRUE: Final = frozenset(["true", "1"])
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -85,7 +86,7 @@ def value_list(found: Sequence[Series]) -> Json:
         {
             "metricName": series.metric_name,
             "metricLabels": series.labels,
-            "timestamp": f"{series.time:%Y-%m-%dT%H:%M:%SZ}",
+            "timestamp": f"{series.time.isoformat()[:_WHOLE_SECONDS]}Z",
             "value": canonical_quantity(series.value_milli),
         }
         for series in found

@@ -31,15 +31,11 @@ class Requirement:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether the labels meet it; an absent label is not in any set."""
-        match self.operator:
-            case Operator.EXISTS:
-                return self.key in labels
-            case Operator.DOES_NOT_EXIST:
-                return self.key not in labels
-            case Operator.IN:
-                return labels.get(self.key) in self.values
-            case Operator.NOT_IN:
-                return labels.get(self.key) not in self.values
+        if self.operator is Operator.IN:
+            return labels.get(self.key) in self.values
+        if self.operator is Operator.NOT_IN:
+            return labels.get(self.key) not in self.values
+        return (self.key in labels) is (self.operator is Operator.EXISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +46,18 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether the labels meet every requirement."""
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110 - twice as fast as all() for the usual one or two
+            if not requirement.matches(labels):
+                return False
+        return True
 
     def allowed_values(self, key: str) -> frozenset[str] | None:
         """Return the only values that a label may have, None when any will do."""
-        sets = [r.values for r in self.requirements if r.key == key and r.operator is Operator.IN]
-        return frozenset.intersection(*sets) if sets else None
+        allowed: frozenset[str] | None = None
+        for requirement in self.requirements:
+            if requirement.key == key and requirement.operator is Operator.IN:
+                allowed = requirement.values if allowed is None else allowed & requirement.values
+        return allowed
 
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)?", re.ASCII)
@@ -69,7 +71,7 @@ _END: Final = ""
 _EQUALS: Final = ("=", "==")
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=16384)
 def parse_selector(text: str) -> Selector:
     """Return the selector that a query parameter spells: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 

@@ -1,0 +1,272 @@
+"""The real HorizontalPodAutoscaler reads our metrics through the aggregation layer, and holds when it can't.
+
+On a control plane of its own without our controller, so that decisions are exactly what a test writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.certificates import Authority
+from hack.installation import Installation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane.certificates import KeyPair
+
+pytestmark = pytest.mark.controlplane
+
+SYSTEM = "stowplan-system"
+SERVICE = f"stowplan-apiserver.{SYSTEM}.svc"
+API = "/apis/external.metrics.k8s.io/v1beta1"
+HERE = "--namespace=default"
+PATIENCE = "--timeout=20s"
+
+
+class Cluster:
+    """A control plane with our metrics API on it, and the hand that writes decisions."""
+
+    def __init__(self, control_plane: ControlPlane, installation: Installation, authority: bytes) -> None:
+        self.kubectl = control_plane.kubectl
+        self.apply = control_plane.apply
+        self.installation = installation
+        self.authority = authority
+
+    def decide(self, name: str, replicas: int, *, age_seconds: float = 0) -> None:
+        """Write a decision to status, as the controller does."""
+        time = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_seconds)
+        decided = {
+            "numReplicas": replicas,
+            "lastRunTime": f"{time:%Y-%m-%dT%H:%M:%SZ}",
+            "accelerator": "A100",
+        }
+        patch = json.dumps({"status": {"desiredOptimizedAlloc": decided}})
+        command = (
+            "patch",
+            "variantautoscaling",
+            name,
+            "--subresource=status",
+            "--type=merge",
+            "--patch",
+            patch,
+        )
+        self.kubectl(*command, HERE)
+
+    def variant(self, name: str) -> None:
+        """Create a VariantAutoscaling."""
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        self.apply(
+            {
+                "apiVersion": "llmd.ai/v1alpha2",
+                "kind": "VariantAutoscaling",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"scaleTargetRef": target, "modelID": "meta/llama"},
+            }
+        )
+
+    def autoscaled(self, name: str) -> None:
+        """Create a Deployment of one replica and an autoscaler that follows our decision."""
+        self.kubectl("create", "deployment", name, "--image=engine", HERE)
+        metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}
+        external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
+        any_step = {"type": "Pods", "value": 100, "periodSeconds": 1}
+        at_once = {"tolerance": "0", "stabilizationWindowSeconds": 0, "policies": [any_step]}
+        self.apply(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+                    "minReplicas": 0,
+                    "maxReplicas": 50,
+                    "behavior": {"scaleUp": at_once, "scaleDown": at_once},
+                    "metrics": [{"type": "External", "external": external}],
+                },
+            }
+        )
+
+    def wait_for_replicas(self, name: str, replicas: int) -> None:
+        """Wait until the autoscaler has set this number."""
+        want = f"--for=jsonpath={{.spec.replicas}}={replicas}"
+        self.kubectl("wait", want, f"deployment/{name}", HERE, PATIENCE)
+
+    def wait_for_value(self, name: str, text: str) -> None:
+        """Wait until the API's cache has seen a decision: its answer holds this text."""
+        selector = f"labelSelector=variant_name%3D{name}"
+        for _ in range(100):
+            answer = self.raw(f"{API}/namespaces/default/wva_desired_replicas?{selector}")
+            if text in answer.stdout + answer.stderr:
+                return
+        pytest.fail(f"{text!r} is not in {answer.stdout or answer.stderr}")
+
+    def raw(self, path: str) -> subprocess.CompletedProcess[str]:
+        """GET a path with kubectl, through the aggregation layer."""
+        return self.kubectl("get", "--raw", path, check=False)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Run a control plane with our metrics API alone."""
+    authority = Authority("test")
+    with ControlPlane(scheduler=False, kwok=False) as control_plane:
+        provide_certificate(control_plane, authority)
+        installation = Installation(control_plane)
+        try:
+            installation.start(without=frozenset({"controller", "webhooks"}))
+            for kind in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+                control_plane.kubectl("delete", kind, "--all")
+            yield Cluster(control_plane, installation, authority.pair.certificate)
+        finally:
+            installation.stop()
+
+
+def provide_certificate(control_plane: ControlPlane, authority: Authority) -> None:
+    """Do what the controller would: issue the serving certificate and publish its authority."""
+    pair: KeyPair = authority.server("stowplan-apiserver", names=(SERVICE,))
+    control_plane.kubectl("create", "namespace", SYSTEM)
+    control_plane.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "stowplan-apiserver-tls", "namespace": SYSTEM},
+            "type": "kubernetes.io/tls",
+            "data": {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)},
+        }
+    )
+    service = {"namespace": SYSTEM, "name": "stowplan-apiserver", "port": 9443}
+    api_service: dict[str, Any] = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+        "spec": {
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": service,
+            "caBundle": encoded(authority.pair.certificate),
+        },
+    }
+    manager = "--field-manager=stowplan-certificates"
+    control_plane.kubectl("apply", "--server-side", manager, "--filename=-", input=json.dumps(api_service))
+
+
+def encoded(content: bytes) -> str:
+    """Write bytes as JSON carries them."""
+    return base64.b64encode(content).decode()
+
+
+def test_the_autoscaler_follows_decisions_up_by_one_and_down_to_zero(cluster: Cluster) -> None:
+    """Up, up by one of many, and down to nothing, each within a few seconds."""
+    cluster.variant("follow")
+    cluster.decide("follow", 20)
+    cluster.autoscaled("follow")
+    for replicas in (20, 21, 3, 0):
+        cluster.decide("follow", replicas)
+        cluster.wait_for_replicas("follow", replicas)
+
+
+def test_kubectl_reads_the_same_metric(cluster: Cluster) -> None:
+    """`kubectl get --raw` goes through the aggregation layer; `api-resources` lists the group."""
+    cluster.variant("seen")
+    cluster.decide("seen", 4)
+    cluster.wait_for_value("seen", '"value":"4"')
+    listed = cluster.kubectl("api-resources", "--api-group=external.metrics.k8s.io").stdout
+
+    assert "externalmetrics" in listed
+
+
+def test_what_is_not_known_is_an_error_and_the_replicas_stay(cluster: Cluster) -> None:
+    """A decision that is too old is told as such to kubectl and to the autoscaler, which then holds."""
+    cluster.variant("stale")
+    cluster.wait_for_value("stale", "(ServiceUnavailable): wva_desired_replicas is not known now")
+    cluster.decide("stale", 5)
+    cluster.autoscaled("stale")
+    cluster.wait_for_replicas("stale", 5)
+    cluster.decide("stale", 0, age_seconds=300)
+    cluster.wait_for_value("stale", "s old, and the limit is 180 s")
+    wait_until_held(cluster, "stale")
+
+    assert replicas_of(cluster, "stale") == "5"
+    assert "the limit is 180 s" in held_message(cluster, "stale")
+
+
+def test_while_the_api_is_away_the_replicas_stay(cluster: Cluster) -> None:
+    """Killed and started again, it takes up where it was; in between the autoscaler holds."""
+    cluster.variant("away")
+    cluster.decide("away", 4)
+    cluster.autoscaled("away")
+    cluster.wait_for_replicas("away", 4)
+    process = cluster.installation.processes["apiserver"]
+    process.stop(patience_seconds=0)
+    wait_until_held(cluster, "away")
+    held = replicas_of(cluster, "away")
+    cluster.decide("away", 6)
+    cluster.installation.start_component("apiserver")
+    cluster.wait_for_replicas("away", 6)
+
+    assert held == "4"
+
+
+@pytest.mark.parametrize("path", ["/apis", f"{API}/namespaces/default/wva_desired_replicas"])
+def test_without_the_front_proxys_certificate_nothing_is_told(cluster: Cluster, path: str) -> None:
+    """Who calls the process itself is refused, whoever it says it speaks for."""
+    address = cluster.installation.address("apiserver")
+    request = urllib.request.Request(
+        f"https://{address}:9443{path}",
+        headers={"X-Remote-User": "admin", "X-Remote-Group": "system:masters"},
+    )
+    context = ssl.create_default_context(cadata=cluster.authority.decode())
+    context.check_hostname = False  # it is called by its address here
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request, context=context)  # noqa: S310 - the address is ours
+    with refusal.value as answer:
+        status = json.load(answer)
+
+    assert (status["code"], status["reason"]) == (401, "Unauthorized")
+
+
+def test_the_api_may_not_scale(cluster: Cluster) -> None:
+    """Its service account reads VariantAutoscalings and no more: only the autoscaler scales."""
+    account = f"--as=system:serviceaccount:{SYSTEM}:stowplan-apiserver"
+    allowed = {
+        question: cluster.kubectl("auth", "can-i", *question.split(), account, check=False).stdout.strip()
+        for question in (
+            "list variantautoscalings.llmd.ai",
+            "patch variantautoscalings.llmd.ai",
+            "patch deployments/scale",
+            "get secrets",
+        )
+    }
+
+    assert [*allowed.values()] == ["yes", "no", "no", "no"]
+
+
+def wait_until_held(cluster: Cluster, name: str) -> None:
+    """Wait until the autoscaler says that it has no metric to act on."""
+    condition = "--for=condition=ScalingActive=False"
+    cluster.kubectl("wait", condition, f"horizontalpodautoscaler/{name}", HERE, PATIENCE)
+
+
+def held_message(cluster: Cluster, name: str) -> str:
+    """Read why the autoscaler holds."""
+    path = '{.status.conditions[?(@.type=="ScalingActive")].message}'
+    command = ("get", "horizontalpodautoscaler", name, HERE, f"--output=jsonpath={path}")
+    return cluster.kubectl(*command).stdout
+
+
+def replicas_of(cluster: Cluster, name: str) -> str:
+    """Read how many replicas a Deployment is to have."""
+    return cluster.kubectl("get", "deployment", name, HERE, "--output=jsonpath={.spec.replicas}").stdout
