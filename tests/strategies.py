@@ -30,7 +30,7 @@ class Wish:
     never: frozenset[str] = frozenset()
 
 
-def objects_of(declared: type, wish: Wish = Wish()) -> SearchStrategy[Json]:  # noqa: B008 (immutable)
+def objects_of(declared: type, wish: Wish = Wish()) -> SearchStrategy[Json]:
     """Return objects that meet the schema of a declaration; rules over several fields may not hold."""
     return _object(node_of(declared), wish)
 

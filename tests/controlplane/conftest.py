@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.controlplane import ControlPlane
+from hack.installation import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,3 +36,17 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     yield name
     control_plane.check()
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def installation(control_plane: ControlPlane) -> Iterator[Installation]:
+    """Stowplan on the control plane, its three processes running, deciding every second."""
+    settings = {
+        "controller": {
+            "planning": {"intervalSeconds": 1, "refreshSeconds": 2},
+            "engines": {"podNetworks": [control_plane.pod_cidr]},
+        },
+        "apiserver": {"staleAfterSeconds": 10},
+    }
+    with Installation(control_plane, settings=settings) as started:
+        yield started

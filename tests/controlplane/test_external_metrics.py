@@ -105,11 +105,13 @@ class Cluster:
     def wait_for_value(self, name: str, text: str) -> None:
         """Wait until the API's cache has seen a decision: its answer holds this text."""
         selector = f"labelSelector=variant_name%3D{name}"
+        said = ""
         for _ in range(100):
             answer = self.raw(f"{API}/namespaces/default/wva_desired_replicas?{selector}")
-            if text in answer.stdout + answer.stderr:
+            said = answer.stdout + answer.stderr
+            if text in said:
                 return
-        pytest.fail(f"{text!r} is not in {answer.stdout or answer.stderr}")
+        pytest.fail(f"{text!r} is not in {said}")
 
     def raw(self, path: str) -> subprocess.CompletedProcess[str]:
         """GET a path with kubectl, through the aggregation layer."""

@@ -1,0 +1,197 @@
+"""What a person sees who applies VariantAutoscalings with plain kubectl."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from manifests import legacy_variant, listed, profiled_variant, variant
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+HEAD = 'The VariantAutoscaling "x" is invalid: '
+
+
+@pytest.fixture(autouse=True)
+def _installed(installation: Installation) -> None:
+    """Every test here needs the webhooks."""
+
+
+def apply(
+    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str
+) -> subprocess.CompletedProcess[str]:
+    """Apply one manifest, whatever comes of it."""
+    return control_plane.kubectl(
+        "apply", f"--namespace={namespace}", "--filename=-", *flags, input=json.dumps(manifest), check=False
+    )
+
+
+def read(control_plane: ControlPlane, namespace: str, name: str, version: str) -> dict[str, Any]:
+    """Read one VariantAutoscaling in one version."""
+    output = control_plane.kubectl(
+        "get", f"variantautoscalings.{version}.llmd.ai", name, f"--namespace={namespace}", "--output=json"
+    ).stdout
+    found: dict[str, Any] = json.loads(output)
+    return found
+
+
+REFUSED = {
+    "several wrong fields at once": (
+        variant("x", modelID="", variantCost="ten", acceleratorCount=0),
+        [
+            'spec.modelID: Invalid value: "": must be at least 1 character long',
+            'spec.variantCost: Invalid value: "ten": must be a decimal number such as 10 or 10.5',
+            "spec.acceleratorCount: Invalid value: 0: must be greater than or equal to 1",
+        ],
+    ),
+    "text where a number belongs": (
+        variant("x", acceleratorCount="four"),
+        ['spec.acceleratorCount: Invalid value: "four": must be an integer'],
+    ),
+    "a number where text belongs": (
+        variant("x", variantCost=40),
+        ["spec.variantCost: Invalid value: 40: must be a string"],
+    ),
+    "no target": (variant("x", scaleTargetRef=None), ["spec.scaleTargetRef: Required value"]),
+    "two shapes at once": (
+        legacy_variant("x", modelProfile=profiled_variant("x")["spec"]["modelProfile"]),
+        [
+            f"spec.{name}: Forbidden: may not be set together with `modelProfile`"
+            for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")
+        ],
+    ),
+    "a megabyte of text": (
+        variant("x", modelID="x" * 1_000_000),
+        ["spec.modelID: Too long: may not be more than 512 bytes"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("manifest", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_wrong_manifest_is_refused_like_a_built_in_kind_s(
+    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], want: list[str]
+) -> None:
+    """All errors at once, no webhook named, no stack trace."""
+    finished = apply(control_plane, namespace, manifest)
+
+    lines = [line for line in finished.stderr.splitlines() if line and not line.startswith("Warning:")]
+    told = [f"{HEAD}{want[0]}"] if len(want) == 1 else [HEAD, *(f"* {text}" for text in want)]
+    assert lines == told
+    assert finished.returncode == 1
+
+
+def test_an_unknown_field_is_refused_by_name(control_plane: ControlPlane, namespace: str) -> None:
+    """The server's own strict decoding says which."""
+    finished = apply(control_plane, namespace, variant("x", modelName="typing error"))
+
+    assert finished.returncode == 1
+    assert 'unknown field "spec.modelName"' in finished.stderr
+
+
+SHAPES = {
+    "modelProfile": profiled_variant("x"),
+    "legacy": legacy_variant("x"),
+    "current in v1alpha1": variant("x", version="v1alpha1"),
+    "current in v1alpha2": variant("x"),
+}
+
+
+@pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
+def test_every_shape_applies_twice_and_reads_in_both_versions(
+    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any]
+) -> None:
+    """The second time nothing changes, and what was written comes back as it was written."""
+    first = apply(control_plane, namespace, manifest)
+    second = apply(control_plane, namespace, manifest)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert second.stdout == "variantautoscaling.llmd.ai/x unchanged\n"
+    own, other = manifest["apiVersion"].removeprefix("llmd.ai/"), {"v1alpha1", "v1alpha2"}
+    assert read(control_plane, namespace, "x", own)["spec"] == manifest["spec"]
+    (name,) = other - {own}
+    assert read(control_plane, namespace, "x", name)["spec"]["modelID"] == manifest["spec"]["modelID"]
+
+
+def test_a_target_that_is_not_there_yet_is_a_warning(control_plane: ControlPlane, namespace: str) -> None:
+    """The order of applying is free."""
+    finished = apply(control_plane, namespace, variant("x"))
+
+    assert finished.returncode == 0
+    assert (
+        f'Warning: spec.scaleTargetRef: Deployment "x" does not exist yet in namespace "{namespace}"'
+        in finished.stderr.splitlines()
+    )
+
+
+def test_an_absent_cost_is_filled_in_for_the_current_shape_only(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The legacy shape takes its cost from the accelerator."""
+    manifests = [variant("current", variantCost=None), legacy_variant("legacy")]
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(*manifests))
+
+    assert read(control_plane, namespace, "current", "v1alpha2")["spec"]["variantCost"] == "10.0"
+    assert "variantCost" not in read(control_plane, namespace, "legacy", "v1alpha2")["spec"]
+
+
+def test_an_edit_in_the_new_version_reaches_the_old_one(control_plane: ControlPlane, namespace: str) -> None:
+    """And only the edited field changes."""
+    apply(control_plane, namespace, legacy_variant("x"))
+    edit = json.dumps({"spec": {"acceleratorCount": 2}})
+    control_plane.kubectl(
+        "patch",
+        "variantautoscalings.v1alpha2.llmd.ai",
+        "x",
+        f"--namespace={namespace}",
+        "--type=merge",
+        f"--patch={edit}",
+    )
+
+    spec = read(control_plane, namespace, "x", "v1alpha1")["spec"]
+
+    want = legacy_variant("x", acceleratorCount=2, variantID="meta/llama-3.1-8b-A100-2")["spec"]
+    assert spec == want
+
+
+def test_old_versions_say_that_they_are_old(control_plane: ControlPlane, namespace: str) -> None:
+    """The warning names the way on."""
+    finished = apply(control_plane, namespace, legacy_variant("x"))
+
+    assert (
+        "Warning: llmd.ai/v1alpha1 VariantAutoscaling is deprecated; use llmd.ai/v1alpha2" in finished.stderr
+    )
+
+
+def test_a_person_reads_the_columns(control_plane: ControlPlane, namespace: str) -> None:
+    """Model, target, current, desired, reason, age; by the short name."""
+    apply(control_plane, namespace, variant("x"))
+
+    header = control_plane.kubectl("get", "va", f"--namespace={namespace}").stdout.splitlines()[0].split()
+
+    assert header == ["NAME", "MODEL", "TARGET", "CURRENT", "DESIRED", "REASON", "AGE"]
+
+
+def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) -> None:
+    """Finalizers come and go, and so does the object."""
+    apply(
+        control_plane, namespace, variant("x") | {"metadata": {"name": "x", "finalizers": ["test.dev/hold"]}}
+    )
+    control_plane.kubectl("delete", "va", "x", f"--namespace={namespace}", "--wait=false")
+    control_plane.kubectl(
+        "patch",
+        "va",
+        "x",
+        f"--namespace={namespace}",
+        "--type=merge",
+        '--patch={"metadata":{"finalizers":null}}',
+    )
+
+    control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=10s")

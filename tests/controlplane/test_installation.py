@@ -1,0 +1,97 @@
+"""Our processes as a cluster runs them: their rights, their ends, and what is left when one is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+ACCOUNTS = ("webhooks", "apiserver", "controller")
+FORBIDDEN = (
+    ("update", "deployments/scale"),
+    ("patch", "deployments"),
+    ("delete", "pods"),
+    ("list", "secrets"),
+    ("update", "variantautoscalings.llmd.ai"),
+    ("create", "clusterrolebindings"),
+)
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+@pytest.mark.parametrize(("verb", "resource"), FORBIDDEN, ids=lambda value: value)
+def test_none_of_our_accounts_may(
+    control_plane: ControlPlane, installation: Installation, account: str, verb: str, resource: str
+) -> None:
+    """Only the HorizontalPodAutoscaler scales; nobody of ours reads other people's Secrets."""
+    user = f"--as=system:serviceaccount:stowplan-system:stowplan-{account}"
+
+    finished = control_plane.kubectl("auth", "can-i", verb, resource, user, "--all-namespaces", check=False)
+
+    assert finished.stdout.strip() == "no"
+
+
+@pytest.mark.parametrize("component", ACCOUNTS)
+def test_every_process_measures_itself(installation: Installation, component: str) -> None:
+    """Build, memory and requests, for Prometheus."""
+    with urllib.request.urlopen(installation.metrics_url(component), timeout=5) as answer:  # noqa: S310 (loopback)
+        text = answer.read().decode()
+
+    assert f'stowplan_build_info{{component="{component}"' in text
+    assert "process_resident_memory_bytes" in text
+
+
+@pytest.mark.parametrize("component", ACCOUNTS)
+def test_killing_a_process_changes_no_replica_count(
+    control_plane: ControlPlane, installation: Installation, namespace: str, component: str
+) -> None:
+    """While it is away everything holds; once it is back, decisions go on."""
+    labels = {"inference.optimization/acceleratorName": "L4"}
+    manifests = [
+        deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=2),
+        variant("chat", labels=labels),
+        autoscaler("chat", least=1),
+    ]
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(*manifests))
+    desired = "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=2"
+    control_plane.kubectl("wait", "va/chat", f"--namespace={namespace}", desired, "--timeout=30s")
+    process = installation.processes[component]
+
+    os.kill(process.pid, signal.SIGKILL)
+    process.stop()
+    # Long enough for the HPA to ask several times: it reports what it could not read.
+    if component != "webhooks":
+        failed = "--for=condition=ScalingActive=False"
+        control_plane.kubectl("wait", "hpa/chat", f"--namespace={namespace}", failed, "--timeout=60s")
+    replicas = control_plane.kubectl(
+        "get", "deploy/chat", f"--namespace={namespace}", "--output=jsonpath={.spec.replicas}"
+    ).stdout
+    installation.start_component(component)
+
+    assert replicas == "2"
+    active = "--for=condition=ScalingActive=True"
+    control_plane.kubectl("wait", "hpa/chat", f"--namespace={namespace}", active, "--timeout=90s")
+
+
+@pytest.mark.parametrize("component", ACCOUNTS)
+def test_sigterm_ends_a_process_cleanly(installation: Installation, component: str) -> None:
+    """It says that it stops, and every line of its log is JSON."""
+    process = installation.processes[component]
+
+    process.stop(patience_seconds=20)
+
+    lines = [json.loads(line) for line in process.log.read_text(encoding="utf-8").splitlines()]
+    installation.start_component(component)
+    assert lines[-1]["event"] == "stopped"
+    assert not any(line["level"] == "error" for line in lines)

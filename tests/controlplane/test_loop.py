@@ -1,0 +1,110 @@
+"""The whole loop: engines, controller, status, external metrics, and the real HorizontalPodAutoscaler."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from stub_engine import StubEngine
+
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+MODEL = "meta/llama-3.1-8b"
+PRODUCT = "NVIDIA-RTX-PRO-6000"
+METRICS_MESSAGE = "{.status.conditions[?(@.type=='MetricsAvailable')].message}"
+
+
+@pytest.fixture(scope="module")
+def _node(control_plane: ControlPlane) -> Iterator[None]:
+    """One node with four accelerators of a type that no other test uses."""
+    create_nodes(control_plane, [Node(name="loop", accelerator=PRODUCT, accelerator_count=4)])
+    yield
+    control_plane.kubectl("delete", "node", "loop")
+
+
+@pytest.fixture
+def chat(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> str:
+    """Apply a Deployment with one engine, its variant and its autoscaler; the namespace."""
+    manifests = [
+        deployment("chat", product=PRODUCT, accelerators=1),
+        variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT}),
+        autoscaler("chat"),
+    ]
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(*manifests))
+    wait(control_plane, namespace, "deploy/chat", "{.status.readyReplicas}=1")
+    return namespace
+
+
+def wait(control_plane: ControlPlane, namespace: str, what: str, path: str) -> None:
+    """Wait until a JSON path has a value."""
+    control_plane.kubectl("wait", what, f"--namespace={namespace}", f"--for=jsonpath={path}", "--timeout=60s")
+
+
+def read(control_plane: ControlPlane, namespace: str, what: str, path: str) -> str:
+    """Read a JSON path."""
+    return control_plane.kubectl("get", what, f"--namespace={namespace}", f"--output=jsonpath={path}").stdout
+
+
+def read_until(control_plane: ControlPlane, namespace: str, path: str, part: str) -> None:
+    """Read a JSON path of the variant until it contains some text; fail after half a minute."""
+    deadline = time.monotonic() + 30
+    while part not in (text := read(control_plane, namespace, "va/chat", path)):
+        assert time.monotonic() < deadline, f"still {text!r}"
+
+
+def engines(control_plane: ControlPlane, namespace: str, *, usage: float, waiting: int = 0) -> ExitStack:
+    """Return engines on every Running pod's own address, all with the same load."""
+    stack = ExitStack()
+    pods = json.loads(
+        control_plane.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").stdout
+    )
+    for pod in pods["items"]:
+        if pod["status"].get("podIP"):
+            address = pod["status"]["podIP"]
+            stack.enter_context(StubEngine(address, model=MODEL, usage=usage, waiting=waiting))
+    return stack
+
+
+def test_load_makes_the_hpa_scale_up_within_the_accelerators_that_are_there(
+    control_plane: ControlPlane, chat: str
+) -> None:
+    """Demand for six replicas meets four accelerators: four are granted, and the reason says why."""
+    with engines(control_plane, chat, usage=0.8, waiting=50):
+        wait(control_plane, chat, "va/chat", "{.status.decision.reason}=Shortage")
+        wait(control_plane, chat, "deploy/chat", "{.spec.replicas}=4")
+
+    message = read(control_plane, chat, "va/chat", "{.status.decision.message}")
+    assert read(control_plane, chat, "va/chat", "{.status.decision.boundBy}") == "Accelerators"
+    assert "RTX-PRO-6000" in message
+    events = control_plane.kubectl("events", "--for=va/chat", f"--namespace={chat}").stdout
+    assert "Shortage" in events
+
+
+def test_engines_that_fall_silent_change_nothing(control_plane: ControlPlane, chat: str) -> None:
+    """Missing data is never a zero: the replicas stay, and the condition says that nobody reports."""
+    read_until(control_plane, chat, METRICS_MESSAGE, "0 of 1 ready replicas report; chat-")
+
+    assert read(control_plane, chat, "va/chat", "{.status.desiredOptimizedAlloc.numReplicas}") == "1"
+    assert read(control_plane, chat, "deploy/chat", "{.spec.replicas}") == "1"
+
+
+def test_an_engine_of_another_model_is_named(control_plane: ControlPlane, chat: str) -> None:
+    """A wrong modelID would otherwise look healthy and do nothing."""
+    edit = json.dumps({"spec": {"modelID": "meta/another"}})
+    control_plane.kubectl("patch", "va", "chat", f"--namespace={chat}", "--type=merge", f"--patch={edit}")
+
+    with engines(control_plane, chat, usage=0.5):
+        want = "the engine serves model 'meta/llama-3.1-8b' and not 'meta/another'"
+        read_until(control_plane, chat, METRICS_MESSAGE, want)

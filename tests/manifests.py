@@ -1,0 +1,102 @@
+"""Manifests for tests: valid by default, change what matters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Manifest = dict[str, Any]
+
+PERF_PARMS = {
+    "decodeParms": {"alpha": "20.58", "beta": "0.41"},
+    "prefillParms": {"gamma": "5.2", "delta": "0.1"},
+}
+
+
+def variant(
+    name: str, *, version: str = "v1alpha2", labels: dict[str, str] | None = None, **spec: Any
+) -> Manifest:
+    """Return a VariantAutoscaling of the current shape whose Deployment has the same name."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    body = {"modelID": "meta/llama-3.1-8b", "scaleTargetRef": target, "variantCost": "40.0"} | spec
+    return _variant(name, version, {key: value for key, value in body.items() if value is not None}, labels)
+
+
+def legacy_variant(name: str, **spec: Any) -> Manifest:
+    """Return a VariantAutoscaling of the legacy shape."""
+    body = {
+        "modelID": "meta/llama-3.1-8b",
+        "variantID": "meta/llama-3.1-8b-A100-1",
+        "accelerator": "A100",
+        "acceleratorCount": 1,
+        "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
+        "variantProfile": {"perfParms": PERF_PARMS, "maxBatchSize": 4},
+    }
+    return _variant(name, "v1alpha1", body | spec, None)
+
+
+def profiled_variant(name: str) -> Manifest:
+    """Return a VariantAutoscaling of the modelProfile shape."""
+    entry = {"acc": "A100", "accCount": 1, "perfParms": PERF_PARMS, "maxBatchSize": 4}
+    spec = {"modelID": "meta/llama-3.1-8b", "modelProfile": {"accelerators": [entry]}}
+    return _variant(name, "v1alpha1", spec, None)
+
+
+def deployment(name: str, *, product: str, accelerators: int, replicas: int = 1) -> Manifest:
+    """Return a Deployment of engines on one type of accelerator."""
+    container = {
+        "name": "vllm",
+        "image": "vllm",
+        "args": ["--max-num-seqs=64"],
+        "ports": [{"name": "http", "containerPort": 8000}],
+        "resources": {"limits": {"nvidia.com/gpu": accelerators}},
+    }
+    pod = {"nodeSelector": {"nvidia.com/gpu.product": product}, "containers": [container]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        },
+    }
+
+
+def autoscaler(name: str, *, most: int = 10, least: int = 1) -> Manifest:
+    """Return a HorizontalPodAutoscaler that follows the decision for a variant, at once and exactly."""
+    metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}
+    policy = {"type": "Pods", "value": 20, "periodSeconds": 15}
+    direction = {"tolerance": "0", "stabilizationWindowSeconds": 0, "policies": [policy]}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": least,
+            "maxReplicas": most,
+            "metrics": [
+                {
+                    "type": "External",
+                    "external": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}},
+                }
+            ],
+            "behavior": {"scaleUp": direction, "scaleDown": direction},
+        },
+    }
+
+
+def listed(*manifests: Manifest) -> str:
+    """Return manifests as one document for `kubectl apply --filename=-`."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
+
+
+def _variant(name: str, version: str, spec: Manifest, labels: dict[str, str] | None) -> Manifest:
+    return {
+        "apiVersion": f"llmd.ai/{version}",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": name} | ({"labels": labels} if labels else {}),
+        "spec": spec,
+    }
