@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from aiohttp.web import BaseRequest
 
 SWEEP_SECONDS = 2.0
+_SETTLE_STEP_SECONDS = 0.05
+_SETTLE_LEAST_STEPS = 5
+_SETTLE_MOST_STEPS = 20
 
 
 class Connections:
@@ -66,11 +69,22 @@ class Connections:
             await sleep(SWEEP_SECONDS)
             self.sweep()
 
+    async def settle(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Wait a second at most for connections that were opened last to send their first request.
+
+        Closing them would lose it: their client just learnt that the server is there. The first quarter of
+        a second is for handshakes that are still going on.
+        """
+        for step in range(_SETTLE_MOST_STEPS):
+            if step >= _SETTLE_LEAST_STEPS and not any(guard.is_unused for guard in self._open):
+                return
+            await sleep(_SETTLE_STEP_SECONDS)
+
 
 class Guard(asyncio.Protocol):
     """Passes all on to the HTTP protocol, noting when a request begins and when it has arrived whole."""
 
-    __slots__ = ("_admitted", "_busy", "_connections", "_inner", "_since", "_transport")
+    __slots__ = ("_admitted", "_busy", "_connections", "_inner", "_since", "_transport", "is_unused")
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner
@@ -79,6 +93,8 @@ class Guard(asyncio.Protocol):
         self._admitted = False
         self._busy = False
         self._since: float | None = None
+        self.is_unused = True
+        """Whether no request has come yet."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
@@ -118,6 +134,7 @@ class Guard(asyncio.Protocol):
     def request_begun(self, request: BaseRequest) -> None:
         """Note that the headers are complete; the clock runs on until the body is."""
         self._busy = True
+        self.is_unused = False
         request.content.on_eof(self._request_arrived)
 
     def request_ended(self) -> None:

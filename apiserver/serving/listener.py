@@ -28,6 +28,7 @@ class Listener:
     def __init__(self, runner: web.AppRunner, server: asyncio.Server, connections: Connections) -> None:
         self._runner = runner
         self._server = server
+        self._connections = connections
         self._sweeping = asyncio.create_task(connections.keep_sweeping())
 
     @classmethod
@@ -78,9 +79,11 @@ class Listener:
         """The port that was opened."""
         return int(self._server.sockets[0].getsockname()[1])
 
-    async def close(self) -> None:
-        """Accept no more, close idle connections, let requests in flight finish."""
+    async def close(self, *, settle: bool = False) -> None:
+        """Accept no more, let requests in flight finish (and those on their way arrive), close the rest."""
         self._server.close()
+        if settle:
+            await self._connections.settle()
         await self._runner.cleanup()
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -113,7 +116,7 @@ class ProcessListeners:
     async def close_https(self) -> None:
         """Close the application's port, letting requests in flight finish."""
         if self._https:
-            await self._https.close()
+            await self._https.close(settle=True)
             self._https = None
 
     async def close_all(self) -> None:

@@ -62,6 +62,11 @@ class ProcessMetrics:
             buckets=REQUEST_BUCKETS,
             registry=self.registry,
         )
+        self.requests_in_progress = Gauge(
+            "stowplan_http_requests_in_progress",
+            "Requests that have arrived and are not answered yet.",
+            registry=self.registry,
+        )
         self._lag = Histogram(
             "stowplan_event_loop_lag_seconds",
             "How late the event loop ran a timer, probed twice a second.",

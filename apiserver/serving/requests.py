@@ -34,6 +34,7 @@ def request_middleware(
         guard = _guard_of(request)
         if guard:
             guard.request_begun(request)
+        metrics.requests_in_progress.inc()
         try:
             response = await handler(request)
             code = response.status
@@ -48,6 +49,7 @@ def request_middleware(
         finally:
             if guard:
                 guard.request_ended()
+            metrics.requests_in_progress.dec()
             metrics.observe_request(_route(request), request.method, code=code, seconds=clock() - began)
         if readiness.is_draining:
             response.force_close()

@@ -1,0 +1,65 @@
+"""A process made of our parts, for tests to start: answers, waits, fails and ends as it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+from aiohttp import web
+
+from apiserver.serving.log import configure_logging
+from apiserver.serving.options import Limits, ServerOptions
+from apiserver.serving.process import run_server
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+
+
+async def echo(request: web.Request) -> web.Response:
+    """Answer with the body, after as many seconds as the query says."""
+    body = await request.read()
+    await asyncio.sleep(float(request.query.get("seconds", "0")))
+    return web.Response(body=body)
+
+
+async def fail(_request: web.Request) -> web.Response:
+    """Fail with words that would forge a log line."""
+    raise RuntimeError('secret\n{"level":"info","event":"forged"}')
+
+
+async def end(how: str) -> None:
+    """Be background work that does not go on for ever."""
+    await asyncio.sleep(0.05)
+    if how == "raise":
+        raise RuntimeError("broken\nin two lines")
+
+
+def main(settings: dict[str, object]) -> int:
+    """Run until told otherwise."""
+    configure_logging(format="json")
+    application = web.Application()
+    application.router.add_post("/echo", echo)
+    application.router.add_get("/fail/{name}", fail)
+    background = [partial(end, str(settings["job"]))] if "job" in settings else []
+    return run_server(
+        None if settings.get("plain") else application,
+        ServerOptions(
+            bind_address="127.0.0.1",
+            port=int(str(settings.get("port", 0))),
+            metrics_port=0,
+            health_port=0,
+            certificate_path=Path(str(settings["certificate"])),
+            key_path=Path(str(settings["key"])),
+            drain_seconds=float(str(settings.get("drain_seconds", 0.0))),
+            limits=Limits(finish_seconds=5.0),
+        ),
+        readiness=Readiness(),
+        metrics=ProcessMetrics("echo", "0"),
+        background=background,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

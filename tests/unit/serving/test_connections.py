@@ -1,0 +1,191 @@
+"""Clients that hold on to things are cut off; those that do not are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+from aiohttp import web
+
+from apiserver.serving.connections import Connections
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.requests import request_middleware
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Bench:
+    """A server on a loopback port whose time stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        """Begin at nought."""
+        self.now = 0.0
+        self.port = 0
+        self.release = asyncio.Event()
+        self.connections: Connections
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def echo(self, request: web.Request) -> web.Response:
+        """Answer with the body, a GET once it is released."""
+        if request.method == "GET":
+            await self.release.wait()
+        return web.Response(body=await request.read())
+
+    async def ignore(self, _request: web.Request) -> web.Response:
+        """Answer without reading."""
+        return web.Response()
+
+    async def client(self, data: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect and send."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self._writers.append(writer)
+        writer.write(data)
+        return reader, writer
+
+    async def hang_up(self) -> None:
+        """Close all clients' connections."""
+        for writer in self._writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Let the server go on until something is so."""
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - the server shares our event loop and needs turns only
+                await asyncio.sleep(0)
+
+    def unfinished(self) -> int:
+        """Count connections with a request that is under way."""
+        return sum(guard.is_unfinished_since(self.now) for guard in self.connections._open)
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    """Run the server, with room for four connections."""
+    bench = Bench()
+    application = web.Application()
+    middleware = request_middleware(ProcessMetrics("t", "0"), Readiness(), clock=lambda: bench.now)
+    application.middlewares.append(middleware)
+    application.router.add_route("*", "/echo", bench.echo)
+    application.router.add_post("/ignore", bench.ignore)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    assert runner.server is not None
+    bench.connections = Connections(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
+    server = await asyncio.get_running_loop().create_server(bench.connections.guard, "127.0.0.1", 0)
+    bench.port = server.sockets[0].getsockname()[1]
+    yield bench
+    bench.release.set()
+    await bench.hang_up()
+    server.close()
+    await runner.cleanup()
+
+
+async def answer(reader: asyncio.StreamReader, body: bytes) -> None:
+    """Read an answer that ends with a body."""
+    async with asyncio.timeout(5):
+        await reader.readuntil(b"\r\n\r\n" + body)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"P", id="one byte"),
+        pytest.param(HEAD, id="half the headers"),
+        pytest.param(HEAD + b"\r\n", id="headers without the body"),
+        pytest.param(HEAD + b"\r\nabc", id="all but the last byte"),
+        pytest.param(HEAD + b"\r\nabcd" + HEAD + b"\r\na", id="a second request that stays unfinished"),
+        pytest.param(
+            b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n",
+            id="chunks without an end",
+        ),
+    ],
+)
+async def test_an_unfinished_request_is_cut_off(bench: Bench, sent: bytes) -> None:
+    """A request has ten seconds to arrive whole, however it stalls, and whatever trickles in meanwhile."""
+    reader, writer = await bench.client(sent)
+    await bench.until(bench.unfinished)
+    bench.now = 9.9
+    bench.connections.sweep()
+    writer.write(b"x") if sent == HEAD else None
+    assert len(bench.connections) == 1
+    bench.now = 10.0
+    bench.connections.sweep()
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        async with asyncio.timeout(5):
+            await reader.readuntil(b"never sent")
+    await bench.until(lambda: len(bench.connections) == 0)
+
+
+async def test_idle_and_busy_connections_are_left_alone(bench: Bench) -> None:
+    """Neither a kept-alive connection, nor a slow answer, nor one more request behind it is cut off."""
+    idle, idle_writer = await bench.client(HEAD + b"\r\nabcd")
+    await answer(idle, b"abcd")
+    busy, busy_writer = await bench.client(GET)
+    await bench.until(lambda: any(guard._busy for guard in bench.connections._open))
+    busy_writer.write(HEAD)
+    silent, _ = await bench.client()
+    await bench.until(lambda: len(bench.connections) == 3)
+    bench.now = 3600.0
+    bench.connections.sweep()
+
+    bench.release.set()
+    await answer(busy, b"")
+    busy_writer.write(b"\r\nabcd")
+    await answer(busy, b"abcd")
+    idle_writer.write(HEAD + b"\r\nefgh")
+    await answer(idle, b"efgh")
+    assert not silent.at_eof()
+
+
+async def test_a_body_that_is_not_read_does_no_harm(bench: Bench) -> None:
+    """A handler may answer without looking at the body; the connection stays good."""
+    reader, writer = await bench.client(HEAD.replace(b"/echo", b"/ignore") + b"\r\nabcd")
+    await answer(reader, b"")
+    bench.now = 100.0
+    bench.connections.sweep()
+    writer.write(HEAD + b"\r\nefgh")
+    await answer(reader, b"efgh")
+
+
+async def test_connections_beyond_the_limit_are_closed(bench: Bench) -> None:
+    """Those who are in stay in; when one leaves there is room again."""
+    inside = [await bench.client() for _ in range(4)]
+    await bench.until(lambda: len(bench.connections) == 4)
+    reader, writer = await bench.client(HEAD + b"\r\nabcd")
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await answer(reader, b"abcd")
+    writer.close()
+
+    inside[0][1].close()
+    await bench.until(lambda: len(bench.connections) == 3)
+    reader, _ = await bench.client(HEAD + b"\r\nabcd")
+    await answer(reader, b"abcd")
+
+
+async def test_settling_waits_for_the_first_request(bench: Bench) -> None:
+    """A connection that was just opened gets up to a second to speak; one that has spoken gets none."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 10:
+            writer.write(HEAD + b"\r\nabcd")
+            await answer(reader, b"abcd")
+
+    reader, writer = await bench.client()
+    await bench.until(lambda: len(bench.connections) == 1)
+    await bench.connections.settle(sleep=sleep)
+    assert sum(waits) == pytest.approx(0.5)
+
+    waits.clear()
+    await bench.connections.settle(sleep=sleep)
+    assert sum(waits) == pytest.approx(0.25)

@@ -1,0 +1,80 @@
+"""What Prometheus reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from apiserver.serving.process_metrics import ProcessMetrics
+
+
+def samples(metrics: ProcessMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Parse the exposition into values by name and sorted label values."""
+    families = text_string_to_metric_families(metrics.exposition().decode())
+    return {
+        (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_two_registries_do_not_meet() -> None:
+    """Nothing is global: two processes' metrics can live in one test."""
+    a, b = ProcessMetrics("a", "1"), ProcessMetrics("b", "2")
+    a.observe_request("/x", "GET", code=200, seconds=0.1)
+
+    assert ("stowplan_http_requests_total", ("200", "GET", "/x")) in samples(a)
+    assert ("stowplan_http_requests_total", ("200", "GET", "/x")) not in samples(b)
+
+
+def test_requests_are_counted_and_timed() -> None:
+    """Each answer counts by route, method and code, and its time by route."""
+    metrics = ProcessMetrics("a", "1")
+    for code in (200, 200, 500):
+        metrics.observe_request("/x", "GET", code=code, seconds=0.003)
+    values = samples(metrics)
+
+    assert values["stowplan_http_requests_total", ("200", "GET", "/x")] == 2
+    assert values["stowplan_http_requests_total", ("500", "GET", "/x")] == 1
+    assert values["stowplan_http_request_duration_seconds_count", ("/x",)] == 3
+    assert values["stowplan_http_request_duration_seconds_bucket", ("0.0025", "/x")] == 0
+    assert values["stowplan_http_request_duration_seconds_bucket", ("0.005", "/x")] == 3
+
+
+def test_invented_methods_share_one_label() -> None:
+    """However many methods clients invent, there is one series for them."""
+    metrics = ProcessMetrics("a", "1")
+    for number in range(100):
+        metrics.observe_request("unmatched", f"METHOD{number}", code=405, seconds=0.0)
+
+    assert samples(metrics)["stowplan_http_requests_total", ("405", "other", "unmatched")] == 100
+
+
+def test_process_and_build() -> None:
+    """Who runs, and what it takes, is there from the start."""
+    values = samples(ProcessMetrics("webhooks", "1.2"))
+
+    assert any(name == "stowplan_build_info" and "webhooks" in labels for name, labels in values)
+    assert values["process_resident_memory_bytes", ()] > 0
+    assert values["stowplan_serving_certificate_not_after_timestamp_seconds", ()] == 0
+
+
+async def test_lag_is_the_time_that_a_timer_was_late() -> None:
+    """A blocked event loop shows in the histogram; a clock set back does not."""
+    moments = iter([0.0, 0.5, 10.0, 13.5, 20.0, 19.0])
+    rounds: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        rounds.append(seconds)
+        if len(rounds) > 3:
+            raise asyncio.CancelledError
+
+    metrics = ProcessMetrics("a", "1")
+    with pytest.raises(asyncio.CancelledError):
+        await metrics.probe_lag(sleep=sleep, clock=lambda: next(moments, 30.0))
+    values = samples(metrics)
+
+    assert values["stowplan_event_loop_lag_seconds_sum", ()] == pytest.approx(3.0)
+    assert values["stowplan_event_loop_lag_seconds_count", ()] == 3

@@ -1,0 +1,305 @@
+"""Certificates change while the server runs; nothing bad on disk ever harms it. On both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from apiserver.serving import authority
+from apiserver.serving.authority import KeyPair
+from apiserver.serving.tls import ServerTls
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    from conftest import CertificateFiles
+
+SERVICE = "stowplan-test.ns.svc"
+Run = "Callable[[Coroutine[Any, Any, None]], None]"
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """Run a coroutine on each kind of event loop."""
+
+    def run_on(coroutine: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(asyncio.wait_for(coroutine, 20))
+
+    return run_on
+
+
+class Server:
+    """A TLS server that tells its client who the client is."""
+
+    def __init__(self, files: CertificateFiles, port: int) -> None:
+        """Remember where it is."""
+        self.files = files
+        self.port = port
+
+    async def ask(
+        self, *, name: str | None = SERVICE, identity: tuple[Path, Path] | None = None, **context: Any
+    ) -> tuple[str, int]:
+        """Connect; return what the server says and the serial number of its certificate."""
+        client = self.files.client_context(identity=identity)
+        for option, value in context.items():
+            setattr(client, option, value)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.port, ssl=client, server_hostname=name
+        )
+        text = (await reader.read()).decode()
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        return text, x509.load_der_x509_certificate(der).serial_number
+
+
+@asynccontextmanager
+async def serving(tls: ServerTls, files: CertificateFiles) -> AsyncIterator[Server]:
+    """Run the server."""
+
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peercert")
+        names = [value for part in peer["subject"] for _, value in part] if peer else []
+        writer.write(f"hello {names}".encode())
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=tls.context)
+    try:
+        yield Server(files, server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+
+
+def serial_on_disk(files: CertificateFiles) -> int:
+    """Read the serial number of the certificate in the file."""
+    return x509.load_pem_x509_certificate(files.certificate.read_bytes()).serial_number
+
+
+def test_a_renewed_pair_is_served_at_once(run: Run, files: CertificateFiles) -> None:
+    """New connections get the new certificate, with or without a server name; the same file is no news."""
+
+    async def check() -> None:
+        tls = ServerTls(files.certificate, files.key)
+        async with serving(tls, files) as server:
+            assert await server.ask() == ("hello []", serial_on_disk(files))
+            assert not tls.reload()
+            files.renew()
+            assert tls.reload()
+            assert await server.ask() == ("hello []", serial_on_disk(files))
+            _, serial = await server.ask(name="", check_hostname=False)
+            assert serial == serial_on_disk(files)
+
+    run(check())
+
+
+def encrypted(pair: KeyPair) -> KeyPair:
+    """Protect the key with a password."""
+    key = load_pem_private_key(pair.key, password=None)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
+    return KeyPair(certificate=pair.certificate, key=secret)
+
+
+HOUR = timedelta(hours=1)
+DAMAGES: dict[str, Callable[[CertificateFiles], object]] = {
+    "a certificate without its key": lambda f: f.certificate.write_bytes(f.leaf().certificate),
+    "a key without its certificate": lambda f: f.key.write_bytes(f.leaf().key),
+    "an empty certificate": lambda f: f.certificate.write_bytes(b""),
+    "an empty key": lambda f: f.key.write_bytes(b""),
+    "a missing file": lambda f: f.key.unlink(),
+    "no PEM at all": lambda f: f.certificate.write_bytes(b"\xff\xfe"),
+    "half a certificate": lambda f: f.certificate.write_bytes(f.leaf().certificate[:200]),
+    "an encrypted key": lambda f: f.put(encrypted(f.leaf())),
+    "an expired certificate": lambda f: f.put(f.leaf(lifetime=HOUR, now=f.now - 2 * HOUR)),
+    "a certificate that is not valid yet": lambda f: f.put(f.leaf(lifetime=HOUR, now=f.now + 2 * HOUR)),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_bad_pair_leaves_the_last_good_one_in_service(run: Run, files: CertificateFiles, how: str) -> None:
+    """Whatever is on disk, handshakes go on; it is complained about once; a good pair is taken up again."""
+
+    async def check() -> None:
+        tls = ServerTls(files.certificate, files.key)
+        serial = serial_on_disk(files)
+        async with serving(tls, files) as server:
+            DAMAGES[how](files)
+            with structlog.testing.capture_logs() as logged:
+                assert [tls.reload() for _ in range(3)] == [False] * 3
+            assert [entry["event"] for entry in logged] == ["certificate not usable"]
+            assert tls.why_not_ready() is None
+            assert (await server.ask())[1] == serial
+            files.renew()
+            assert tls.reload()
+            assert (await server.ask())[1] == serial_on_disk(files)
+
+    run(check())
+
+
+def test_files_may_come_late(run: Run, files: CertificateFiles) -> None:
+    """Without files the listener is there, refuses handshakes, and says why it is not ready."""
+
+    async def check() -> None:
+        pair = KeyPair(certificate=files.certificate.read_bytes(), key=files.key.read_bytes())
+        files.key.unlink()
+        tls = ServerTls(files.certificate, files.key)
+        async with serving(tls, files) as server:
+            assert "No such file" in str(tls.why_not_ready())
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await server.ask()
+            files.put(pair)
+            tls.reload()
+            assert (await server.ask())[0] == "hello []"
+
+    run(check())
+
+
+def test_reloads_under_load_refuse_nobody(run: Run, files: CertificateFiles) -> None:
+    """Handshakes that run while pairs, good and bad, come and go all succeed."""
+
+    async def check() -> None:
+        tls = ServerTls(files.certificate, files.key)
+        async with serving(tls, files) as server:
+            asking = [asyncio.create_task(server.ask()) for _ in range(60)]
+            for number in range(12):
+                files.renew() if number % 3 else files.key.write_bytes(b"")
+                tls.reload()
+                await asyncio.sleep(0)
+            answers = await asyncio.gather(*asking)
+        assert {text for text, _ in answers} == {"hello []"}
+
+    run(check())
+
+
+def test_follow_finds_changes(files: CertificateFiles, run: Run) -> None:
+    """The loop looks every ten seconds, and every second while there is nothing to serve."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            files.key.write_bytes(key)
+        if len(waits) == 4:
+            raise asyncio.CancelledError
+
+    key = files.key.read_bytes()
+    files.key.unlink()
+
+    async def check() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await ServerTls(files.certificate, files.key).follow(sleep=sleep)
+
+    run(check())
+    assert waits == [1.0, 1.0, 10.0, 10.0]
+
+
+def test_client_certificates(run: Run, files: CertificateFiles) -> None:
+    """A trusted client is known by name, one without a certificate is nobody, another's is refused."""
+
+    async def check() -> None:
+        front_proxy = authority.new_authority("front", lifetime=timedelta(days=1), now=files.now)
+        trusted = files.client_identity("front-proxy-client", issuer=front_proxy)
+        untrusted = files.client_identity("stranger")
+        tls = ServerTls(files.certificate, files.key, client_authorities=b"")
+        async with serving(tls, files) as server:
+            assert (await server.ask(identity=trusted))[0] == "", "nobody is trusted yet"
+            assert (await server.ask())[0] == "hello []"
+            tls.trust_clients(front_proxy.certificate)
+            assert (await server.ask(identity=trusted))[0] == "hello ['front-proxy-client']"
+            assert (await server.ask(identity=untrusted))[0] == ""
+            assert (await server.ask())[0] == "hello []"
+            tls.trust_clients(files.authority.certificate)
+            assert (await server.ask(identity=trusted))[0] == "", "trust can be taken away again"
+            assert (await server.ask(identity=untrusted))[0] == "hello ['stranger']"
+
+    run(check())
+
+
+def test_unusable_client_authorities_change_nothing(run: Run, files: CertificateFiles) -> None:
+    """Rubbish instead of authorities leaves trust as it was."""
+
+    async def check() -> None:
+        identity = files.client_identity("front-proxy-client")
+        tls = ServerTls(files.certificate, files.key, client_authorities=files.authority.certificate)
+        async with serving(tls, files) as server:
+            tls.trust_clients(b"\xffrubbish")
+            assert (await server.ask(identity=identity))[0] == "hello ['front-proxy-client']"
+
+    run(check())
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        pytest.param({"maximum_version": ssl.TLSVersion.TLSv1_1}, id="TLS 1.1"),
+        pytest.param(
+            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "AES128-SHA"}, id="no forward secrecy"
+        ),
+        pytest.param(
+            {"maximum_version": ssl.TLSVersion.TLSv1_2, "ciphers": "ECDHE-ECDSA-AES128-SHA256"}, id="CBC"
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+def test_old_cryptography_is_refused(run: Run, files: CertificateFiles, context: dict[str, Any]) -> None:
+    """Nothing below TLS 1.2 and no cipher without authentication of its data is spoken."""
+
+    async def check() -> None:
+        client = files.client_context()
+        ciphers = context.get("ciphers")
+        if ciphers:
+            client.set_ciphers(ciphers)
+        client.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        client.maximum_version = context["maximum_version"]
+        tls = ServerTls(files.certificate, files.key)
+        async with serving(tls, files) as server:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await asyncio.open_connection("127.0.0.1", server.port, ssl=client, server_hostname=SERVICE)
+
+    run(check())
+
+
+def test_only_http_1_1_is_offered(run: Run, files: CertificateFiles) -> None:
+    """A client that would like HTTP/2 gets HTTP/1.1, and no session ticket."""
+
+    async def check() -> None:
+        client = files.client_context()
+        client.set_alpn_protocols(["h2", "http/1.1"])
+        async with serving(ServerTls(files.certificate, files.key), files) as server:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", server.port, ssl=client, server_hostname=SERVICE
+            )
+            await reader.read()
+            connection = writer.get_extra_info("ssl_object")
+            assert (connection.version(), connection.selected_alpn_protocol()) == ("TLSv1.3", "http/1.1")
+            assert not connection.session.has_ticket
+            writer.close()
+
+    run(check())
+
+
+def test_not_ready_in_the_last_tenth(files: CertificateFiles) -> None:
+    """A certificate that nobody renews makes the process not ready before clients notice."""
+    now = files.now.timestamp()
+    moment = [now]
+    tls = ServerTls(files.certificate, files.key, now=lambda: moment[0])
+    verdicts = []
+    for hours in (0, 21, 22, 30):
+        moment[0] = now + hours * 3600
+        verdicts.append(tls.why_not_ready() is None)
+
+    assert verdicts == [True, True, False, False]
