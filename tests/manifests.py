@@ -42,8 +42,15 @@ def profiled_variant(name: str) -> Manifest:
     return _variant(name, "v1alpha1", spec, None)
 
 
-def deployment(name: str, *, product: str, accelerators: int, replicas: int = 1) -> Manifest:
-    """Return a Deployment of engines on one type of accelerator."""
+def deployment(
+    name: str,
+    *,
+    product: str,
+    accelerators: int,
+    replicas: int = 1,
+    annotations: dict[str, str] | None = None,
+) -> Manifest:
+    """Return a Deployment of engines on one type of accelerator; annotations are the pods'."""
     container = {
         "name": "vllm",
         "image": "vllm",
@@ -59,7 +66,10 @@ def deployment(name: str, *, product: str, accelerators: int, replicas: int = 1)
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+            "template": {
+                "metadata": {"labels": {"app": name}, "annotations": annotations or {}},
+                "spec": pod,
+            },
         },
     }
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that are read off the declarations: objects that are valid, and objects that are wild."""
+"""Hypothesis strategies that are read off the declarations."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def _scalar(node: Node) -> SearchStrategy[JsonValue]:
         ).filter(lambda text: words.get("minLength", 0) <= len(text) <= words.get("maxLength", 64))
     if words.get("format") == "date-time":
         return st.datetimes().map(lambda moment: moment.strftime("2026-%m-%dT%H:%M:%SZ"))
-    if node.type == "integer":
-        return st.integers(words.get("minimum", -_LARGEST), words.get("maximum", _LARGEST))
-    if node.type == "boolean":
-        return st.booleans()
-    if node.type == "number":
-        return st.floats(allow_nan=False, allow_infinity=False)
-    return st.text(min_size=words.get("minLength", 0), max_size=min(words.get("maxLength", 12), 12))
+    by_type: dict[str, SearchStrategy[JsonValue]] = {
+        "integer": st.integers(words.get("minimum", -_LARGEST), words.get("maximum", _LARGEST)),
+        "boolean": st.booleans(),
+        "number": st.floats(allow_nan=False, allow_infinity=False),
+        "string": st.text(min_size=words.get("minLength", 0), max_size=min(words.get("maxLength", 12), 12)),
+    }
+    return by_type[node.type]

@@ -33,6 +33,7 @@ class StubEngine:
             def do_GET(self) -> None:
                 """Answer."""
                 self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.send_header("Content-Length", str(len(engine._text)))
                 self.end_headers()
                 self.wfile.write(engine._text)

@@ -69,7 +69,7 @@ def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str) -> Polici
 
 
 def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
-    """Return the class that a variant is served by: the referenced one, else the first that lists its model."""
+    """Return the class that serves a variant: the referenced one, else the first that lists its model."""
     if reference is not None:
         return policies.classes.get((reference["name"], reference["key"]))
     listed = [

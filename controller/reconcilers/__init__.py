@@ -1,1 +1,5 @@
-"""To be described."""
+"""One file for each thing that is kept matching, and beside each the pure decisions it carries out.
+
+`variantautoscaling` plans all variants together and writes what `status` made of it; `certificates` carries
+out what `authority` decides.
+"""

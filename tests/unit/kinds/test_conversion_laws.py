@@ -7,13 +7,13 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from strategies import Wish, json_values, objects_of
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.validation import validate
-from strategies import Wish, json_values, objects_of
 
 NUMBERS = st.sampled_from(["0", "1", "20.58", "0.10", "1e-3"])
 LEGACY = frozenset(v1alpha1.LEGACY_FIELDS)

@@ -57,8 +57,8 @@ REFUSED = {
     "nothing but a model": (
         {"modelID": "m"},
         [
-            "spec.scaleTargetRef: Required value: must be set unless `modelProfile`, `variantID`, `accelerator`,"
-            " `acceleratorCount`, `sloClassRef` or `variantProfile` is set"
+            "spec.scaleTargetRef: Required value: must be set unless `modelProfile`, `variantID`,"
+            " `accelerator`, `acceleratorCount`, `sloClassRef` or `variantProfile` is set"
         ],
     ),
     "both legacy and modelProfile": (

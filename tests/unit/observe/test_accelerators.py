@@ -49,7 +49,9 @@ def container(count: int | str, **members: str) -> Json:
     [
         pytest.param({"containers": [container(2), container("3")]}, 5, id="containers add up"),
         pytest.param(
-            {"containers": [container(2)], "initContainers": [container(8)]}, 8, id="a hungrier init container"
+            {"containers": [container(2)], "initContainers": [container(8)]},
+            8,
+            id="a hungrier init container",
         ),
         pytest.param(
             {"containers": [container(2)], "initContainers": [container(1, restartPolicy="Always")]},

@@ -7,7 +7,9 @@ from decimal import Decimal
 from controller.observe.policies import read_policies, service_class
 
 PREMIUM = "name: Premium\npriority: 1\ndata:\n- {model: llama, slo-tpot: 24, slo-ttft: 500}\n"
-FREE = "name: Free\npriority: 1000\ndata:\n- {model: llama, slo-tpot: 200}\n- {model: granite, slo-ttft: 900}\n"
+FREE = (
+    "name: Free\npriority: 1000\ndata:\n- {model: llama, slo-tpot: 200}\n- {model: granite, slo-ttft: 900}\n"
+)
 
 
 def test_prices_and_classes_are_read_and_errors_are_named() -> None:

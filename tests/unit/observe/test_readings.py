@@ -46,7 +46,9 @@ def test_engines_of_one_pod_count_as_one() -> None:
     [
         pytest.param("", "missing: vllm:num_requests_waiting", id="an empty answer"),
         pytest.param("vllm:num_requests_waiting{", "no Prometheus exposition", id="a torn line"),
-        pytest.param(EXPOSITION.replace(" 0.25", " NaN").replace(" 0.75", " NaN"), "missing: vllm:kv", id="NaN"),
+        pytest.param(
+            EXPOSITION.replace(" 0.25", " NaN").replace(" 0.75", " NaN"), "missing: vllm:kv", id="NaN"
+        ),
         pytest.param(EXPOSITION.replace('"16"', '"auto"'), "block_size is 'auto'", id="text for a number"),
     ],
 )

@@ -1,0 +1,86 @@
+"""Engine metrics by way of a real Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from controller.observe.prometheus import PrometheusSource
+from hack.controlplane import ControlPlane
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import deployment, listed
+from stub_engine import StubEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controller.observe.scraping import Scraped
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-L4"
+SCRAPED = {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"}
+
+
+@pytest.fixture(scope="module")
+def monitored() -> Iterator[ControlPlane]:
+    """Start a control plane with Prometheus and one Running pod that it scrapes."""
+    with ControlPlane(prometheus=True) as started:
+        create_nodes(started, [Node(name="n1", accelerator=PRODUCT, accelerator_count=2)])
+        engine = deployment("chat", product=PRODUCT, accelerators=1, annotations=SCRAPED)
+        started.kubectl("apply", "--filename=-", input=listed(engine))
+        started.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+        yield started
+
+
+def running_pods(control_plane: ControlPlane) -> list[dict[str, Any]]:
+    """Read the pods of the default namespace."""
+    found: list[dict[str, Any]] = json.loads(control_plane.kubectl("get", "pods", "--output=json").stdout)[
+        "items"
+    ]
+    return found
+
+
+async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]]) -> Scraped:
+    """Ask until Prometheus knows every pod, at most half a minute."""
+    async with asyncio.timeout(30), PrometheusSource(control_plane.prometheus_url) as source:
+        while True:
+            scraped = await source.scrape(pods)
+            if not scraped.failures:
+                return scraped
+
+
+async def test_readings_come_with_the_time_of_their_scrape(monitored: ControlPlane) -> None:
+    """What the pod says is what Prometheus hands on, by the pod's name."""
+    (pod,) = running_pods(monitored)
+    with StubEngine(pod["status"]["podIP"], model="m", usage=0.25, waiting=3):
+        scraped = await ask_until_known(monitored, [pod])
+
+    reading = scraped.readings["default", pod["metadata"]["name"]]
+    assert (reading.kv_usage, reading.waiting, reading.num_gpu_blocks) == (0.25, 3, 1000)
+    assert reading.model_names == {"m"}
+    assert reading.time_seconds > 1_700_000_000
+
+
+async def test_a_pod_that_prometheus_does_not_know_is_named(monitored: ControlPlane) -> None:
+    """Missing is never zero."""
+    stranger = {"metadata": {"namespace": "default", "name": "stranger"}}
+
+    async with PrometheusSource(monitored.prometheus_url) as source:
+        scraped = await source.scrape([stranger])
+
+    assert scraped.readings == {}
+    assert "no series with this pod's name" in scraped.failures["default", "stranger"]
+
+
+async def test_a_prometheus_that_is_away_is_a_failure_for_every_pod() -> None:
+    """And not an exception."""
+    pod = {"metadata": {"namespace": "default", "name": "chat"}}
+
+    async with PrometheusSource("http://127.0.0.1:1", timeout_seconds=2) as source:
+        scraped = await source.scrape([pod])
+
+    assert scraped.failures["default", "chat"].startswith("Prometheus: ")

@@ -1,0 +1,106 @@
+"""From a manifest applied with kubectl to a number that the aggregation layer serves."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.controlplane import ControlPlane
+from hack.installation.manifests import ROOT
+from manifests import deployment, listed, variant
+
+if TYPE_CHECKING:
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+API = "/apis/external.metrics.k8s.io/v1beta1"
+
+
+def test_a_decision_is_served_with_its_labels(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """One item for the variant that the selector names."""
+    labels = {"inference.optimization/acceleratorName": "L4"}
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", labels=labels)
+    )
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=manifests)
+    control_plane.kubectl(
+        "wait",
+        "va/chat",
+        f"--namespace={namespace}",
+        "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=1",
+        "--timeout=30s",
+    )
+
+    # The number travels on by a watch of its own: wait for the HPA's way in, not for the status alone.
+    path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dchat"
+    finished = control_plane.kubectl("get", "--raw", path, check=False)
+    while finished.returncode != 0 and "nothing has been decided" in finished.stderr:
+        finished = control_plane.kubectl("get", "--raw", path, check=False)
+    (item,) = json.loads(finished.stdout)["items"]
+
+    assert item["value"] == "1"
+    assert item["metricLabels"] == {
+        "variant_name": "chat",
+        "namespace": namespace,
+        "exported_namespace": namespace,
+        "accelerator_type": "L4",
+        "model_id": "meta/llama-3.1-8b",
+    }
+
+
+def test_a_variant_without_a_target_has_no_number(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """No data is an error and never a zero; the condition says what is missing."""
+    control_plane.kubectl(
+        "apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("orphan"))
+    )
+    control_plane.kubectl(
+        "wait",
+        "va/orphan",
+        f"--namespace={namespace}",
+        "--for=condition=TargetResolved=False",
+        "--timeout=30s",
+    )
+    path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dorphan"
+
+    finished = control_plane.kubectl("get", "--raw", path, check=False)
+
+    assert finished.returncode == 1
+    assert "orphan" in finished.stderr
+    assert finished.stdout == ""
+
+
+def test_another_owner_s_claim_is_never_taken() -> None:
+    """Applied without force, the component conflicts and leaves everything as it was."""
+    foreign = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+        "spec": {
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443},
+        },
+    }
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
+        fresh.kubectl(
+            "apply", "--server-side", "--field-manager=keda", "--filename=-", input=json.dumps(foreign)
+        )
+        component = str(ROOT / "manifests" / "external-metrics")
+        finished = fresh.kubectl("apply", "--server-side", "--kustomize", component, check=False)
+        owner = fresh.kubectl(
+            "get", "apiservice", "v1beta1.external.metrics.k8s.io", "--output=jsonpath={.spec.service.name}"
+        ).stdout
+
+    assert finished.returncode == 1
+    assert 'conflicts with "keda"' in finished.stderr
+    assert owner == "keda-operator-metrics-apiserver"
