@@ -48,21 +48,22 @@ def derived_files() -> Mapping[Path, str]:
     return files
 
 
-def write() -> int:
+def write(root: Path = ROOT) -> int:
     """Write every generated file; print the ones that changed."""
     for path, text in derived_files().items():
-        if _on_disk(path) != text:
-            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
-            (ROOT / path).write_text(text, encoding="utf-8")
+        if _on_disk(root / path) != text:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8")
             print(f"wrote {path}")
     return 0
 
 
-def verify() -> int:
-    """Return 1 and show the difference when a generated file is stale."""
-    stale = [path for path, text in derived_files().items() if _on_disk(path) != text]
+def verify(root: Path = ROOT) -> int:
+    """Return 1, show the difference and name the mending command when a generated file is stale."""
+    derived = derived_files()
+    stale = [path for path, text in derived.items() if _on_disk(root / path) != text]
     for path in stale:
-        was, now = _on_disk(path).splitlines(), derived_files()[path].splitlines()
+        was, now = _on_disk(root / path).splitlines(), derived[path].splitlines()
         difference = list(difflib.unified_diff(was, now, str(path), f"{path} (derived)", lineterm="", n=1))
         print("\n".join(difference[:_SHOWN_LINES]))
     if stale:
@@ -71,8 +72,7 @@ def verify() -> int:
 
 
 def _on_disk(path: Path) -> str:
-    file = ROOT / path
-    return file.read_text(encoding="utf-8") if file.exists() else ""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 if __name__ == "__main__":
