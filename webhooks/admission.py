@@ -13,6 +13,7 @@ from typing import Final
 from apiserver.kinds.conversion import kept_bytes
 from apiserver.kinds.registry import find_version
 from apiserver.schema import errors
+from apiserver.schema.conversion import same
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
@@ -93,4 +94,4 @@ def _is_leaving(value: Json) -> bool:
 
 
 def _is_untouched(value: Json, old: JsonValue) -> bool:
-    return isinstance(old, dict) and old.get("spec") == value.get("spec")
+    return isinstance(old, dict) and same(old.get("spec"), value.get("spec"))
