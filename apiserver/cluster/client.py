@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from apiserver.cluster.errors import Expired, Unavailable, error_of
 from apiserver.cluster.selection import Selection
+from apiserver.cluster.slim_import import load_client_library
 from apiserver.cluster.transport import Call, Transport, decode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
+    from types import ModuleType, TracebackType
 
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
@@ -66,8 +67,7 @@ class Cluster:
 
         Nothing is sent yet. Raises `NotConfigured`.
         """
-        # Loading the client library takes half a second: in a thread, so that a server goes on answering.
-        library = await asyncio.to_thread(importlib.import_module, "apiserver.cluster.credentials")
+        library = await asyncio.to_thread(_load_library)  # in a thread: a server goes on answering meanwhile
         credentials = library.Credentials(kubeconfig, context, environ=environ)
         configuration = await credentials.load()
         api = library.ApiClient(configuration)
@@ -313,6 +313,11 @@ class Cluster:
         """Read the JSON object at any path, as in `/version` or `/apis`."""
         call = Call(method="GET", path=path, query=dict(query or {}), timeout_seconds=timeout_seconds)
         return await self._transport.json(call)
+
+
+def _load_library() -> ModuleType:
+    load_client_library()
+    return importlib.import_module("apiserver.cluster.credentials")
 
 
 def _metadata(body: Json) -> Json:

@@ -1,6 +1,6 @@
 """Which API server, and as whom: a kubeconfig or the pod's service account.
 
-Only `Cluster.connect` imports this module, and late: the client library behind it loads for half a second.
+Only `Cluster.connect` imports this module, late, and after `slim_import`.
 """
 
 from __future__ import annotations
