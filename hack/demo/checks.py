@@ -86,7 +86,7 @@ def lower_priority_gives_way(history: History) -> Finding:
         return Finding(name=name, holds=False, detail="the shortage was not reached")
     grown = max(model.current_replicas for model in premium) - premium[0].current_replicas
     shrunk = freemium[0].current_replicas - min(model.current_replicas for model in freemium)
-    why = [v.message for model in freemium for v in model.variants if _gives_way(v)]
+    why = [v.message for model in freemium for v in model.variants if gives_way(v)]
     counts = f"{premium[0].model_id} {grown:+d}, {freemium[0].model_id} {-shrunk:+d} replicas"
     return Finding(
         name=name,
@@ -139,7 +139,8 @@ def outages_change_nothing(history: History) -> Finding:
     )
 
 
-def _gives_way(variant: VariantView) -> bool:
+def gives_way(variant: VariantView) -> bool:
+    """Tell whether a variant gets less than it needs because a higher priority has it, and says so."""
     return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
 
 

@@ -2,7 +2,7 @@
 
 The manifests are the shipped ones, engines are scraped through their real exposition, and observing,
 planning and the status are the controller's own code. Only Kubernetes is played, by a few rules. It shows
-within seconds whether the scenario still tells its story; `python -m hack.demo.rehearsal` prints it.
+within seconds whether the scenario still tells its story.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from controller.planning.state import PlanningState
 from controller.reconcilers.status import Verdict, planned_status
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
-from controller.simulation.fleet import Fleet
-from controller.simulation.replay import requests
 from hack.demo import scenario
-from hack.demo.figures import RecentFigures
 from hack.demo.observe import observe
 from hack.demo.profiles import profile_of
+from hack.demo.traffic import Traffic
 from hack.demo.virtual import VirtualCluster
 
 if TYPE_CHECKING:
@@ -53,8 +51,7 @@ class Rehearsal:
 
     cluster: VirtualCluster
     policies: Policies
-    fleet: Fleet
-    figures: dict[str, RecentFigures]
+    traffic: Traffic
     settings: Settings
     state: PlanningState = field(default_factory=PlanningState)
     engines: EngineRecords = field(default_factory=EngineRecords)
@@ -65,7 +62,7 @@ class Rehearsal:
         while (now_seconds := tick * TICK_SECONDS) < until_seconds:
             self.cluster.reconcile(now_seconds)
             self._match_engines(now_seconds)
-            self._advance(now_seconds)
+            self.traffic.advance(now_seconds)
             if now_seconds % PLAN_SECONDS == 0:
                 self._plan(now_seconds)
                 yield self._observe(now_seconds)
@@ -77,25 +74,17 @@ class Rehearsal:
         return {name: pod for name, pod in self.cluster.pods.items() if pod["status"]["phase"] == "Running"}
 
     def _engine(self, pod: Json) -> Engine:
-        return self.fleet.routers[profile_of(pod).model_id].engines[pod["metadata"]["name"]]
+        return self.traffic.fleet.routers[profile_of(pod).model_id].engines[pod["metadata"]["name"]]
 
     def _match_engines(self, now_seconds: float) -> None:
         now_us, running = round(now_seconds * 1e6), self._running()
-        for model_id, router in self.fleet.routers.items():
+        for model_id, router in self.traffic.fleet.routers.items():
             for name in [name for name in router.engines if name not in running]:
-                self.fleet.leave(name, model_id=model_id, now_us=now_us)
+                self.traffic.fleet.leave(name, model_id=model_id, now_us=now_us)
         for name, pod in running.items():
-            profile, is_leaving = profile_of(pod), "deletionTimestamp" in pod["metadata"]
-            is_known = name in self.fleet.routers[profile.model_id].engines
-            if is_known and is_leaving:
-                self.fleet.cordon(name, model_id=profile.model_id, now_us=now_us)
-            elif not is_known and not is_leaving:
-                self.fleet.join(name, Engine(profile, now_us=now_us), now_us=now_us)
-
-    def _advance(self, now_seconds: float) -> None:
-        for model_id, finished in self.fleet.advance(round(now_seconds * 1e6)).items():
-            arrived = self.fleet.routers[model_id].arrived
-            self.figures[model_id].update(now_seconds, arrived=arrived, finished=finished)
+            profile = profile_of(pod)
+            if name not in self.traffic.fleet.routers[profile.model_id].engines:
+                self.traffic.fleet.join(name, Engine(profile, now_us=now_us), now_us=now_us)
 
     def _plan(self, now_seconds: float) -> None:
         world = self.cluster.world()
@@ -129,10 +118,7 @@ class Rehearsal:
             autoscaling["status"] = planned_status(autoscaling, verdict, now=now)
 
     def _observe(self, now_seconds: float) -> Observation:
-        clients = {
-            model_id: self.figures[model_id].view(unfinished_requests=router.unfinished)
-            for model_id, router in self.fleet.routers.items()
-        }
+        clients = self.traffic.clients()
         return observe(self.cluster.world(), policies=self.policies, clients=clients, seconds=now_seconds)
 
 
@@ -143,21 +129,23 @@ def prepare() -> Rehearsal:
         for manifest in yaml.safe_load_all(path.read_text()):
             by_kind.setdefault(manifest["kind"], {})[manifest["metadata"]["name"]] = manifest
     storage = VARIANT_AUTOSCALINGS.api_version
-    phases = scenario.load()
     return Rehearsal(
         cluster=VirtualCluster(
             nodes=[_ready(node.manifest()) for node in scenario.nodes()],
-            deployments=by_kind["Deployment"],
+            deployments={name: _defaulted(item) for name, item in by_kind["Deployment"].items()},
             autoscalers=by_kind["HorizontalPodAutoscaler"],
             autoscalings={
                 name: convert(manifest, storage) for name, manifest in by_kind["VariantAutoscaling"].items()
             },
         ),
         policies=read_policies(by_kind["ConfigMap"], unit_costs="accelerator-unit-costs"),
-        fleet=Fleet({model_id: requests(played, start_us=0) for model_id, played in phases.items()}),
-        figures={model_id: RecentFigures() for model_id in phases},
+        traffic=Traffic(scenario.load()),
         settings=Settings(),
     )
+
+
+def _defaulted(deployment: Json) -> Json:
+    return deployment | {"spec": {"replicas": 1} | deployment["spec"]}
 
 
 def _ready(node: Json) -> Json:

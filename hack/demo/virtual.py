@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from controller.observe.accelerators import accelerators_of
 from controller.observe.gather import World
-from controller.observe.pods import deployment_of, is_present, removal_order
+from controller.observe.pods import deployment_of, removal_order
 
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
-GRACE_SECONDS = 0
 _HASH = "0000000000"
 
 
@@ -32,6 +31,7 @@ class VirtualCluster:
     autoscalings: dict[str, Json]
     pods: dict[str, Json] = field(default_factory=dict)
     _recommended: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    _scaled_to_zero: set[str] = field(default_factory=set)
     _numbers: count[int] = field(default_factory=count)
 
     def world(self) -> World:
@@ -57,22 +57,22 @@ class VirtualCluster:
             recent = [r for r in self._recommended.get(name, []) if r[0] > now_seconds - window]
             self._recommended[name] = [*recent, (now_seconds, wanted)]
             current = deployment["spec"]["replicas"]
+            if current == 0 and name not in self._scaled_to_zero:
+                continue  # somebody else scaled it to zero: the real one leaves it there
             if wanted < current:
                 wanted = min(current, max(value for _, value in self._recommended[name]))
             deployment["spec"]["replicas"] = wanted
+            if wanted == 0:
+                self._scaled_to_zero.add(name)
             autoscaler["status"] = {"currentReplicas": current, "desiredReplicas": wanted}
 
     def reconcile(self, now_seconds: float) -> None:
         """Create and delete pods until each Deployment has its replicas, and bind those that fit."""
         for name, deployment in self.deployments.items():
             pods = [pod for pod in self.pods.values() if pod["metadata"]["labels"]["app"] == name]
-            present = [pod for pod in pods if is_present(pod)]
-            excess = len(present) - deployment["spec"]["replicas"]
-            for pod in removal_order(present)[: max(0, excess)]:
-                pod["metadata"]["deletionTimestamp"] = now_seconds + GRACE_SECONDS
-            for pod in pods:
-                if pod["metadata"].get("deletionTimestamp", now_seconds + 1) <= now_seconds:
-                    del self.pods[pod["metadata"]["name"]]
+            excess = len(pods) - deployment["spec"]["replicas"]
+            for pod in removal_order(pods)[: max(0, excess)]:
+                del self.pods[pod["metadata"]["name"]]
             for _ in range(-excess):
                 self._create(deployment, now_seconds)
         for pod in self.pods.values():

@@ -1,0 +1,86 @@
+"""`python -m hack.demo`: watch the real HorizontalPodAutoscaler scale simulated engines by our decisions."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from hack.controlplane import ControlPlane, ControlPlaneError
+from hack.controlplane.nodes import create_nodes
+from hack.demo import scenario
+from hack.demo.performance import Options, perform
+from hack.installation import Installation
+from hack.installation.installation import COMPONENTS
+
+_INTERVAL_SECONDS = 2
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo; 0 only if everything was seen that was to be shown."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except ControlPlaneError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hack.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave it running at the end, until Ctrl-C")
+    parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="pace of load and engines (%(default)s)"
+    )
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=COMPONENTS,
+        help="stop this process of ours before the load comes and leave it away: the demo should then fail",
+    )
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="save a picture of the screen")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    began, console = time.monotonic(), Console()
+    with ControlPlane() as control_plane:
+        settings = {
+            "controller": {
+                "planning": {"intervalSeconds": _INTERVAL_SECONDS},
+                "engines": {"podNetworks": [control_plane.pod_cidr]},
+            }
+        }
+        with Installation(control_plane, settings=settings) as installation:
+            create_nodes(control_plane, scenario.nodes())
+            console.print(f"Stowplan is installed and runs after {time.monotonic() - began:.0f} s")
+            options = Options(
+                keep=arguments.keep,
+                plain=arguments.plain,
+                speed=arguments.speed,
+                without=frozenset(arguments.without),
+                picture=arguments.picture,
+            )
+            try:
+                return asyncio.run(perform(control_plane, installation, console=console, options=options))
+            except ExceptionGroup as group:
+                raise _first(group) from group
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """Return the error that ended a group of tasks: the others were only cancelled for it."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""Plays the scenario on the real control plane and records what is seen."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hack.controlplane.errors import KubectlFailedError, NotReadyError
+from hack.demo import scenario
+from hack.demo.frame import Frame
+from hack.demo.history import History, Refusal
+from hack.demo.newest import Newest
+from hack.demo.observe import observe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.controlplane import ControlPlane
+    from hack.demo.clock import SimulatedClock
+    from hack.demo.engines import EngineHost
+    from hack.demo.frame import Show
+    from hack.demo.stage import Stage
+    from hack.demo.traffic import Traffic
+
+REFUSAL_SECONDS = 20.0
+"""When the bad manifest is tried, in seconds after the start of the load."""
+
+_TICK_SECONDS = 0.1
+_OBSERVE_SECONDS = 1.0
+_READY_SECONDS = 60.0
+_ROOT = scenario.MANIFESTS.parents[2]
+
+
+@dataclass(kw_only=True)
+class Director:
+    """Everything that a performance needs, and what came of it."""
+
+    control_plane: ControlPlane
+    stage: Stage
+    host: EngineHost
+    traffic: Traffic
+    clock: SimulatedClock
+    show: Show
+    history: History = field(default_factory=History)
+    frames: list[Frame] = field(default_factory=list)
+    _newest: Newest = field(default_factory=Newest)
+
+    def note(self, text: str) -> None:
+        """Say what was done or happened."""
+        self._newest.note(text)
+        self.show.note(text)
+
+    async def set_the_scene(self) -> None:
+        """Apply the manifests and wait until each model has an engine. Raises NotReadyError."""
+        await self._apply(scenario.SETTINGS, "--server-side")
+        for path in scenario.MODELS:
+            await self._apply(path)
+        routers = self.traffic.fleet.routers.values()
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                while not all(router.engines for router in routers):  # noqa: ASYNC110 - engines are no event
+                    await asyncio.sleep(_TICK_SECONDS)
+        except TimeoutError as error:
+            raise NotReadyError(f"not every model has a running pod after {_READY_SECONDS:.0f} s") from error
+
+    async def run_engines(self) -> None:
+        """Match engines to pods and move the simulation on, until cancelled."""
+        while True:
+            await self.host.match(self.stage.pods())
+            self.traffic.advance(self.clock.seconds)
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def play(self) -> None:
+        """Let the load in and record what is seen until the end of the scenario."""
+        self.clock.release()
+        refusing = asyncio.create_task(self._try_bad_manifest())
+        try:
+            while self.clock.seconds < scenario.END_SECONDS:
+                self._look()
+                await asyncio.sleep(_OBSERVE_SECONDS)
+            await refusing
+        finally:
+            refusing.cancel()
+
+    def _look(self) -> None:
+        observation = observe(
+            self.stage.world(),
+            policies=self.stage.policies(),
+            clients=self.traffic.clients(),
+            seconds=self.clock.seconds,
+        )
+        self.history.observations.append(observation)
+        self._newest.take(observation)
+        frame = Frame(
+            observation=observation,
+            chapter=scenario.chapter_at(observation.seconds),
+            decisions=self._newest.decisions,
+            notes=self._newest.notes,
+        )
+        self.frames.append(frame)
+        self.show.update(frame)
+
+    async def _try_bad_manifest(self) -> None:
+        while self.clock.seconds < REFUSAL_SECONDS:  # noqa: ASYNC110 - simulated time is no event
+            await asyncio.sleep(_TICK_SECONDS)
+        await self._apply(scenario.REFUSED)
+
+    async def _apply(self, path: Path, *flags: str) -> None:
+        """Apply a manifest with plain kubectl, say so, and keep a refusal."""
+        shown = path.relative_to(_ROOT)
+        command = ("apply", *flags, f"--filename={path}")
+        finished = await asyncio.to_thread(self.control_plane.kubectl, *command, check=False)
+        self.note(f"$ {' '.join(('kubectl apply', *flags, '-f', str(shown)))}")
+        said = finished.stderr.strip()
+        for line in dict.fromkeys(said.splitlines()):
+            self.note(f"  {line}")
+        if finished.returncode == 0:
+            self.note(f"  {len(finished.stdout.splitlines())} objects applied")
+        elif path == scenario.REFUSED:
+            self.history.refusals.append(
+                Refusal(manifest=str(shown), exit_code=finished.returncode, output=said)
+            )
+        else:
+            raise KubectlFailedError(f"kubectl apply -f {shown}: {said}")

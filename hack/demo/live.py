@@ -1,0 +1,52 @@
+"""The demo on a terminal: one screen that is redrawn, and a picture of it."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+
+from hack.demo.screen import screen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hack.demo.frame import Frame
+
+_PICTURE_COLUMNS = 150
+
+
+class LiveScreen:
+    """Redraws the whole screen for each frame; notes are part of the frames."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, screen=True)
+        self._console = console
+        self._is_open = False
+
+    def update(self, frame: Frame) -> None:
+        """Draw the frame."""
+        if not self._is_open:
+            self._live.start()
+            self._is_open = True
+        self._live.update(screen(frame), refresh=True)
+
+    def note(self, text: str) -> None:
+        """Print it while there is no screen yet; afterwards frames show it."""
+        if not self._is_open:
+            self._console.print(text, highlight=False)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._is_open:
+            self._live.stop()
+            self._is_open = False
+
+
+def save_picture(frame: Frame, path: Path, *, title: str) -> None:
+    """Write the frame as SVG."""
+    console = Console(record=True, width=_PICTURE_COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(screen(frame))
+    console.save_svg(str(path), title=title)

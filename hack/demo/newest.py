@@ -1,0 +1,44 @@
+"""The newest words: decisions that changed, and what happened besides."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hack.demo.observation import Observation
+
+_DECISIONS = 5
+_NOTES = 6
+
+
+class Newest:
+    """Keeps the last few sentences of each kind."""
+
+    def __init__(self) -> None:
+        self._decisions: deque[str] = deque(maxlen=_DECISIONS)
+        self._notes: deque[str] = deque(maxlen=_NOTES)
+        self._known: dict[str, tuple[str, str, int | None]] = {}
+
+    def take(self, observation: Observation) -> None:
+        """Take in the decisions that changed in more than their numbers."""
+        for variant in observation.variants:
+            state = (variant.reason, variant.bound_by, variant.desired_replicas)
+            if variant.message and self._known.get(variant.name) != state:
+                self._known[variant.name] = state
+                if variant.reason != "Steady":
+                    self._decisions.append(variant.message)
+
+    def note(self, text: str) -> None:
+        """Take in what was done or happened."""
+        self._notes.append(text)
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """Decision sentences, newest last."""
+        return tuple(self._decisions)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes, newest last."""
+        return tuple(self._notes)

@@ -1,0 +1,124 @@
+"""One performance of the demo on a running control plane with Stowplan installed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.client import Cluster
+from hack.controlplane.binaries import provide_binaries
+from hack.controlplane.progress import ProgressLine
+from hack.demo import scenario
+from hack.demo.checks import findings, gives_way
+from hack.demo.clock import SimulatedClock
+from hack.demo.director import Director
+from hack.demo.engines import EngineHost
+from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
+from hack.demo.live import LiveScreen, save_picture
+from hack.demo.plain import PlainLines
+from hack.demo.stage import Stage
+from hack.demo.summary import how_to_look_around, print_summary
+from hack.demo.supervisor import Supervisor
+from hack.demo.traffic import Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from hack.controlplane import ControlPlane
+    from hack.demo.frame import Frame
+    from hack.installation import Installation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What a person may choose."""
+
+    keep: bool
+    plain: bool
+    speed: float
+    without: frozenset[str]
+    picture: Path | None
+
+
+async def perform(
+    control_plane: ControlPlane, installation: Installation, *, console: Console, options: Options
+) -> int:
+    """Play the scenario, print what was checked, and return the exit code."""
+    clock, traffic = SimulatedClock(speed=options.speed), Traffic(scenario.load())
+    show = PlainLines() if options.plain or not console.is_terminal else LiveScreen(console)
+    cluster = await Cluster.connect(control_plane.kubeconfig)
+    async with cluster, EngineHost(traffic.fleet, clock) as host:
+        director = Director(
+            control_plane=control_plane,
+            stage=Stage(cluster),
+            host=host,
+            traffic=traffic,
+            clock=clock,
+            show=show,
+        )
+        supervisor = Supervisor(
+            control_plane, installation, clock=clock, note=director.note, left_alone=options.without
+        )
+        async with asyncio.TaskGroup() as group:
+            background = [
+                group.create_task(work)
+                for work in (director.stage.run(), director.run_engines(), supervisor.run())
+            ]
+            try:
+                await _play(director, installation, options)
+            finally:
+                show.close()
+            director.history.outages += supervisor.outages
+            code = _conclude(director, installation, console=console, options=options)
+            if options.keep:
+                await _stay(control_plane)
+            for task in background:
+                task.cancel()
+    return code
+
+
+async def _play(director: Director, installation: Installation, options: Options) -> None:
+    await director.stage.synced()
+    await director.set_the_scene()
+    for name in sorted(options.without):
+        director.note(f"stowplan-{name} is stopped and stays away")
+        await asyncio.to_thread(installation.processes[name].stop)
+    await director.play()
+
+
+def _conclude(director: Director, installation: Installation, *, console: Console, options: Options) -> int:
+    if options.picture is not None:
+        save_picture(_telling(director.frames), options.picture, title="make demo")
+        console.print(f"the screen was saved to {options.picture}")
+    for line in _footprint(director.control_plane, installation, without=options.without):
+        console.print(line, highlight=False)
+    found = findings(director.history)
+    print_summary(console, found)
+    return 0 if all(finding.holds for finding in found) else 1
+
+
+def _telling(frames: Sequence[Frame]) -> Frame:
+    """Return the last frame in which somebody gives way, else the last."""
+    telling = (f for f in reversed(frames) if any(map(gives_way, f.observation.variants)))
+    return next(telling, frames[-1])
+
+
+def _footprint(
+    control_plane: ControlPlane, installation: Installation, *, without: frozenset[str]
+) -> Iterator[str]:
+    for name, process in installation.processes.items():
+        if name not in without:
+            yield f"stowplan-{name}: {resident_mebibytes(process.pid):.0f} MiB resident"
+    exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
+    for name, calls, milliseconds in mean_call_milliseconds(exposition):
+        yield f"{name}: {calls} calls by the API server, {milliseconds:.1f} ms in the mean"
+
+
+async def _stay(control_plane: ControlPlane) -> None:
+    kubectl = provide_binaries(ProgressLine())["kubectl"]
+    print(how_to_look_around(kubectl=kubectl, kubeconfig=control_plane.kubeconfig), flush=True)
+    await asyncio.Event().wait()

@@ -1,0 +1,68 @@
+"""The demo in plain lines, for logs and pipes: every few seconds, and only what changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.demo.frame import Frame
+    from hack.demo.observation import ModelView, Observation
+
+_EVERY_SECONDS = 5.0
+
+
+class PlainLines:
+    """Writes a line for each new chapter, each model whose replicas changed, and each new decision."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream if stream is not None else sys.stdout
+        self._chapter = ""
+        self._last_seconds = float("-inf")
+        self._said: dict[str, str] = {}
+
+    def update(self, frame: Frame) -> None:
+        """Write what changed, unless something was written very recently."""
+        if frame.chapter.name != self._chapter:
+            self._chapter = frame.chapter.name
+            self._write(frame.observation, f"== {frame.chapter.name}: {frame.chapter.headline}")
+        elif frame.observation.seconds - self._last_seconds < _EVERY_SECONDS:
+            return
+        self._last_seconds = frame.observation.seconds
+        for subject, state, text in lines(frame.observation):
+            if self._said.get(subject) != state:
+                self._said[subject] = state
+                self._write(frame.observation, text)
+
+    def note(self, text: str) -> None:
+        """Write it at once."""
+        print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing to leave."""
+
+    def _write(self, observation: Observation, text: str) -> None:
+        self.note(f"{observation.seconds:4.0f} s  {text}")
+
+
+def lines(observation: Observation) -> Iterator[tuple[str, str, str]]:
+    """Yield what there is to say: about whom, what must change for it to be said again, and the words."""
+    for model in observation.models:
+        replicas = ", ".join(
+            f"{v.name} {v.current_replicas}->{'?' if v.desired_replicas is None else v.desired_replicas}"
+            for v in model.variants
+        )
+        yield model.model_id, replicas, f"{model.model_id} ({_clients(model)}): {replicas}"
+        for variant in model.variants:
+            decided = f"{variant.reason} {variant.bound_by} {variant.desired_replicas}"
+            if variant.reason not in ("", "Steady"):
+                yield variant.name, decided, f"  {variant.message}"
+
+
+def _clients(model: ModelView) -> str:
+    clients, target = model.clients, model.ttft_target_ms
+    wait = "-" if clients.ttft_p90_ms is None else f"{clients.ttft_p90_ms:.0f} ms"
+    goal = "" if target is None else f" of {target} ms"
+    return f"{clients.requests_per_second:.0f} req/s, TTFT p90 {wait}{goal}"

@@ -1,0 +1,77 @@
+"""Starts those of our processes again that end by themselves, and remembers how long they were away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hack.controlplane.errors import ComponentCrashedError
+from hack.demo.history import Outage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hack.controlplane import ControlPlane
+    from hack.demo.clock import SimulatedClock
+    from hack.installation import Installation
+
+ABSENCE_SECONDS = 3.0
+"""How long a process stays away: long enough to see that nothing happens meanwhile."""
+
+_LOOK_SECONDS = 0.5
+_MOST_RESTARTS = 10
+
+
+class Supervisor:
+    """Watches our processes and the control plane's; `left_alone` are components that shall stay away."""
+
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        installation: Installation,
+        *,
+        clock: SimulatedClock,
+        note: Callable[[str], None],
+        left_alone: frozenset[str] = frozenset(),
+    ) -> None:
+        self._control_plane = control_plane
+        self._installation = installation
+        self._clock = clock
+        self._note = note
+        self._left_alone = left_alone
+        self.outages: list[Outage] = []
+
+    async def run(self) -> None:
+        """Look after all until cancelled.
+
+        Raises ComponentCrashedError when a component of the control plane ends, or one of ours too often.
+        """
+        while True:
+            self._control_plane.check()
+            for name in self._installation.processes:
+                if name not in self._left_alone:
+                    await self._look_after(name)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_after(self, name: str) -> None:
+        process = self._installation.processes[name]
+        try:
+            process.check()
+        except ComponentCrashedError as error:
+            if len(self.outages) >= _MOST_RESTARTS:
+                raise
+            went_seconds = self._clock.seconds
+            self._note(f"{str(error).partition(';')[0]}; it is started again in {ABSENCE_SECONDS:.0f} s")
+            await asyncio.sleep(ABSENCE_SECONDS)
+            await self._start(name)
+            back = Outage(component=name, from_seconds=went_seconds, to_seconds=self._clock.seconds)
+            self.outages.append(back)
+
+    async def _start(self, name: str) -> None:
+        process = self._installation.processes[name]
+        process.stop()
+        try:
+            await asyncio.to_thread(self._installation.start_component, name)
+        except ComponentCrashedError:
+            return  # the next look finds it and tries again, not without end
+        self._note(f"stowplan-{name} is back")
