@@ -10,7 +10,7 @@ from controller.observe.engines import EngineRecords
 from controller.observe.inventory import inventory
 from controller.observe.pods import by_deployment, is_ready
 from controller.observe.policies import Policies
-from controller.observe.variants import Surroundings, variant_of
+from controller.observe.variants import Surroundings, is_switched_off, variant_of
 from controller.planning.snapshot import Snapshot, Variant
 
 Key = tuple[str, str]
@@ -29,10 +29,12 @@ class World:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """The snapshot, and what could not be part of it and why, by VariantAutoscaling."""
+    """The snapshot, and by VariantAutoscaling what could not be part of it and who will not act on it."""
 
     snapshot: Snapshot
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+    unheeded: Mapping[Key, str] = field(default_factory=dict)
+    """Why nobody acts on the decision for a variant, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,7 @@ def gather(
     claimed: set[Key] = set()
     variants: list[Variant] = []
     unplanned: dict[Key, Unplanned] = {}
+    unheeded: dict[Key, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
         key, target = _key(autoscaling), _target(autoscaling)
         obstacle = _obstacle(autoscaling, world, claimed)
@@ -84,8 +87,11 @@ def gather(
             unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
             continue
         claimed.add(target)
+        why = _why_unheeded(world.deployments[target], autoscalers.get(target))
+        unheeded |= {key: why} if why else {}
     nodes = inventory(world.nodes, world.pods, frozenset(claimed))
-    return Gathered(snapshot=Snapshot(nodes=nodes, variants=tuple(variants)), unplanned=unplanned)
+    snapshot = Snapshot(nodes=nodes, variants=tuple(variants))
+    return Gathered(snapshot=snapshot, unplanned=unplanned, unheeded=unheeded)
 
 
 def _obstacle(autoscaling: Json, world: World, claimed: set[Key]) -> Unplanned | None:
@@ -102,6 +108,17 @@ def _obstacle(autoscaling: Json, world: World, claimed: set[Key]) -> Unplanned |
         )
         return Unplanned(reason="TargetClaimed", message=text)
     return None
+
+
+def _why_unheeded(deployment: Json, autoscaler: Json | None) -> str:
+    if autoscaler is None:
+        return (
+            "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
+        )
+    if deployment["spec"].get("replicas") == 0 and is_switched_off(autoscaler):
+        name = autoscaler["metadata"]["name"]
+        return f"HorizontalPodAutoscaler {name!r} is switched off by 0 replicas set by hand: scale it to 1"
+    return ""
 
 
 def _is_deployment(autoscaling: Json) -> bool:

@@ -48,7 +48,8 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
     metadata, spec = autoscaling["metadata"], autoscaling["spec"]
     template = around.deployment["spec"]["template"]["spec"]
-    low, high = _bounds(around.autoscaler)
+    current_replicas = _replicas(around.deployment)
+    low, high = _bounds(around.autoscaler, current_replicas)
     return Variant(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -56,7 +57,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         accelerator=accelerator_of(autoscaling, template),
         accelerators_per_replica=accelerators_of(template),
         cost_per_replica=effective_cost(autoscaling, template, around.policies)[0],
-        current_replicas=_replicas(around.deployment),
+        current_replicas=current_replicas,
         replicas=tuple(_replica(pod, around.sample) for pod in around.pods),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
         min_replicas=low,
@@ -112,9 +113,24 @@ def _replicas(deployment: Json) -> int:
     return 1 if value is None else int(value)
 
 
-def _bounds(autoscaler: Json | None) -> tuple[int, int | None]:
+def is_switched_off(autoscaler: Json) -> bool:
+    """Tell whether an autoscaler does nothing because somebody else set its target to zero replicas.
+
+    It only scales up from zero what it scaled to zero itself. Source:
+    `shouldComputeMetricsForZeroReplicas` in `k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go`.
+    """
+    conditions = (autoscaler.get("status") or {}).get("conditions") or []
+    return any(
+        (item["type"], item["status"], item.get("reason")) == ("ScalingActive", "False", "ScalingDisabled")
+        for item in conditions
+    )
+
+
+def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | None]:
     if autoscaler is None:
         return 0, None
+    if current_replicas == 0 and is_switched_off(autoscaler):
+        return 0, 0  # a plan must not count on replicas that will never come
     low = autoscaler["spec"].get("minReplicas")
     return (1 if low is None else int(low)), int(autoscaler["spec"]["maxReplicas"])
 

@@ -30,6 +30,9 @@ class Verdict:
     silence: str
     """Why engines did not report, in one phrase; empty when they all did."""
 
+    unheeded: str
+    """Why nobody will act on the decision, in one phrase; empty when somebody does."""
+
 
 def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
     """Return the whole status after a decision, conditions included."""
@@ -77,7 +80,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     decision, solver = verdict.decision, verdict.solver
     solved = solver.status in _SOLVED
     return {
-        "TargetResolved": ("True", "TargetFound", "the Deployment exists"),
+        "TargetResolved": ("True", *_target_finding(verdict)),
         "MetricsAvailable": _metrics_finding(verdict),
         "OptimizationReady": (
             "True" if solved else "False",
@@ -85,6 +88,12 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
             decision.message,
         ),
     }
+
+
+def _target_finding(verdict: Verdict) -> tuple[str, str]:
+    if verdict.unheeded:
+        return "TargetNotScaled", f"the Deployment exists; {verdict.unheeded}"
+    return "TargetFound", "the Deployment exists"
 
 
 def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:

@@ -152,6 +152,7 @@ class VariantAutoscalingReconciler:
                     solver=plan.solver,
                     cost_source=effective_cost(autoscaling, template, policies)[1],
                     silence=_silence(variants[key], failures),
+                    unheeded=gathered.unheeded.get(key, ""),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found

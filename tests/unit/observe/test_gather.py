@@ -1,0 +1,175 @@
+"""From raw objects to one snapshot: who is planned for, with which numbers, and who is not and why."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import Gathered, World, engine_pods, gather
+from controller.observe.policies import Policies, ServiceClass
+from manifests import autoscaler, deployment, variant
+
+PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
+POLICIES = Policies(unit_costs={"A100": Decimal("40.00")}, classes={("classes", "premium"): PREMIUM})
+
+
+def placed(manifest: Json, **metadata: object) -> Json:
+    """Return a manifest as the API server would hand it out."""
+    base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    return manifest | {"metadata": base | manifest["metadata"] | metadata}
+
+
+def pod(name: str, *, owner: str = "chat", node: str = "n1", accelerators: int = 1) -> Json:
+    """Return a ready pod of a Deployment, or of nobody."""
+    reference = {"kind": "ReplicaSet", "name": f"{owner}-abc", "controller": True}
+    return {
+        "metadata": {
+            "namespace": "ns",
+            "name": name,
+            "labels": {"pod-template-hash": "abc"},
+            "ownerReferences": [reference] if owner else [],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"resources": {"requests": {"nvidia.com/gpu": accelerators}}}],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        },
+    }
+
+
+NODE: Json = {
+    "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-80GB"}},
+    "spec": {
+        "taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]
+    },
+    "status": {
+        "allocatable": {"nvidia.com/gpu": "8", "cpu": "96"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+A100 = "NVIDIA-A100-PCIE-80GB"
+CHAT = placed(deployment("chat", product=A100, accelerators=2, replicas=3))
+
+
+def gathered(*autoscalings: Json, deployments: tuple[Json, ...] = (CHAT,), **world: object) -> Gathered:
+    """Return what is gathered from a small world."""
+    parts: Json = {
+        "pods": (),
+        "nodes": (NODE,),
+        "autoscalers": (placed(autoscaler("chat", least=1, most=7)),),
+    }
+    named = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in deployments}
+    return gather(
+        World(autoscalings=autoscalings, deployments=named, **(parts | world)),
+        policies=POLICIES,
+        engines=EngineRecords(),
+        now_seconds=0,
+        may_scale_to_zero=False,
+    )
+
+
+def test_a_variant_is_read_with_everything_around_it() -> None:
+    """Spec, Deployment, autoscaler, pods and settings make one record."""
+    reference = {"name": "classes", "key": "premium"}
+    value = placed(variant("chat", variantCost=None, accelerator="A100", sloClassRef=reference))
+
+    (found,) = gathered(value, pods=(pod("chat-1"), pod("stranger", owner=""))).snapshot.variants
+
+    assert (found.accelerator, found.accelerators_per_replica) == ("A100", 2)
+    assert (found.current_replicas, found.min_replicas, found.max_replicas) == (3, 1, 7)
+    assert found.cost_per_replica == Decimal("80.00")
+    assert found.priority == 2
+    assert found.max_num_seqs == 64
+    assert [(item.name, item.node, item.ready) for item in found.replicas] == [("chat-1", "n1", True)]
+
+
+def test_what_others_hold_is_not_free() -> None:
+    """Pods of planned variants are planning's to count; everybody else's accelerators are taken."""
+    pods = (pod("chat-1"), pod("stranger", owner="", accelerators=3), pod("pending", owner="", node=""))
+
+    (node,) = gathered(placed(variant("chat")), pods=pods).snapshot.nodes
+
+    assert (node.accelerator, node.accelerators_allocatable, node.accelerators_used_by_others) == (
+        "A100",
+        8,
+        3,
+    )
+    assert [taint.key for taint in node.taints] == ["gpu"]
+    assert node.schedulable
+
+
+def test_the_older_of_two_claims_wins() -> None:
+    """The younger stands back and says which target it is about."""
+    old = placed(variant("old", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
+    young = placed(variant("chat"), creationTimestamp="2026-01-02T00:00:00Z")
+
+    found = gathered(young, old)
+
+    assert [item.name for item in found.snapshot.variants] == ["old"]
+    assert found.unplanned["ns", "chat"].reason == "TargetClaimed"
+
+
+UNPLANNED = {
+    "a missing Deployment": ({"kind": "Deployment", "name": "gone"}, "TargetNotFound"),
+    "another kind": ({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}, "TargetNotSupported"),
+    "another group": ({"apiVersion": "x.dev/v1", "kind": "Deployment", "name": "chat"}, "TargetNotSupported"),
+}
+
+
+@pytest.mark.parametrize(("target", "want"), UNPLANNED.values(), ids=UNPLANNED.keys())
+def test_what_cannot_be_planned_says_why(target: Json, want: str) -> None:
+    """Each is named with a reason, and nothing else is held up."""
+    found = gathered(placed(variant("odd", scaleTargetRef=target)), placed(variant("chat")))
+
+    assert found.unplanned["ns", "odd"].reason == want
+    assert [item.name for item in found.snapshot.variants] == ["chat"]
+
+
+def test_a_cost_beyond_all_bounds_stops_one_variant_only() -> None:
+    """A number that planning refuses is that variant's own problem."""
+    found = gathered(placed(variant("chat", variantCost="9" * 30)))
+
+    assert found.unplanned["ns", "chat"].reason == "InvalidConfiguration"
+    assert "cost_per_replica" in found.unplanned["ns", "chat"].message
+
+
+def test_an_autoscaler_that_is_switched_off_is_not_counted_on() -> None:
+    """Zero replicas set by hand stay zero, and the way out is named."""
+    resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
+    condition = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+    switched_off = placed(autoscaler("chat")) | {"status": {"conditions": [condition]}}
+
+    found = gathered(placed(variant("chat")), deployments=(resting,), autoscalers=(switched_off,))
+
+    assert found.snapshot.variants[0].max_replicas == 0
+    assert "scale it to 1" in found.unheeded["ns", "chat"]
+
+
+def test_a_variant_without_an_autoscaler_is_planned_and_told() -> None:
+    """Something else may read the metric."""
+    found = gathered(placed(variant("chat")), autoscalers=())
+
+    assert found.snapshot.variants[0].max_replicas is None
+    assert "no HorizontalPodAutoscaler" in found.unheeded["ns", "chat"]
+
+
+def test_only_ready_pods_of_targets_are_asked() -> None:
+    """Strangers and pods on their way up are left alone."""
+    unready = pod("chat-2")
+    unready["status"]["conditions"] = []
+    pods = (pod("chat-1"), unready, pod("stranger", owner="other"))
+    world = World(
+        autoscalings=(placed(variant("chat")),),
+        deployments={("ns", "chat"): CHAT},
+        pods=pods,
+        nodes=(),
+        autoscalers=(),
+    )
+
+    assert [item["metadata"]["name"] for item in engine_pods(world)] == ["chat-1"]

@@ -1,0 +1,150 @@
+"""The status that follows from a decision, and when it is worth writing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from apiserver.kinds.llmd import v1alpha1, v1alpha2
+from apiserver.kinds.llmd.conversion import SPOKE, convert
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.observe.gather import Unplanned
+from controller.planning.decision import (
+    BoundBy,
+    CapacitySource,
+    Decision,
+    Reason,
+    Signal,
+    SolverReport,
+    SolverStatus,
+)
+from controller.planning.snapshot import Replica, Variant
+from controller.reconcilers.status import Verdict, age_seconds, is_news, planned_status, unplanned_status
+from manifests import legacy_variant, variant
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+DECISION = Decision(
+    namespace="ns",
+    name="chat",
+    model_id="m",
+    accelerator="A100",
+    priority=1,
+    replicas=3,
+    current_replicas=2,
+    unconstrained_replicas=4,
+    demand_tokens=1000,
+    required_tokens=1200,
+    capacity_per_replica_tokens=400,
+    capacity_source=CapacitySource.OBSERVED,
+    unmet_per_mille=0,
+    signal=Signal.FRESH,
+    signal_age_seconds=1.0,
+    bound_by=BoundBy.ACCELERATORS,
+    reason=Reason.SHORTAGE,
+    message="chat needs 4 replicas",
+)
+VERDICT = Verdict(
+    variant=Variant(
+        namespace="ns",
+        name="chat",
+        model_id="m",
+        accelerator="A100",
+        accelerators_per_replica=1,
+        cost_per_replica=Decimal("40.00"),
+        current_replicas=2,
+        replicas=(Replica(name="p", node="n", ready=True),),
+    ),
+    decision=DECISION,
+    solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message=""),
+    cost_source="UnitCost",
+    silence="p: no answer",
+    unheeded="",
+)
+
+
+def stored(manifest: Json, status: Json | None = None) -> Json:
+    """Return a manifest as the API server would hand it out."""
+    metadata = {"namespace": "ns", "uid": "u", "generation": 4} | manifest["metadata"]
+    return manifest | {"metadata": metadata, "status": status or {}}
+
+
+def test_the_status_is_valid_in_both_versions() -> None:
+    """What the controller writes, the schema takes, also after conversion."""
+    for manifest in (variant("chat"), legacy_variant("chat")):
+        value = stored(convert(manifest, "llmd.ai/v1alpha2"))
+        value["status"] = planned_status(value, VERDICT, now=NOW)
+
+        assert validate(v1alpha2.VariantAutoscaling, value) == []
+        assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
+
+
+def test_numbers_and_sentence_are_the_decision_s() -> None:
+    """One sentence, the same everywhere."""
+    status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+
+    assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
+    assert status["currentAlloc"] == {"numReplicas": 2, "variantCost": "80.00", "accelerator": "A100"}
+    assert status["decision"]["message"] == "chat needs 4 replicas"
+    conditions = {item["type"]: item for item in status["conditions"]}
+    assert conditions["OptimizationReady"]["message"] == "chat needs 4 replicas"
+    assert conditions["MetricsAvailable"]["message"] == "0 of 1 ready replicas report; p: no answer"
+    assert {item["observedGeneration"] for item in status["conditions"]} == {4}
+
+
+def test_a_legacy_status_names_its_variant() -> None:
+    """Readers of the old version find their identifier."""
+    status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), VERDICT, now=NOW)
+
+    assert status["currentAlloc"]["variantID"] == "meta/llama-3.1-8b-A100-1"
+    assert status["currentAlloc"]["maxBatch"] == 4
+
+
+def test_a_transition_keeps_its_time_until_the_value_turns() -> None:
+    """The time says since when, not when it was last looked at."""
+    first = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+    later = NOW + timedelta(minutes=5)
+    blind = replace(VERDICT, decision=replace(DECISION, signal=Signal.UNKNOWN))
+
+    second = planned_status(stored(variant("chat"), first), blind, now=later)
+
+    times = {item["type"]: item["lastTransitionTime"] for item in second["conditions"]}
+    assert times["OptimizationReady"] == "2026-01-01T12:00:00Z"
+    assert times["MetricsAvailable"] == "2026-01-01T12:05:00Z"
+
+
+def test_moving_numbers_are_no_news_but_decisions_are() -> None:
+    """The sentence changes every few seconds; the watch must not."""
+    value = stored(variant("chat"))
+    status = planned_status(value, VERDICT, now=NOW)
+    moved = replace(DECISION, demand_tokens=1001, message="chat needs 4 replicas, still")
+    decided = replace(DECISION, replicas=4)
+
+    assert not is_news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))
+    assert is_news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
+    assert age_seconds(status, now=NOW + timedelta(seconds=30)) == 30
+    assert age_seconds({}, now=NOW) == float("inf")
+
+
+def test_without_a_plan_there_is_no_number() -> None:
+    """An old number would be acted on."""
+    why = Unplanned(reason="TargetNotFound", message="Deployment 'chat' does not exist")
+
+    status = unplanned_status(stored(variant("chat")), why, now=NOW)
+
+    assert "desiredOptimizedAlloc" not in status
+    assert validate(v1alpha2.VariantAutoscaling, stored(variant("chat"), status)) == []
+    assert {item["status"] for item in status["conditions"]} == {"False"}
+
+
+def test_a_failed_solver_is_told_in_the_condition() -> None:
+    """The replicas stand, and the condition says that nothing was decided anew."""
+    failed = replace(
+        VERDICT, solver=SolverReport(status=SolverStatus.FAILED, unproven="", gap=0, message="x")
+    )
+
+    status = planned_status(stored(variant("chat")), failed, now=NOW)
+
+    condition = next(item for item in status["conditions"] if item["type"] == "OptimizationReady")
+    assert (condition["status"], condition["reason"]) == ("False", "OptimizationFailed")
