@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from apiserver.cluster.errors import Expired, Unavailable, error_of
+from apiserver.cluster.errors import Expired, Unavailable
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.slim_import import load_client_library
-from apiserver.cluster.transport import Call, Transport, decode
+from apiserver.cluster.transport import Call, Transport
+from apiserver.cluster.watch_stream import WatchEvent, events_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType, TracebackType
 
@@ -29,21 +29,6 @@ PAGE_SIZE = 500
 _WATCH_SLACK_SECONDS = 30.0
 _JSON_PATCH = "application/json-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
-
-EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
-    """One line of a watch. A bookmark's object carries nothing but its resource version."""
-
-    type: EventType
-    object: Json
-
-    @property
-    def resource_version(self) -> str:
-        """Where to resume after this event."""
-        return str(self.object["metadata"].get("resourceVersion") or "")
 
 
 class Cluster:
@@ -164,7 +149,7 @@ class Cluster:
             timeout_seconds=LIST_SECONDS,
         )
         page = await self._transport.json(call)
-        if not isinstance(page.get("metadata"), dict):
+        if not _metadata(page).get("resourceVersion"):
             raise Unavailable(f"GET {selection.path}: the answer is no list")
         return page
 
@@ -191,8 +176,8 @@ class Cluster:
             timeout_seconds=timeout_seconds + _WATCH_SLACK_SECONDS,
         )
         async with self._transport.open(call) as response:
-            async for line in _lines(response.content.iter_any()):
-                yield _event_of(decode(line))
+            async for event in events_of(response.content.iter_any()):
+                yield event
 
     async def create(
         self,
@@ -327,28 +312,3 @@ def _metadata(body: Json) -> Json:
 
 def _dry_run(wanted: bool) -> dict[str, str]:
     return {"dryRun": "All"} if wanted else {}
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split at newlines, however long a line is: the HTTP library's own reader refuses large objects."""
-    pending: list[bytes] = []
-    async for chunk in chunks:
-        *ended, rest = chunk.split(b"\n")
-        for line in ended:
-            whole = b"".join([*pending, line])
-            pending.clear()
-            if whole:
-                yield whole
-        if rest:
-            pending.append(rest)
-
-
-def _event_of(line: object) -> WatchEvent:
-    """Read the event on a line; an `ERROR` is raised as the error that it reports."""
-    if not isinstance(line, dict) or not isinstance(line.get("object"), dict):
-        raise Unavailable("the watch sent a line that is no event")
-    if line.get("type") == "ERROR":
-        raise error_of(int(line["object"].get("code") or 500), status=line["object"])
-    if not isinstance(line["object"].get("metadata"), dict):
-        raise Unavailable("the watch sent an event without metadata")
-    return WatchEvent(line["type"], line["object"])

@@ -22,8 +22,9 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unav
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from apiserver.cluster.client import Cluster, WatchEvent
+    from apiserver.cluster.client import Cluster
     from apiserver.cluster.selection import Selection
+    from apiserver.cluster.watch_stream import WatchEvent
     from apiserver.schema.json import Json
 
 log = structlog.get_logger(__name__)

@@ -183,6 +183,11 @@ async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: C
         ),
         pytest.param(
             "WATCH",
+            {"code": 200, "body": b'{"type":"ADDED","object":{"metadata":{"name":"x"}}}\n'},
+            id="an event without a version",
+        ),
+        pytest.param(
+            "WATCH",
             {"code": 200, "body": b'{"type":"ERROR","object":{"code":500,"message":"etcd"}}\n'},
             id="an error event",
         ),
