@@ -27,7 +27,7 @@ def assign(
     largest_first = sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key))
     for b, v in largest_first:
         for _ in range(shares[b, v]):
-            node = _fullest(problem.bins[b].nodes, free, problem.variants[v].accelerators)
+            node = fullest(problem.bins[b].nodes, free, problem.variants[v].accelerators)
             if node is None:
                 raise ValueError(f"no node has room for {problem.variants[v].name}")
             free[node] -= problem.variants[v].accelerators
@@ -50,7 +50,7 @@ def fit(problem: PlacementProblem, replicas: tuple[int, ...]) -> Placements | No
     for v in order:
         terms = problem.variants[v]
         for _ in range(max(0, replicas[v] - len(terms.bound)) if terms.accelerators else 0):
-            node = _fullest(nodes_of[v], free, terms.accelerators)
+            node = fullest(nodes_of[v], free, terms.accelerators)
             if node is None:
                 return None
             free[node] -= terms.accelerators
@@ -62,7 +62,7 @@ def _nodes(problem: PlacementProblem, variant: int) -> list[int]:
     return [node for bin_ in problem.bins if variant in bin_.variants for node in bin_.nodes]
 
 
-def _fullest(nodes: Sequence[int], free: Sequence[int], accelerators: int) -> int | None:
+def fullest(nodes: Sequence[int], free: Sequence[int], accelerators: int) -> int | None:
     """Return the node with the least room that is enough; the first among equals."""
     return min(
         (node for node in nodes if free[node] >= accelerators), key=lambda n: (free[n], n), default=None

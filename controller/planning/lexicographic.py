@@ -1,12 +1,13 @@
 """Minimise one objective after the other with CP-SAT, none at the expense of an earlier one.
 
 One worker, a fixed seed and a limit in deterministic time make the answer reproducible; the limit by the
-clock is a safety net. Each step starts from the solution of the last and may use half of the effort that is
+clock is a safety net. Each step starts from the best assignment so far and may use half of the effort that is
 left, so that a hard proof early on leaves something for the later ones.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 SHARE_PER_STEP = 0.5
 
-PROBE_GAP = 0.01
-"""How near to the bound a probe must come: it need not prove anything."""
+EXACT_LIMIT = 2**53
+"""Sums stay below this: the solver's linear relaxation works in double precision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,12 +39,17 @@ class Objective:
 
     name: str
     terms: Terms
-    is_probe: bool = False
-    """Only looks for a good start: what it reaches binds nobody."""
+    is_guided: bool = False
+    """Many assignments reach the same sum: prefer those that the guide prefers."""
 
     def value(self, values: Sequence[int]) -> int:
         """Return the sum under an assignment."""
         return sum(coefficient * values[variable.index] for variable, coefficient in self.terms)
+
+    @property
+    def most(self) -> int:
+        """The largest value that the variables' domains allow."""
+        return sum(coefficient * max(variable.proto.domain) for variable, coefficient in self.terms)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,73 +71,74 @@ class NoSolutionError(RuntimeError):
 
 
 def minimize_in_order(
-    model: cp_model.CpModel, objectives: Sequence[Objective], hint: Terms, *, limits: Limits
+    model: cp_model.CpModel,
+    objectives: Sequence[Objective],
+    *,
+    start: Terms,
+    guide: Objective,
+    limits: Limits,
 ) -> Outcome:
     """Return the lexicographic minimum, or the best that is known when the effort is spent.
 
-    Raises NoSolutionError when the first step finds nothing.
+    `start` fixes enough variables of a valid assignment to tell all others; the outcome is never worse. The
+    guide breaks the ties of guided objectives, so that a step that is cut off has not wandered for nothing.
+
+    Raises NoSolutionError when the effort does not even suffice to complete the start.
     """
-    values: tuple[int, ...] = ()
+    values = _complete(model, start, limits=limits)
     unproven, gap = "", 0.0
     for objective in objectives:
-        if not values or objective.value(values):  # zero is the least there is
-            solver = _solver(limits, objective, is_last=objective is objectives[-1])
-            found = _solve(model, objective, solver=solver, hint=hint)
+        if objective.value(values):  # zero is the least there is
+            solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
+            found, bound = _minimize(model, objective, solver=solver, guide=guide, hint=values)
             limits = _left(limits, solver)
-            values = _better(found, values, objective)
-            hint = [(model.get_int_var_from_proto_index(i), value) for i, value in enumerate(values)]
-            if not (unproven or objective.is_probe) and solver.response_proto.status != cp_model.OPTIMAL:
-                unproven, gap = objective.name, _gap(solver) if found else 1.0
-        if not objective.is_probe:
-            model.add(_sum(objective) <= objective.value(values))
+            values = min(values, found or values, key=objective.value)
+            if not unproven and objective.value(values) > bound:
+                unproven, gap = objective.name, 1 - bound / objective.value(values)
+        model.add(_sum(objective.terms) <= objective.value(values))
     return Outcome(values=values, unproven=unproven, gap=gap)
 
 
-def _better(found: tuple[int, ...], known: tuple[int, ...], objective: Objective) -> tuple[int, ...]:
-    """Return the better of two assignments; a cut-off step may come back with less than it was given."""
-    if not found and not known:
+def _complete(model: cp_model.CpModel, start: Terms, *, limits: Limits) -> tuple[int, ...]:
+    """Return the values of all variables when those of the start are fixed."""
+    solver = _solver(limits, share=SHARE_PER_STEP)
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    _hint(model, start)
+    values = _solve(model, solver)
+    if not values:
         raise NoSolutionError("the effort was spent before there was any solution")
-    if not found or not known:
-        return found or known
-    return min(known, found, key=objective.value)
+    return values
 
 
-def _sum(objective: Objective) -> cp_model.LinearExprT:
-    variables, coefficients = zip(*objective.terms, strict=True) if objective.terms else ((), ())
-    return cp_model.LinearExpr.weighted_sum(variables, coefficients)
+def _minimize(
+    model: cp_model.CpModel,
+    objective: Objective,
+    *,
+    solver: cp_model.CpSolver,
+    guide: Objective,
+    hint: tuple[int, ...],
+) -> tuple[tuple[int, ...], int]:
+    """Return an assignment, or nothing, and the least value that the objective can have.
+
+    A guided objective weighs so much that the guide can't outweigh it: W times itself plus the guide, which
+    is at most S, with W = 2 S. A sum within S - 1 of its bound then proves the objective, whatever the guide.
+    """
+    most = guide.most
+    guided = objective.is_guided and 0 < 2 * most * (objective.most + 1) < EXACT_LIMIT
+    weight = 2 * most if guided else 1
+    terms = [(variable, coefficient * weight) for variable, coefficient in objective.terms]
+    if guided:
+        terms += guide.terms
+        solver.parameters.absolute_gap_limit = most - 1
+    model.minimize(_sum(terms))
+    _hint(model, [(model.get_int_var_from_proto_index(i), value) for i, value in enumerate(hint)])
+    found = _solve(model, solver)
+    bound = solver.best_objective_bound - (most if guided else 0)
+    return found, max(0, math.ceil(bound / weight - 1e-6)) if found else 0
 
 
-def _solver(limits: Limits, objective: Objective, *, is_last: bool) -> cp_model.CpSolver:
-    share = 1.0 if is_last else SHARE_PER_STEP
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = limits.seed
-    solver.parameters.linearization_level = 2
-    solver.parameters.cp_model_probing_level = 0
-    solver.parameters.max_deterministic_time = limits.deterministic_seconds * share
-    solver.parameters.max_time_in_seconds = limits.wall_seconds * share
-    solver.parameters.relative_gap_limit = PROBE_GAP if objective.is_probe else 0.0
-    solver.parameters.catch_sigint_signal = False
-    return solver
-
-
-def _left(limits: Limits, solver: cp_model.CpSolver) -> Limits:
-    effort = limits.deterministic_seconds - solver.response_proto.deterministic_time
-    return replace(
-        limits,
-        deterministic_seconds=max(0.0, effort),
-        wall_seconds=max(0.0, limits.wall_seconds - solver.wall_time),
-    )
-
-
-def _solve(
-    model: cp_model.CpModel, objective: Objective, *, solver: cp_model.CpSolver, hint: Terms
-) -> tuple[int, ...]:
+def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...]:
     """Return the values of all variables, or nothing when the effort was spent before a solution."""
-    model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools leaves this one without a return type
-    for variable, value in hint:
-        model.add_hint(variable, value)
-    model.minimize(_sum(objective))
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return tuple(solver.response_proto.solution)
@@ -140,6 +147,35 @@ def _solve(
     raise RuntimeError(f"the placement model is {solver.status_name(status)}: {model.validate()}")
 
 
-def _gap(solver: cp_model.CpSolver) -> float:
-    value, bound = solver.objective_value, solver.best_objective_bound
-    return max(0.0, value - bound) / max(1.0, value)
+def _hint(model: cp_model.CpModel, assignment: Terms) -> None:
+    model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools leaves this one without a return type
+    for variable, value in assignment:
+        model.add_hint(variable, value)
+
+
+def _sum(terms: Terms) -> cp_model.LinearExprT:
+    variables, coefficients = zip(*terms, strict=True) if terms else ((), ())
+    return cp_model.LinearExpr.weighted_sum(variables, coefficients)
+
+
+def _solver(limits: Limits, *, share: float) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.linearization_level = 2
+    solver.parameters.cp_model_probing_level = 0
+    solver.parameters.max_deterministic_time = limits.deterministic_seconds * share
+    solver.parameters.max_time_in_seconds = limits.wall_seconds * share
+    solver.parameters.relative_gap_limit = 0.0
+    solver.parameters.catch_sigint_signal = False
+    return solver
+
+
+def _left(limits: Limits, solver: cp_model.CpSolver) -> Limits:
+    return replace(
+        limits,
+        deterministic_seconds=max(
+            0.0, limits.deterministic_seconds - solver.response_proto.deterministic_time
+        ),
+        wall_seconds=max(0.0, limits.wall_seconds - solver.wall_time),
+    )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
+from controller.planning.baseline import baseline
 from controller.planning.fit import assign
-from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
+from controller.planning.lexicographic import EXACT_LIMIT, Limits, Objective, Outcome, minimize_in_order
 from controller.planning.problem import (
-    EXACT_LIMIT,
     PER_MILLE,
     NumbersTooLargeError,
     PlacementProblem,
@@ -62,8 +62,13 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
     if not unlimited:
         _fit_nodes(model, variables, problem)
     objectives = _objectives(variables, problem)
-    hint = [(var, terms.current) for var, terms in zip(variables.replicas, problem.variants, strict=True)]
-    outcome = minimize_in_order(model, objectives, hint, limits=limits)
+    outcome = minimize_in_order(
+        model,
+        objectives,
+        start=_start(problem, variables, unlimited=unlimited),
+        guide=_guide(objectives),
+        limits=limits,
+    )
     return _solution(problem, variables, outcome, unlimited=unlimited)
 
 
@@ -208,10 +213,7 @@ def _objectives(variables: Variables, problem: PlacementProblem) -> list[Objecti
         disruption += [(move, max(1, terms.accelerators)) for move in moves]
     order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
     return [
-        *_probed(_shortfalls(variables, problem, Stage.MINIMUM)),
-        *_probed(
-            _shortfalls(variables, problem, Stage.DEMAND) + _shortfalls(variables, problem, Stage.CONTINUITY)
-        ),
+        *(objective for stage in Stage for objective in _shortfalls(variables, problem, stage)),
         Objective(name="cost", terms=cost),
         Objective(name="disruption", terms=disruption),
         Objective(name="order", terms=order),
@@ -225,9 +227,15 @@ def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -
         if row.stage is stage:
             levels.setdefault(row.level, []).append(shortfall)
     return [
-        Objective(name=_level_name(stage, priority), terms=[(var, 1) for var in group])
+        Objective(name=_level_name(stage, priority), terms=[(var, 1) for var in group], is_guided=True)
         for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
     ]
+
+
+def _guide(objectives: Sequence[Objective]) -> Objective:
+    """Return what to prefer among equal shortfalls: that replicas and what they serve stay as they are."""
+    named = {objective.name: objective.terms for objective in objectives}
+    return Objective(name="guide", terms=[*named.get("continuity", ()), *named["disruption"]])
 
 
 def _level_name(stage: Stage, priority: int) -> str:
@@ -235,21 +243,13 @@ def _level_name(stage: Stage, priority: int) -> str:
     return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
 
 
-def _probed(levels: list[Objective]) -> list[Objective]:
-    """Put a probe before the levels, unless there is only one."""
-    return levels if len(levels) <= 1 else [_probe(levels), *levels]
-
-
-def _probe(levels: Sequence[Objective]) -> Objective:
-    """Return one objective over all levels, each weighing as much more than the next as exact sums allow.
-
-    Where its minimum leaves a level at zero, that level needs no step of its own.
-    """
-    reach = PER_MILLE * sum(len(level.terms) for level in levels)
-    base = max(1, int((EXACT_LIMIT / 2 / reach) ** (1 / (len(levels) - 1))))
-    weights = [base ** (len(levels) - 1 - position) for position in range(len(levels))]
-    terms = [(var, weight) for level, weight in zip(levels, weights, strict=True) for var, _ in level.terms]
-    return Objective(name="probe", terms=terms, is_probe=True)
+def _start(problem: PlacementProblem, variables: Variables, *, unlimited: bool) -> list[tuple[Var, int]]:
+    """Return a valid assignment to begin with: what runs now, where that needs no room, else the baseline."""
+    if unlimited:
+        return [(var, terms.current) for var, terms in zip(variables.replicas, problem.variants, strict=True)]
+    replicas, shares = baseline(problem)
+    placed = [(var, shares.get(key, 0)) for key, var in variables.placed.items()]
+    return [*zip(variables.replicas, replicas, strict=True), *placed]
 
 
 def _solution(

@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-EXACT_LIMIT = 2**53
-"""Sums stay below this: the solver's linear relaxation works in double precision."""
-
 PER_MILLE = 1000
 
 UNLIMITED_REPLICAS = 1_000_000

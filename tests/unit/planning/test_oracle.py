@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import LIMITS, demand, node, variant
 
+from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.fit import fit
 from controller.planning.formulation import formulate
@@ -167,3 +169,19 @@ def test_an_unlimited_answer_that_fits_is_the_answer(
     if fit(problem, unlimited.replicas) is not None:
         limited = place(problem, limits=LIMITS)
         assert _rank(problem, limited.replicas) == _rank(problem, unlimited.replicas)
+
+
+@given(world=_worlds())
+@settings(max_examples=150, deadline=None)
+def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
+    world: tuple[list[Node], list[Variant], PlacementProblem],
+) -> None:
+    """With next to no effort the plan is still possible, and no worse than adding where there is room."""
+    nodes, variants, problem = world
+    start, _ = baseline(problem)
+
+    hurried = place(problem, limits=replace(LIMITS, deterministic_seconds=1e-5))
+
+    assert _has_room(nodes, variants, start)
+    assert _has_room(nodes, variants, hurried.replicas)
+    assert _rank(problem, hurried.replicas) <= _rank(problem, start)

@@ -1,0 +1,57 @@
+"""A plain good start: everybody stays; what is missing is added where there is room, most important first.
+
+The solver begins here and never returns anything worse. Nothing is taken from anybody: who gives way is for
+the solver to find.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from controller.planning.fit import fullest
+from controller.planning.problem import Stage, freed, provided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controller.planning.problem import CoverRow, PlacementProblem
+
+
+def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[int, int], int]]:
+    """Return replicas per variant, and how many new ones each (bin, variant) takes."""
+    replicas = [min(len(terms.bound), terms.upper) for terms in problem.variants]
+    free = freed(problem, tuple(replicas))
+    bin_of = {node: b for b, bin_ in enumerate(problem.bins) for node in bin_.nodes}
+    nodes_of: list[list[int]] = [[] for _ in problem.variants]
+    for host, b in sorted(bin_of.items()):
+        for v in problem.bins[b].variants:
+            nodes_of[v].append(host)
+    shares: Counter[tuple[int, int]] = Counter()
+    wanting = [row for row in problem.rows if row.stage is not Stage.CONTINUITY]
+    for row in sorted(wanting, key=lambda row: row.level):
+        while steps := list(_steps(problem, row, replicas, free=free, nodes_of=nodes_of)):
+            _, v, node = min(steps, key=lambda step: step[:2])
+            replicas[v] += 1
+            if node is not None:
+                free[node] -= problem.variants[v].accelerators
+                shares[bin_of[node], v] += 1
+    return tuple(replicas), shares
+
+
+def _steps(
+    problem: PlacementProblem,
+    row: CoverRow,
+    replicas: Sequence[int],
+    *,
+    free: Sequence[int],
+    nodes_of: Sequence[Sequence[int]],
+) -> Iterator[tuple[float, int, int | None]]:
+    """Yield each replica that would help the row and has room: (cost per useful amount, variant, node)."""
+    missing = row.requirement - provided(problem, row, tuple(replicas))
+    for v, amount in row.terms:
+        terms = problem.variants[v]
+        node = fullest(nodes_of[v], free, terms.accelerators) if terms.accelerators else None
+        has_room = node is not None or not terms.accelerators
+        if missing > 0 and has_room and replicas[v] < terms.upper:
+            yield terms.cost / min(amount, missing), v, node
