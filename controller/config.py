@@ -59,8 +59,8 @@ class PlanningConfig:
     held_seconds: Annotated[int, Range(1, 86400)] = 300
     """Samples up to this age hold what is and never scale down; older ones are unknown."""
 
-    solve_seconds: Annotated[int, Range(1, 600)] = 5
-    """Longest time for one plan; then the last one stands."""
+    solve_seconds: Annotated[int, Range(1, 600)] = 20
+    """Longest time for one plan; then what runs stands. Most take a fraction of a second."""
 
     scale_to_zero: bool = False
     """Whether the last replica of a model without load may go."""
