@@ -48,7 +48,7 @@ async def perform(
     control_plane: ControlPlane, installation: Installation, *, console: Console, options: Options
 ) -> int:
     """Play the scenario, print what was checked, and return the exit code."""
-    clock, traffic = SimulatedClock(speed=options.speed), Traffic(scenario.load())
+    clock, traffic = SimulatedClock(speed=options.speed), Traffic(scenario.arrivals())
     show = PlainLines() if options.plain or not console.is_terminal else LiveScreen(console)
     cluster = await Cluster.connect(control_plane.kubeconfig)
     async with cluster, EngineHost(traffic.fleet, clock) as host:

@@ -113,6 +113,7 @@ class Rehearsal:
                 solver=made.solver,
                 cost_source=effective_cost(autoscaling, template, self.policies)[1],
                 silence="",
+                unheeded=gathered.unheeded.get((decision.namespace, decision.name), ""),
             )
             now = _START + timedelta(seconds=now_seconds)
             autoscaling["status"] = planned_status(autoscaling, verdict, now=now)
@@ -139,7 +140,7 @@ def prepare() -> Rehearsal:
             },
         ),
         policies=read_policies(by_kind["ConfigMap"], unit_costs="accelerator-unit-costs"),
-        traffic=Traffic(scenario.load()),
+        traffic=Traffic(scenario.arrivals()),
         settings=Settings(),
     )
 

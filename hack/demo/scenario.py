@@ -7,14 +7,17 @@ were recorded. Only the pace is chosen, so that an hour of ups and downs fits in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from controller.simulation.replay import Phase
+from controller.simulation.replay import Phase, requests
 from hack.controlplane.nodes import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from controller.simulation.request import Request
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
 SETTINGS = MANIFESTS / "settings.yaml"
@@ -62,7 +65,7 @@ def nodes() -> Iterator[Node]:
 
 
 def load() -> dict[str, tuple[Phase, ...]]:
-    """Return the load of each model, phase by phase; a last phase keeps the engines busy beyond the end."""
+    """Return the load of each model, phase by phase."""
     return {
         "meta/llama-3.1-70b": (
             _phase(_CONVERSATION, at=60, seconds=100, speed=0.2),
@@ -75,6 +78,14 @@ def load() -> dict[str, tuple[Phase, ...]]:
             _phase(_CONVERSATION, at=1380, seconds=125, speed=4),
             _phase(_CONVERSATION, at=1900, seconds=1200, speed=0.8),
         ),
+    }
+
+
+def arrivals() -> dict[str, Iterator[Request]]:
+    """Return the requests of each model from the start of the load on; the last phase repeats without end."""
+    return {
+        model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
+        for model_id, phases in load().items()
     }
 
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from controller.simulation.fleet import Fleet
-from controller.simulation.replay import requests
 from hack.demo.figures import RecentFigures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from controller.simulation.replay import Phase
+    from controller.simulation.request import Request
     from hack.demo.observation import ClientView
 
 
 class Traffic:
-    """Requests of all models into one fleet; the last phase of each load repeats without end."""
+    """Requests of all models into one fleet, in the order of their arrival."""
 
-    def __init__(self, load: Mapping[str, Sequence[Phase]]) -> None:
-        self.fleet = Fleet(
-            {
-                model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
-                for model_id, phases in load.items()
-            }
-        )
-        self._figures = {model_id: RecentFigures() for model_id in load}
+    def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
+        self.fleet = Fleet(arrivals)
+        self._figures = {model_id: RecentFigures() for model_id in arrivals}
 
     def advance(self, now_seconds: float) -> None:
         """Bring the fleet and the figures to this moment of the simulated time line."""

@@ -1,0 +1,26 @@
+"""The demo as a person starts it, much faster than life: what it shows, and that it fails when it must."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.controlplane
+
+_ROOT = Path(__file__).parents[2]
+
+
+def test_without_the_controller_the_demo_fails_and_says_what_is_missing() -> None:
+    """Nobody decides, so nothing scales; the manifest is refused all the same."""
+    command = [sys.executable, "-m", "hack.demo", "--plain", "--speed", "15", "--without", "controller"]
+
+    finished = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=240, check=False)
+
+    assert finished.returncode == 1, finished.stdout + finished.stderr
+    assert "stowplan-controller is stopped and stays away" in finished.stdout
+    assert "ok   a bad manifest is refused" in finished.stdout
+    assert "FAIL a surge scales up" in finished.stdout
+    assert "FAIL in a shortage the lower priority gives way" in finished.stdout

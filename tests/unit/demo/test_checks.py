@@ -1,0 +1,240 @@
+"""What counts as shown: each check on histories in which it holds and in which it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from hack.demo import checks
+from hack.demo.history import History, Outage, Refusal
+from hack.demo.observation import ClientView, ModelView, Observation, VariantView
+from hack.demo.scenario import CHAPTERS, END_SECONDS
+
+QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_requests=1)
+START = {chapter.name: chapter.from_seconds for chapter in CHAPTERS}
+
+
+def variant(name: str, replicas: int, *, desired: int | None = None, **changes: object) -> VariantView:
+    """Build a variant at rest."""
+    view = VariantView(
+        name=name,
+        shape="current",
+        accelerator="A100",
+        accelerators_per_replica=1,
+        cost_per_replica=Decimal(40),
+        current_replicas=replicas,
+        ready_replicas=replicas,
+        desired_replicas=replicas if desired is None else desired,
+        autoscaler_replicas=replicas,
+        unconstrained_replicas=replicas,
+        reason="Steady",
+        bound_by="Demand",
+        message="",
+    )
+    return replace(view, **changes)  # type: ignore[arg-type] # tests name the fields
+
+
+def saying(view: VariantView, said: dict[str, object]) -> VariantView:
+    """Let a variant's decision say something."""
+    return replace(view, **said)  # type: ignore[arg-type] # tests name the fields
+
+
+def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observation:
+    """Build an observation of two models with one variant each."""
+    models = [
+        ModelView(
+            model_id=name,
+            class_name=name,
+            priority=priority,
+            ttft_target_ms=1000,
+            clients=QUIET,
+            variants=(view,),
+        )
+        for name, priority, view in (("big", 1, premium), ("small", 10, freemium))
+    ]
+    return Observation(seconds=seconds, models=tuple(models), accelerators=())
+
+
+GIVES_WAY: dict[str, object] = {
+    "reason": "Shortage",
+    "bound_by": "Priority",
+    "message": "granted 2: priority 1 has the rest",
+}
+Row = tuple[float, int, int, dict[str, object]]
+WHOLE_STORY: tuple[Row, ...] = (
+    (START["calm"], 1, 1, {}),
+    (START["calm"] + 5, 1, 1, {}),
+    (START["surge"] + 1, 1, 1, {}),
+    (START["surge"] + 9, 1, 6, {}),
+    (START["shortage"] + 1, 1, 6, {}),
+    (START["shortage"] + 9, 5, 2, GIVES_WAY),
+    (START["relief"] + 1, 5, 2, {}),
+    (END_SECONDS - 1, 1, 1, {}),
+)
+"""Moment, premium replicas, freemium replicas, and what the freemium decision says."""
+
+
+def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
+    """Turn rows into a history."""
+    return History(
+        observations=[
+            seen(
+                seconds, variant("big-h100", big, shape="legacy"), saying(variant("small-a100", small), said)
+            )
+            for seconds, big, small, said in rows
+        ]
+    )
+
+
+def changed(seconds: float, **columns: object) -> History:
+    """Tell the whole story with one row changed."""
+    names = ("seconds", "big", "small", "said")
+    rows = [
+        tuple({**dict(zip(names, row, strict=True)), **columns}.values()) if row[0] == seconds else row
+        for row in WHOLE_STORY
+    ]
+    return story(tuple(rows))  # type: ignore[arg-type] # the columns keep their types
+
+
+def test_the_whole_story_holds_but_for_the_manifest_that_nobody_tried() -> None:
+    """The histories below differ from this one in a single thing."""
+    wrong = [finding.name for finding in checks.findings(story()) if not finding.holds]
+
+    assert wrong == ["a bad manifest is refused"]
+
+
+def test_an_empty_history_shows_nothing() -> None:
+    """A demo that was cut short must fail, not pass for want of counter-examples."""
+    holding = [finding.name for finding in checks.findings(History()) if finding.holds]
+
+    assert holding == ["a process that is away changes nothing"]
+
+
+def test_the_surge_tells_its_reaction_time() -> None:
+    """Nine seconds after the surge began there were more replicas than before it."""
+    finding = checks.surge_scales_up(story())
+
+    assert finding.detail == "small: 1 -> 6 replicas, the first 9 s after the surge began"
+
+
+@pytest.mark.parametrize(
+    ("check", "history"),
+    [
+        pytest.param(
+            checks.surge_scales_up, changed(START["surge"] + 9, small=1), id="nothing grows in the surge"
+        ),
+        pytest.param(
+            checks.lower_priority_gives_way,
+            changed(START["shortage"] + 9, said={}),
+            id="it gives way but does not say why",
+        ),
+        pytest.param(
+            checks.lower_priority_gives_way,
+            changed(START["shortage"] + 9, small=6),
+            id="it says so but does not give way",
+        ),
+        pytest.param(
+            checks.lower_priority_gives_way,
+            changed(START["shortage"] + 9, big=1),
+            id="nobody takes what was given",
+        ),
+        pytest.param(
+            checks.relief_scales_down, changed(END_SECONDS - 1, big=5), id="the premium model stays large"
+        ),
+        pytest.param(
+            checks.relief_scales_down, changed(END_SECONDS - 1, small=6), id="the freemium model stays large"
+        ),
+    ],
+)
+def test_a_missing_part_of_the_story_is_found(check: object, history: History) -> None:
+    """Each check fails for the very thing that it is there for."""
+    assert callable(check)
+
+    assert not check(history).holds
+
+
+def test_both_shapes_must_have_decisions() -> None:
+    """An object that nobody decides on is not planned for, whatever its shape."""
+    undecided = variant("big-h100", 1, shape="legacy", desired_replicas=None)
+    history = History(observations=[seen(0, undecided, variant("small-a100", 1))])
+
+    assert not checks.both_shapes_are_planned_for(history).holds
+
+
+INVALID = """The VariantAutoscaling "x" is invalid:
+* spec.variantID: Invalid value: "a"
+* spec.acceleratorCount: Invalid value: "eight"
+* spec.variantCost: Invalid value: "cheap"
+"""
+
+
+@pytest.mark.parametrize(
+    ("refusal", "holds"),
+    [
+        pytest.param(Refusal(manifest="x", exit_code=1, output=INVALID), True, id="refused with all errors"),
+        pytest.param(Refusal(manifest="x", exit_code=0, output=INVALID), False, id="taken"),
+        pytest.param(
+            Refusal(manifest="x", exit_code=1, output="\n".join(INVALID.splitlines()[:2])),
+            False,
+            id="refused with the first error only",
+        ),
+        pytest.param(
+            Refusal(manifest="x", exit_code=1, output="connection refused"), False, id="refused by accident"
+        ),
+    ],
+)
+def test_a_refusal_counts_only_with_its_errors(refusal: Refusal, *, holds: bool) -> None:
+    """Exit code, Kubernetes' wording, and several errors at once."""
+    assert checks.bad_manifest_is_refused(History(refusals=[refusal])).holds is holds
+
+
+def followed(*rows: tuple[float, int, int]) -> bool:
+    """Judge moments with current and desired replicas of one variant."""
+    history = History(
+        observations=[
+            seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
+            for seconds, current, desired in rows
+        ]
+    )
+    return checks.autoscaler_follows(history).holds
+
+
+@pytest.mark.parametrize(
+    ("rows", "holds"),
+    [
+        pytest.param([(0, 1, 4), (5, 4, 4), (20, 4, 4)], True, id="carried out in time"),
+        pytest.param(
+            [(0, 1, 4), (5, 1, 4), (11, 2, 4), (20, 2, 4)], False, id="a rise that is left half-way"
+        ),
+        pytest.param([(0, 1, 4), (5, 1, 1), (20, 2, 2)], True, id="a rise that did not stand"),
+        pytest.param([(0, 4, 1), (20, 4, 1), (30, 1, 1), (60, 1, 1)], True, id="a fall after its window"),
+        pytest.param([(0, 4, 1), (20, 4, 1), (34, 4, 1), (60, 4, 1)], False, id="a fall that never comes"),
+        pytest.param([(0, 1, 1), (20, 1, 1)], False, id="nothing ever happened"),
+    ],
+)
+def test_standing_decisions_must_be_carried_out(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
+    """A rise within seconds, a fall after the scale-down window; what changed meanwhile does not count."""
+    assert followed(*rows) is holds
+
+
+@pytest.mark.parametrize(
+    ("rows", "holds"),
+    [
+        pytest.param([(0, 3, 3), (10, 3, 3), (14, 3, 3)], True, id="nothing moves"),
+        pytest.param([(0, 3, 5), (10, 3, 5), (12, 5, 5)], True, id="what was decided before is carried out"),
+        pytest.param([(0, 3, 3), (10, 3, 3), (12, 1, 3)], False, id="replicas go where nobody decided"),
+    ],
+)
+def test_an_outage_moves_nothing_by_itself(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
+    """While the controller is away, replica counts stay, or go where it had wanted them."""
+    history = History(
+        observations=[
+            seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))
+            for seconds, current, desired in rows
+        ],
+        outages=[Outage(component="controller", from_seconds=9, to_seconds=15)],
+    )
+
+    assert checks.outages_change_nothing(history).holds is holds

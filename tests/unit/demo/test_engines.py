@@ -1,0 +1,203 @@
+"""Engines in the place of containers: who listens where, and for how long."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from controller.simulation.request import Request
+from hack.demo.clock import SimulatedClock
+from hack.demo.engines import EngineHost
+from hack.demo.profiles import UnreadableProfileError
+from hack.demo.traffic import Traffic
+
+if TYPE_CHECKING:
+    from apiserver.schema.json import Json
+
+MODEL = "meta/llama-3.1-8b"
+_addresses = itertools.count(1)
+
+
+@pytest.fixture
+def address() -> str:
+    """Return a loopback address on which nobody else listens in this run."""
+    return f"127.31.7.{next(_addresses)}"
+
+
+@pytest.fixture
+def port(address: str) -> int:
+    """Return a free port there."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def pod(address: str, port: int, *, uid: str = "one", phase: str = "Running") -> Json:
+    """Build a pod that asks for an engine."""
+    return {
+        "metadata": {
+            "name": f"llama-{uid}",
+            "uid": uid,
+            "annotations": {
+                "simulation.stowplan.dev/decode-parms": '{"alpha": 10, "beta": 0.1}',
+                "simulation.stowplan.dev/prefill-parms": '{"gamma": 5, "delta": 0.1}',
+            },
+        },
+        "spec": {
+            "containers": [
+                {
+                    "args": [f"--model={MODEL}", "--num-gpu-blocks-override=100", "--max-num-seqs=8"],
+                    "ports": [{"name": "http", "containerPort": port}],
+                }
+            ]
+        },
+        "status": {"phase": phase, "podIP": address},
+    }
+
+
+@pytest.fixture
+def traffic() -> Traffic:
+    """Make traffic without a load of its own: tests send what they need."""
+    return Traffic({MODEL: iter(())})
+
+
+async def scrape(address: str, port: int, path: str = "/metrics") -> tuple[int, str]:
+    """Ask once over a new connection."""
+    async with aiohttp.ClientSession() as client, client.get(f"http://{address}:{port}{path}") as response:
+        return response.status, await response.text()
+
+
+async def test_a_running_pod_gets_an_engine_at_its_own_address(
+    traffic: Traffic, address: str, port: int
+) -> None:
+    """What the pod's arguments say comes back in its series."""
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([pod(address, port)])
+        status, text = await scrape(address, port)
+
+    assert status == 200
+    assert 'vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1.0' in text
+    assert f'vllm:num_requests_running{{engine="0",model_name="{MODEL}"}} 0.0' in text
+
+
+async def test_two_pods_have_two_engines(traffic: Traffic) -> None:
+    """Behind one application, the called address tells them apart."""
+    first, second = f"127.31.8.{next(_addresses)}", f"127.31.8.{next(_addresses)}"
+    with socket.socket() as probe:
+        probe.bind((first, 0))
+        port = int(probe.getsockname()[1])
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([pod(first, port, uid="a"), pod(second, port, uid="b")])
+        request = Request(request_id=1, arrival_us=0, prompt_tokens=10, output_tokens=10)
+        traffic.fleet.routers[MODEL].submit(request, now_us=0)
+        texts = [(await scrape(address, port))[1] for address in (first, second)]
+
+    waiting = [f'vllm:num_requests_waiting{{engine="0",model_name="{MODEL}"}} {n}.0' for n in (1, 0)]
+    assert [want in text for want, text in zip(waiting, texts, strict=True)] == [True, True]
+
+
+async def test_with_the_pod_goes_the_engine_and_its_requests_are_retried(
+    traffic: Traffic, address: str, port: int
+) -> None:
+    """Nobody listens any more; the request is held until another engine comes."""
+    router = traffic.fleet.routers[MODEL]
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([pod(address, port)])
+        router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=10, output_tokens=10), now_us=0)
+        await host.match([])
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await scrape(address, port)
+
+    assert (len(router.held), router.retried) == (1, 1)
+
+
+async def test_an_open_connection_to_a_pod_that_is_gone_gets_no_answer_of_another(
+    traffic: Traffic, address: str, port: int
+) -> None:
+    """A scraper that kept its connection is told that nobody runs there, and the connection ends."""
+    url = f"http://{address}:{port}/metrics"
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host, aiohttp.ClientSession() as client:
+        await host.match([pod(address, port)])
+        async with client.get(url) as response:
+            await response.read()
+        await host.match([])
+        async with client.get(url) as response:
+            assert response.status == 503
+            assert response.headers["Connection"] == "close"
+
+
+async def test_an_address_may_be_used_again(traffic: Traffic, address: str, port: int) -> None:
+    """A new pod may get the address of one that just went; its engine starts afresh."""
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([pod(address, port, uid="old")])
+        await host.match([pod(address, port, uid="new")])
+        status, _ = await scrape(address, port, "/health")
+
+    assert status == 200
+    assert list(traffic.fleet.routers[MODEL].engines) == ["new"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"phase": "Pending"}, id="not running yet"),
+        pytest.param({"annotations": {}}, id="a pod that asks for none"),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="on its way out already"),
+    ],
+)
+async def test_some_pods_get_no_engine(
+    change: dict[str, object], traffic: Traffic, address: str, port: int
+) -> None:
+    """Only Running pods with the annotations, and none that is about to go."""
+    unwanted = pod(address, port)
+    part = "status" if "phase" in change else "metadata"
+    unwanted[part] = {**unwanted[part], **change}
+
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([unwanted])
+
+        assert host.addresses == frozenset()
+
+
+async def test_a_pod_that_is_being_deleted_gets_no_new_requests(
+    traffic: Traffic, address: str, port: int
+) -> None:
+    """It keeps listening and finishes what it has."""
+    leaving = pod(address, port)
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        await host.match([leaving])
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        await host.match([leaving])
+        router = traffic.fleet.routers[MODEL]
+        router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=10, output_tokens=10), now_us=0)
+
+        assert host.addresses == frozenset({address})
+        assert len(router.held) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--model=a"], "--num-gpu-blocks-override must be given", id="no cache size"),
+        pytest.param(["--num-gpu-blocks-override=5"], "must be given once, was given 0", id="no model"),
+        pytest.param(
+            ["--model=a", "--num-gpu-blocks-override=5", "--max-num-batched-tokens=1"],
+            "max_num_batched_tokens must be greater",
+            id="limits that contradict each other",
+        ),
+    ],
+)
+async def test_a_pod_that_does_not_say_how_is_an_error_that_names_it(
+    arguments: list[str], message: str, traffic: Traffic, address: str, port: int
+) -> None:
+    """Nothing is guessed: the manifest is wrong."""
+    unclear = pod(address, port)
+    unclear["spec"]["containers"][0]["args"] = arguments
+
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host:
+        with pytest.raises(UnreadableProfileError, match=f"pod llama-one: .*{message}"):
+            await host.match([unclear])

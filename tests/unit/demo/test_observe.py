@@ -1,0 +1,161 @@
+"""From Kubernetes objects to what the screen shows."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from controller.observe.gather import World
+from controller.observe.policies import read_policies
+from hack.demo.history import model_view
+from hack.demo.observation import ClientView
+from hack.demo.observe import observe
+
+if TYPE_CHECKING:
+    from apiserver.schema.json import Json
+    from hack.demo.observation import Observation
+
+POLICIES = read_policies(
+    {
+        "accelerator-unit-costs": {"data": {"A100": '{"device": "NVIDIA-A100", "cost": "40.00"}'}},
+        "service-classes-config": {
+            "data": {"premium.yaml": "{name: Premium, priority: 1, data: [{model: llama, slo-ttft: 500}]}"}
+        },
+    },
+    unit_costs="accelerator-unit-costs",
+)
+CLIENTS = {"llama": ClientView(requests_per_second=3.0, ttft_p90_ms=120.0, unfinished_requests=7)}
+TEMPLATE: Json = {
+    "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+    "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}],
+}
+
+
+def pod(name: str, *, node: str | None = "n1") -> Json:
+    """Build a ready pod of the Deployment."""
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "demo",
+            "labels": {"pod-template-hash": "abc"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "llama-a100-abc", "controller": True}],
+        },
+        "spec": {**TEMPLATE, **({"nodeName": node} if node else {})},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}] if node else []},
+    }
+
+
+@pytest.fixture
+def world() -> World:
+    """One variant with two of three replicas running, on a node of eight accelerators."""
+    return World(
+        autoscalings=[
+            {
+                "metadata": {"name": "va", "namespace": "demo"},
+                "spec": {
+                    "modelID": "llama",
+                    "scaleTargetRef": {"kind": "Deployment", "name": "llama-a100"},
+                },
+                "status": {
+                    "desiredOptimizedAlloc": {"numReplicas": 4},
+                    "decision": {
+                        "reason": "ScaleUp",
+                        "boundBy": "Demand",
+                        "message": "needs 4",
+                        "unconstrainedReplicas": 5,
+                    },
+                },
+            }
+        ],
+        deployments={("demo", "llama-a100"): {"spec": {"replicas": 3, "template": {"spec": TEMPLATE}}}},
+        pods=[pod("p1"), pod("p2"), pod("p3", node=None)],
+        nodes=[
+            {
+                "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}},
+                "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+            }
+        ],
+        autoscalers=[
+            {
+                "metadata": {"name": "hpa", "namespace": "demo"},
+                "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "llama-a100"}},
+                "status": {"desiredReplicas": 4},
+            }
+        ],
+    )
+
+
+def look(world: World) -> Observation:
+    """Observe at the tenth second."""
+    return observe(world, policies=POLICIES, clients=CLIENTS, seconds=10.0)
+
+
+def test_everything_is_read_from_where_it_belongs(world: World) -> None:
+    """Decisions from status, replicas from the Deployment, targets from the class, prices from the list."""
+    (model,) = look(world).models
+    (variant,) = model.variants
+
+    assert (model.class_name, model.priority, model.ttft_target_ms) == ("Premium", 1, 500)
+    assert model.clients.requests_per_second == 3.0
+    assert (variant.accelerator, variant.accelerators_per_replica) == ("A100", 2)
+    assert (variant.current_replicas, variant.ready_replicas) == (3, 2)
+    assert (variant.desired_replicas, variant.unconstrained_replicas) == (4, 5)
+    assert variant.autoscaler_replicas == 4
+    assert (variant.reason, variant.bound_by, variant.message) == ("ScaleUp", "Demand", "needs 4")
+    assert variant.cost_per_replica == Decimal(80)
+    assert look(world).cost_per_hour == Decimal(240)
+
+
+def test_accelerators_in_use_are_those_of_bound_pods(world: World) -> None:
+    """A pod without a node holds nothing yet; one that is being deleted holds nothing any more."""
+    leaving = deepcopy(world.pods[0])
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world = World(
+        autoscalings=world.autoscalings,
+        deployments=world.deployments,
+        pods=[leaving, *world.pods[1:]],
+        nodes=world.nodes,
+        autoscalers=world.autoscalers,
+    )
+
+    (accelerators,) = look(world).accelerators
+
+    assert (accelerators.name, accelerators.used, accelerators.total) == ("A100", 2, 8)
+
+
+def test_before_the_first_decision_nothing_is_made_up(world: World) -> None:
+    """No status and no autoscaler yet: unknown is unknown, not zero."""
+    world.autoscalings[0].pop("status")
+    bare = World(
+        autoscalings=world.autoscalings,
+        deployments=world.deployments,
+        pods=world.pods,
+        nodes=world.nodes,
+        autoscalers=[],
+    )
+
+    (variant,) = look(bare).variants
+
+    assert variant.desired_replicas is None
+    assert variant.autoscaler_replicas is None
+    assert (variant.reason, variant.message) == ("", "")
+
+
+def test_the_legacy_shape_is_told_by_what_only_it_has(world: World) -> None:
+    """The stored version keeps the profile that only the legacy shape had."""
+    assert look(world).variants[0].shape == "current"
+
+    world.autoscalings[0]["spec"]["variantProfile"] = {}
+
+    assert look(world).variants[0].shape == "legacy"
+
+
+def test_a_variant_without_its_deployment_is_left_out(world: World) -> None:
+    """There is nothing to show of it."""
+    world.autoscalings[0]["spec"]["scaleTargetRef"]["name"] = "elsewhere"
+
+    assert look(world).models == ()
+    assert model_view(look(world), "llama") is None

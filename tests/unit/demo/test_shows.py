@@ -1,0 +1,161 @@
+"""What the demo can be watched on: a screen, plain lines, a picture, and the summary."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from hack.demo.checks import Finding
+from hack.demo.frame import Frame
+from hack.demo.live import LiveScreen, save_picture
+from hack.demo.newest import Newest
+from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
+from hack.demo.plain import PlainLines
+from hack.demo.scenario import CHAPTERS
+from hack.demo.screen import screen
+from hack.demo.summary import print_summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VARIANT = VariantView(
+    name="llama-h100",
+    shape="legacy",
+    accelerator="H100",
+    accelerators_per_replica=4,
+    cost_per_replica=Decimal(400),
+    current_replicas=2,
+    ready_replicas=1,
+    desired_replicas=3,
+    autoscaler_replicas=3,
+    unconstrained_replicas=3,
+    reason="ScaleUp",
+    bound_by="Demand",
+    message="llama-h100 goes from 2 to 3 replicas: [80 %]",
+)
+MODEL = ModelView(
+    model_id="meta/llama",
+    class_name="Premium",
+    priority=1,
+    ttft_target_ms=1500,
+    clients=ClientView(requests_per_second=12.3, ttft_p90_ms=1810.0, unfinished_requests=40),
+    variants=(VARIANT, replace(VARIANT, name="llama-a100", shape="current", desired_replicas=None)),
+)
+OBSERVATION = Observation(
+    seconds=65.0, models=(MODEL,), accelerators=(AcceleratorView(name="H100", used=8, total=16),)
+)
+FRAME = Frame(
+    observation=OBSERVATION, chapter=CHAPTERS[1], decisions=(VARIANT.message,), notes=("$ kubectl apply",)
+)
+
+
+def drawn(frame: Frame, *, width: int = 150) -> str:
+    """Draw on a terminal of so many columns and return the text."""
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(screen(frame))
+    return console.export_text()
+
+
+@pytest.mark.parametrize(
+    "want",
+    [
+        pytest.param("a surge on the freemium model", id="the chapter"),
+        pytest.param("1:05", id="the time"),
+        pytest.param("1,600/h", id="the cost of all replicas"),
+        pytest.param("Premium, priority 1", id="class and priority"),
+        pytest.param("12.3", id="request rate"),
+        pytest.param("1.81 s / 1.5 s", id="latency against its target"),
+        pytest.param("4xH100 (legacy shape)", id="accelerators and shape"),
+        pytest.param("2 -> 3", id="current and desired replicas"),
+        pytest.param("2 -> ?", id="a decision that is not there yet"),
+        pytest.param("8/16", id="accelerators in use"),
+        pytest.param("goes from 2 to 3 replicas: [80 %]", id="the newest decision, brackets and all"),
+        pytest.param("$ kubectl apply", id="what was done"),
+    ],
+)
+def test_the_screen_shows(want: str) -> None:
+    """Everything that a person should see at one look."""
+    assert want in drawn(FRAME)
+
+
+def test_the_screen_draws_on_a_narrow_terminal_too() -> None:
+    """Eighty columns fold the words; nothing is lost and nothing fails."""
+    assert "llama-h100" in drawn(FRAME, width=80)
+
+
+def test_plain_lines_say_only_what_changed() -> None:
+    """The same state again is silent; a new desired number is told, after the pause."""
+    stream = io.StringIO()
+    lines = PlainLines(stream)
+    lines.update(FRAME)
+    first = stream.getvalue()
+    lines.update(replace(FRAME, observation=replace(OBSERVATION, seconds=80.0)))
+
+    assert "meta/llama (12 req/s, TTFT p90 1810 ms of 1500 ms): llama-h100 2->3, llama-a100 2->?" in first
+    assert stream.getvalue() == first
+
+    changed = replace(MODEL, variants=(replace(VARIANT, current_replicas=3),))
+    lines.update(replace(FRAME, observation=replace(OBSERVATION, seconds=81.0, models=(changed,))))
+    assert stream.getvalue() == first
+    lines.update(replace(FRAME, observation=replace(OBSERVATION, seconds=85.0, models=(changed,))))
+    assert "llama-h100 3->3" in stream.getvalue()
+
+
+def test_notes_before_the_screen_are_printed_and_later_ones_are_part_of_it() -> None:
+    """Nothing may be printed across a live screen."""
+    stream = io.StringIO()
+    live = LiveScreen(Console(file=stream, force_terminal=True, width=100))
+    live.note("installing")
+    live.update(FRAME)
+    before = stream.getvalue()
+    live.note("in between")
+
+    assert "installing" in before
+    assert stream.getvalue() == before
+    live.close()
+
+
+def test_a_picture_is_an_svg_with_the_words_of_the_screen(tmp_path: Path) -> None:
+    """The README's picture is made from a real run."""
+    path = tmp_path / "screen.svg"
+
+    save_picture(FRAME, path, title="make demo")
+
+    text = path.read_text()
+    assert text.startswith("<svg")
+    assert "llama-h100" in text
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_summary_names_what_failed(*, is_terminal: bool) -> None:
+    """A table on a terminal, one line per check on a pipe."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=is_terminal, width=100)
+
+    print_summary(
+        console,
+        [
+            Finding(name="it scales", holds=True, detail="1 -> 5"),
+            Finding(name="it falls", holds=False, detail="5 -> 5"),
+        ],
+    )
+
+    text = stream.getvalue()
+    assert "FAIL" in text
+    assert ("FAIL it falls: 5 -> 5\n" in text) is not is_terminal
+
+
+def test_only_decisions_that_mean_something_new_are_newest() -> None:
+    """New numbers in the same decision are no news; a steady variant is none either."""
+    newest = Newest()
+    newest.take(OBSERVATION)
+    newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(replace(VARIANT, message="81 %"),)),)))
+    steady = replace(VARIANT, reason="Steady", desired_replicas=2, message="stays")
+    newest.take(replace(OBSERVATION, models=(replace(MODEL, variants=(steady,)),)))
+
+    assert newest.decisions == (VARIANT.message, VARIANT.message)  # one of each of the two variants
