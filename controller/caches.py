@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from apiserver.cluster.cache import Cache
+from apiserver.cluster.cache import Cache, key_of, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
@@ -27,12 +27,12 @@ class Caches:
     """Every collection that planning reads, kept current by `run`."""
 
     def __init__(self, cluster: Cluster, *, namespace: str) -> None:
-        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=_without_bookkeeping)
-        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=_without_bookkeeping)
-        self._pods = Cache(cluster, PODS, reduce=_without_bookkeeping)
+        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=without_managed_fields)
+        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=without_managed_fields)
+        self._pods = Cache(cluster, PODS, reduce=without_managed_fields)
         self._nodes = Cache(cluster, NODES, reduce=_node)
-        self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=_without_bookkeeping)
-        self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=_without_bookkeeping)
+        self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
+        self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
             self._autoscalings,
             self._deployments,
@@ -66,7 +66,7 @@ class Caches:
         """Return everything as it stands now."""
         return World(
             autoscalings=self._autoscalings.items(),
-            deployments={_key(item): item for item in self._deployments.items()},
+            deployments={key_of(item): item for item in self._deployments.items()},
             pods=self._pods.items(),
             nodes=self._nodes.items(),
             autoscalers=self._autoscalers.items(),
@@ -77,18 +77,8 @@ class Caches:
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}
 
 
-def _key(obj: Json) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
-def _without_bookkeeping(obj: Json) -> Json:
-    """Leave out who wrote which field, which is often the larger half of an object."""
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return obj | {"metadata": metadata}
-
-
 def _node(node: Json) -> Json:
     """Leave out the list of images, which no decision reads."""
-    bare = _without_bookkeeping(node)
+    bare = without_managed_fields(node)
     status = {name: value for name, value in (node.get("status") or {}).items() if name != "images"}
     return bare | {"status": status}
