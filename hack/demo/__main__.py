@@ -38,7 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", action="store_true", help="leave it running at the end, until Ctrl-C")
     parser.add_argument("--plain", action="store_true", help="plain lines, also on a terminal")
     parser.add_argument(
-        "--speed", type=float, default=1.0, metavar="X", help="pace of load and engines (%(default)s)"
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="pace of load and engines; what is checked holds at 1",
     )
     parser.add_argument(
         "--without",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -121,4 +122,7 @@ def _footprint(
 async def _stay(control_plane: ControlPlane) -> None:
     kubectl = provide_binaries(ProgressLine())["kubectl"]
     print(how_to_look_around(kubectl=kubectl, kubeconfig=control_plane.kubeconfig), flush=True)
-    await asyncio.Event().wait()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await stop.wait()

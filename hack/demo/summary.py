@@ -45,10 +45,10 @@ The control plane, Stowplan and the engines go on until Ctrl-C. In another termi
 
   export KUBECONFIG={kubeconfig}
   alias kubectl={kubectl}
-  kubectl get va -n demo -o wide                       # decisions, and why
-  kubectl describe va llama-70b-h100 -n demo           # one of them with conditions and events
-  kubectl get va.v1alpha1.llmd.ai llama-70b-h100 -n demo -o yaml   # the same object in the older version
-  kubectl get hpa -n demo -w                           # watch the HorizontalPodAutoscaler follow
+  kubectl get va -n demo -o wide                # decisions, and why
+  kubectl describe va llama-70b-h100 -n demo    # one of them with conditions and events
+  kubectl get variantautoscalings.v1alpha1.llmd.ai llama-70b-h100 -n demo -o yaml   # its older version
+  kubectl get hpa -n demo -w                    # watch the HorizontalPodAutoscaler follow
   kubectl get events -n demo --field-selector involvedObject.kind=VariantAutoscaling
   kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/demo/wva_desired_replicas'
   kubectl apply -f manifests/samples/demo/refused/mixed-shapes.yaml   # see it refused
