@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
+from pathlib import Path
 from typing import Annotated
 
 from apiserver.schema.declaration import declaration
@@ -74,7 +76,8 @@ class NamesConfig:
     """Cost per hour of one accelerator of each type."""
 
     service_classes: Annotated[str, Length(1, 253)] = "service-classes-config"
-    """Classes for models whose VariantAutoscalings name none."""
+    """Service classes for models whose VariantAutoscalings name none. A class that is named by reference
+    may be in any ConfigMap of the namespace."""
 
 
 @declaration()
@@ -118,3 +121,29 @@ class ControllerConfig:
 
     certificates: CertificatesConfig = CertificatesConfig()
     """Who issues certificates."""
+
+
+def config_problems(config: ControllerConfig) -> list[str]:
+    """Return what is wrong with values that only a look beyond the schema can judge."""
+    problems = [
+        f"engines.podNetworks.{position}: {text!r} is no network in CIDR notation: {why}"
+        for position, text in enumerate(config.engines.pod_networks)
+        if (why := _network_problem(text))
+    ]
+    prometheus = config.prometheus
+    if prometheus.url and not prometheus.url.startswith(("http://", "https://")):
+        problems.append(f"prometheus.url: {prometheus.url!r} must begin with http:// or https://")
+    for name, path in (("caFile", prometheus.ca_file), ("tokenFile", prometheus.token_file)):
+        if path and not Path(path).is_file():
+            problems.append(f"prometheus.{name}: there is no file {path}")
+    if config.planning.fresh_seconds > config.planning.held_seconds:
+        problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
+    return problems
+
+
+def _network_problem(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -18,12 +18,13 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
+from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.caches import Caches
-from controller.config import ControllerConfig
+from controller.config import ControllerConfig, config_problems
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -60,6 +61,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(config: ControllerConfig) -> int:
+    problems = config_problems(config)
+    if problems:
+        raise ConfigurationError(problems)
     controller = Controller(config)
     return run_server(
         None,
@@ -76,9 +80,9 @@ class Controller:
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
         self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-        self._why_not_ready: str | None = "not connected yet"
+        self._caches: Caches | None = None
         self.readiness = Readiness()
-        self.readiness.add("caches", lambda: self._why_not_ready)
+        self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("controller", version())
         self._telemetry = Telemetry(self.metrics.registry)
 
@@ -94,7 +98,7 @@ class Controller:
             settings = _settings(config)
             # The child keeps its own limit; ours, for one that hangs, lies beyond it.
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
-            caches = Caches(cluster, namespace=config.namespace)
+            caches = self._caches = Caches(cluster, namespace=config.namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             tools = Tools(
                 cluster=cluster,
@@ -102,7 +106,11 @@ class Controller:
                 source=source,
                 planner=RememberingPlanner(solver, settings),
                 world=caches.world,
-                policies=lambda: read_policies(caches.config_maps(), unit_costs=config.names.unit_costs),
+                policies=lambda: read_policies(
+                    caches.config_maps(),
+                    unit_costs=config.names.unit_costs,
+                    default_classes=config.names.service_classes,
+                ),
                 now=_now,
             )
             async with asyncio.TaskGroup() as group:
@@ -110,8 +118,10 @@ class Controller:
                 group.create_task(events.run())
                 group.create_task(self._lead(cluster, caches, tools))
 
+    def _why_not_current(self) -> str | None:
+        return self._caches.why_not_current() if self._caches else "not connected yet"
+
     async def _lead(self, cluster: Cluster, caches: Caches, tools: Tools) -> None:
-        self._why_not_ready = None  # a replica that waits for its turn is as ready as it gets
         options = LeaseOptions(namespace=self._config.namespace, name=LEASE, identity=self._identity)
         elector = LeaderElector(cluster, options, on_lost=_exit_at_once)
 
@@ -145,8 +155,12 @@ class Controller:
         try:
             outcome = await reconciler.cycle()
         except ClusterError as error:
-            self._telemetry.failed()
+            self._telemetry.failed("ClusterError")
             _log.warning("cycle not finished", error=error.message)
+            return
+        except Exception:  # noqa: BLE001 (the boundary: what one object provokes must not end it for all)
+            self._telemetry.failed("Error")
+            _log.exception("cycle failed: the last decisions stand")
             return
         self._telemetry.observe(outcome, seconds=time.monotonic() - began)
 

@@ -54,6 +54,6 @@ class Telemetry:
         self._cycles.labels(str(outcome.plan.solver.status)).inc()
         self._seconds.observe(seconds)
 
-    def failed(self) -> None:
-        """Take in a cycle that the API server cut short."""
-        self._cycles.labels("ClusterError").inc()
+    def failed(self, why: str) -> None:
+        """Take in a cycle that did not go through."""
+        self._cycles.labels(why).inc()

@@ -19,7 +19,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.validation import validate, without_nulls
+from apiserver.schema.validation import DEEPEST, is_deeper_than, validate, without_nulls
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
@@ -54,7 +54,7 @@ def subject_of(request: Json) -> Subject | None:
     return Subject(
         kind=found[0],
         version=found[1],
-        value=without_nulls({key: item for key, item in value.items() if key != "status"}),
+        value={key: item for key, item in value.items() if key != "status"},
         old=old if isinstance(old, dict) else None,
         namespace=str(request.get("namespace") or ""),
     )
@@ -65,7 +65,7 @@ def find_errors(subject: Subject) -> list[FieldError]:
     found = _judged(subject, subject.value)
     if not found or subject.old is None:
         return found
-    old = without_nulls({key: item for key, item in subject.old.items() if key != "status"})
+    old = {key: item for key, item in subject.old.items() if key != "status"}
     stored = set(_judged(subject, old))
     return [error for error in found if error not in stored]
 
@@ -76,6 +76,9 @@ def refusal(subject: Subject, found: list[FieldError]) -> Json:
 
 
 def _judged(subject: Subject, value: Json) -> list[FieldError]:
+    if is_deeper_than(value, DEEPEST):
+        return validate(subject.version.declaration, value)
+    value = without_nulls(value)
     found = validate(subject.version.declaration, defaulted(subject.version, value))
     return found or list(_conversion_errors(subject, value))
 
@@ -94,4 +97,6 @@ def _is_leaving(value: Json) -> bool:
 
 
 def _is_untouched(value: Json, old: JsonValue) -> bool:
-    return isinstance(old, dict) and same(old.get("spec"), value.get("spec"))
+    if not isinstance(old, dict) or is_deeper_than(value, DEEPEST):
+        return False
+    return same(old.get("spec"), value.get("spec"))

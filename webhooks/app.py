@@ -9,7 +9,6 @@ import structlog
 from aiohttp import web
 
 from apiserver.schema.json import Json
-from webhooks.admission import Subject
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.mutate import mutate
 from webhooks.references import Targets, advise
@@ -33,17 +32,13 @@ def application(
     """Return the application with `/mutate`, `/validate` and `/convert`."""
 
     def validated(request: Json) -> Verdict:
-        return validate(request, lambda subject: _advice(subject, targets))
+        return validate(request, lambda subject: advise(subject, targets))
 
     app = web.Application(client_max_size=max(admission_limit_bytes, conversion_limit_bytes))
     app.router.add_post("/mutate", _admission("mutate", mutate, admission_limit_bytes))
     app.router.add_post("/validate", _admission("validate", validated, admission_limit_bytes))
     app.router.add_post("/convert", _conversion(conversion_limit_bytes))
     return app
-
-
-def _advice(subject: Subject, targets: Targets) -> list[str]:
-    return advise(subject, targets)
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

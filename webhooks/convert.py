@@ -22,6 +22,8 @@ def convert_all(request: Json) -> list[Json]:
         return [_converted(value, desired) for value in objects]
     except KeyError as error:
         raise UnconvertibleError(f"nothing converts to {desired}: {error}") from error
+    except RecursionError as error:
+        raise UnconvertibleError("an object is nested too deeply to be read") from error
 
 
 def _converted(value: Json, desired: str) -> Json:

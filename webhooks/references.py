@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from apiserver.kinds.llmd.conversion import implied_target
+from apiserver.kinds.llmd.conversion import implied_target, names_deployment
 from apiserver.schema.json import Json
 from webhooks.admission import Subject
 
-_SCALED_KIND: Final = ("apps", "Deployment")
 _LABEL_VALUE_CHARACTERS: Final = 63
 
 
@@ -48,8 +47,7 @@ def advise(subject: Subject, targets: Targets) -> list[str]:
 
 
 def _kind_advice(target: Json) -> list[str]:
-    group = target.get("apiVersion", "apps/v1").rpartition("/")[0]
-    if (group, target["kind"]) == _SCALED_KIND:
+    if names_deployment(target):
         return []
     return [f"spec.scaleTargetRef: only apps/v1 Deployments are planned for, not {target['kind']}"]
 
@@ -57,7 +55,7 @@ def _kind_advice(target: Json) -> list[str]:
 def _target_advice(subject: Subject, target: Json, targets: Targets) -> list[str]:
     if not targets.is_filled() or targets.has(subject.namespace, target["name"]):
         return []
-    if target["kind"] != _SCALED_KIND[1]:
+    if not names_deployment(target):
         return []
     where = f'in namespace "{subject.namespace}"'
     return [f'spec.scaleTargetRef: Deployment "{target["name"]}" does not exist yet {where}']

@@ -100,7 +100,7 @@ def _decision_time(status: Json) -> dt.datetime:
     text: JsonValue = _object(status.get("desiredOptimizedAlloc")).get("lastRunTime")
     try:
         return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _UnknownError(
             "when it was decided is not known (no status.desiredOptimizedAlloc.lastRunTime)"
         ) from error

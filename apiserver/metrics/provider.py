@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from apiserver.metrics.selector import Selector
 from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 
 _NAME_LABEL = "variant_name"
+
+_CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 
 
 class MetricIndex:
@@ -65,7 +68,8 @@ class MetricIndex:
         return sorted(found, key=_variant_name) if len(found) > 1 else found
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
-        return now - series.time > self._stale_after
+        # A time ahead of ours by more than clocks may differ would never grow old.
+        return not -_CLOCK_SKEW <= now - series.time <= self._stale_after
 
     def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
         reasons = [

@@ -13,7 +13,7 @@ class FieldPath:
     """A path from the root of an object, built while descending.
 
     Printed the way `k8s.io/apimachinery/pkg/util/validation/field` prints one: `spec.rules[0].name`,
-    `metadata.labels[app]`.
+    `metadata.labels[app]`, and `<nil>` for the whole object.
     """
 
     parts: tuple[str | int, ...] = ()
@@ -31,7 +31,7 @@ class FieldPath:
         return FieldPath((*self.parts, f"[{name}]"))
 
     def __str__(self) -> str:
-        text = ""
+        text = "" if self.parts else "<nil>"
         for part in self.parts:
             if isinstance(part, int):
                 text += f"[{part}]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import jsonschema_rs
@@ -19,6 +20,12 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.structural import judged_schema
+
+MOST_ERRORS: Final = 100
+"""More are not listed: a manifest of a megabyte could be wrong in a hundred thousand places."""
+
+DEEPEST: Final = 64
+"""No declaration nests nearly as deep; what is deeper would exhaust the stack of whoever walks it."""
 
 _TYPE_WORDS: Final = {
     "string": "must be a string",
@@ -35,11 +42,33 @@ def validate(declared: type, value: Json) -> list[FieldError]:
 
     A member that is null counts as absent, as on the server.
     """
+    if is_deeper_than(value, DEEPEST):
+        return [errors.invalid(FieldPath(), "...", f"must not be nested deeper than {DEEPEST} levels")]
     node = node_of(declared)
     pruned = without_nulls(value)
     found = [] if judge(declared).is_valid(pruned) else _schema_errors(declared, node, pruned)
-    found += _rule_errors(node, pruned, FieldPath())
-    return sorted(_once(found), key=lambda error: _order(node, error.path))
+    found += islice(_rule_errors(node, pruned, FieldPath()), MOST_ERRORS + 1)
+    listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(node, error.path))
+    return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
+
+
+def is_deeper_than(value: JsonValue, levels: int) -> bool:
+    """Tell whether a value is nested deeper than some number of levels, without recursion."""
+    waiting = [(value, 0)]
+    while waiting:
+        item, level = waiting.pop()
+        if level > levels:
+            return True
+        if isinstance(item, dict):
+            waiting += [(inner, level + 1) for inner in item.values()]
+        elif isinstance(item, list):
+            waiting += [(inner, level + 1) for inner in item]
+    return False
+
+
+def _and_more() -> FieldError:
+    body = f"Too many: more than {MOST_ERRORS} errors; only the first {MOST_ERRORS} are listed"
+    return FieldError(FieldPath().child("spec"), "FieldValueTooMany", body)
 
 
 @functools.cache
@@ -62,7 +91,7 @@ def without_nulls(value: JsonValue) -> JsonValue:
 
 def _schema_errors(declared: type, node: Node, value: Json) -> list[FieldError]:
     found: list[FieldError] = []
-    for failure in judge(declared).iter_errors(value):
+    for failure in islice(judge(declared).iter_errors(value), MOST_ERRORS + 1):
         found += _translated(node, failure)
     return found
 
@@ -142,14 +171,16 @@ def _rule_errors(node: Node, value: JsonValue, path: FieldPath) -> Iterator[Fiel
                 yield from _rule_errors(node.values, item, path.key(key))
     elif isinstance(value, list) and node.items is not None:
         yield from _duplicates(node, value, path)
-        for position, item in enumerate(value):
+        most = node.keywords.get("maxItems", len(value))
+        for position, item in enumerate(value[:most]):
             yield from _rule_errors(node.items, item, path.index(position))
 
 
 def _duplicates(node: Node, items: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
     names: list[str] = node.keywords.get("x-kubernetes-list-map-keys", [])
     seen: list[JsonValue] = []
-    for position, item in enumerate(items if names else []):
+    most = node.keywords.get("maxItems", len(items))
+    for position, item in enumerate(items[:most] if names else []):
         key = {name: item[name] for name in names if name in item} if isinstance(item, dict) else None
         if key and key in seen:
             yield errors.duplicate(path.index(position), key)

@@ -1,7 +1,7 @@
 """Configuration of a server verb: one YAML document, and flags that override it.
 
 The document is declared like a kind, so its schema, defaults and reference page are read off the same
-declaration. A flag exists for every scalar field, named after the field: `metricsPort` is `--metrics-port`.
+declaration. A flag exists for every scalar field: `planning.scaleToZero` is `--planning-scale-to-zero`.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class ClusterConfig:
 
 
 _CONFIG_FLAG: Final = "config"
+_EVERYWHERE: Final = frozenset({"serving", "cluster"})
+"""Sections that every verb has: their flags go without the section's name."""
 
 
 def parse(declared: type[T], *, program: str, description: str, arguments: Sequence[str]) -> T:
@@ -86,7 +88,7 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
     flags = vars(_parser(node, program, description).parse_args(arguments))
     document = _read(flags.pop(_CONFIG_FLAG))
     for path, prop in _leaves(node, ()):
-        text = flags[prop.name]
+        text = flags[flag_name(path)]
         if text is not None:
             _set(document, path, _scalar(prop.node, text))
     return _checked(declared, document)
@@ -126,18 +128,19 @@ def _read(path: str | None) -> Json:
 def _parser(node: Node, program: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description=description, allow_abbrev=False)
     parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
-    for _, prop in _leaves(node, ()):
+    for path, prop in _leaves(node, ()):
         text = describe_property(prop).split(". ")[0].rstrip(".")
         shown = "" if prop.default in ("", None) else f" [{prop.default}]"
         parser.add_argument(
-            flag_name(prop.name), dest=prop.name, metavar="X", help=f"{text}{shown}".replace("%", "%%")
+            flag_name(path), dest=flag_name(path), metavar="X", help=f"{text}{shown}".replace("%", "%%")
         )
     return parser
 
 
-def flag_name(name: str) -> str:
-    """Return the flag of a field: `metricsPort` is `--metrics-port`."""
-    return "--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+def flag_name(path: Sequence[str]) -> str:
+    """Return a field's flag: `prometheus.caFile` is `--prometheus-ca-file`, `serving.port` is `--port`."""
+    words = path[1:] if path[0] in _EVERYWHERE else path
+    return "--" + "-".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", word).lower() for word in words)
 
 
 def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Property]]:

@@ -32,14 +32,17 @@ def run_verb(
     """
     try:
         config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
+        return _started(serving(config), lambda: start(config))
     except ConfigurationError as error:
         for problem in error.problems:
             print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before there are logs)
         return _WRONG_CONFIGURATION
-    logs = serving(config)
+
+
+def _started(logs: ServingConfig, start: Callable[[], int]) -> int:
     form = None if logs.log_format == "auto" else logs.log_format
     configure_logging(level=logs.log_level, format=form)
-    return start(config)
+    return start()
 
 
 def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -28,6 +30,15 @@ PRODUCT_LABELS: Final = (
     "k8s.amazonaws.com/accelerator",
 )
 """Node labels that name the type, most telling first."""
+
+_QUANTITY: Final = re.compile(
+    r"(?P<number>[0-9]{1,18}(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?)(?P<suffix>[numkMGTPE]|[KMGTPE]i)?\Z"
+)
+_FACTORS: Final = (
+    {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
+    | {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
+    | {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
+)
 
 _VENDORS: Final = frozenset({"NVIDIA", "AMD", "INTEL", "TESLA", "GEFORCE", "INSTINCT", "RADEON"})
 _DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM|MIG.*|SHARED)$")
@@ -75,5 +86,8 @@ def _asked(container: Json) -> int:
 
 
 def _count(quantity: str | int) -> int:
-    text = str(quantity)
-    return int(text[:-1]) * 1000 if text.endswith("k") else int(text)
+    """Return a quantity as a whole number, rounded up; 0 for what is none, which no server lets pass."""
+    found = _QUANTITY.match(str(quantity))
+    if found is None:
+        return 0
+    return math.ceil(Decimal(found["number"]) * _FACTORS[found["suffix"] or ""])

@@ -65,11 +65,6 @@ class EngineRecords:
             avg_output_tokens=output,
         )
 
-    def model_names(self, key: Key) -> frozenset[str]:
-        """Return the models that a pod says it serves; empty when it never answered."""
-        record = self.records.get(key)
-        return record.reading.model_names if record else frozenset()
-
 
 def _extended(record: EngineRecord | None, reading: Reading) -> EngineRecord:
     mark = _Mark(reading.time_seconds, reading.totals)

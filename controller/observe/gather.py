@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from apiserver.kinds.llmd.conversion import names_deployment
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
 from controller.observe.inventory import inventory
@@ -45,11 +46,21 @@ class Unplanned:
     message: str
 
 
+def models_by_target(world: World) -> Mapping[Key, str]:
+    """Return the model that each claimed Deployment is to serve, as the oldest claim says."""
+    models: dict[Key, str] = {}
+    for autoscaling in sorted(world.autoscalings, key=_seniority):
+        if _is_deployment(autoscaling):
+            models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
+    return models
+
+
 def engine_pods(world: World) -> tuple[Json, ...]:
     """Return the ready pods of the scale targets: those that are worth asking."""
-    targets = {_target(item) for item in world.autoscalings if _is_deployment(item)}
     groups = by_deployment(world.pods)
-    return tuple(pod for key in sorted(targets) for pod in groups.get(key, ()) if is_ready(pod))
+    return tuple(
+        pod for key in sorted(models_by_target(world)) for pod in groups.get(key, ()) if is_ready(pod)
+    )
 
 
 def gather(
@@ -122,9 +133,7 @@ def _why_unheeded(deployment: Json, autoscaler: Json | None) -> str:
 
 
 def _is_deployment(autoscaling: Json) -> bool:
-    reference = autoscaling["spec"]["scaleTargetRef"]
-    group = str(reference.get("apiVersion") or "apps/v1").rpartition("/")[0]
-    return (group, reference["kind"]) == ("apps", "Deployment")
+    return names_deployment(autoscaling["spec"]["scaleTargetRef"])
 
 
 def _key(obj: Json) -> Key:

@@ -45,11 +45,16 @@ class Policies:
     classes: Mapping[tuple[str, str], ServiceClass] = field(default_factory=dict)
     """Service classes by ConfigMap and key."""
 
+    default_classes: str = ""
+    """The ConfigMap whose classes hold for models that name none; empty: all of them."""
+
     problems: tuple[str, ...] = ()
 
 
-def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str) -> Policies:
+def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str, default_classes: str = "") -> Policies:
     """Return what the ConfigMaps of our namespace say, by name; the one named `unit_costs` holds prices.
+
+    Classes of `default_classes` hold for models that name none.
 
     An entry that cannot be read is left out and named in `problems`: one typing error must not stop all.
     """
@@ -63,9 +68,12 @@ def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str) -> Polici
                     costs[normalised(key)] = _cost(text)
                 elif (found := _service_class(text)) is not None:
                     classes[name, key] = found
+                    problems += _doubts(name, key, text)
             except ValueError as error:
                 problems.append(f"ConfigMap {name}, key {key}: {error}")
-    return Policies(unit_costs=costs, classes=classes, problems=tuple(problems))
+    return Policies(
+        unit_costs=costs, classes=classes, default_classes=default_classes, problems=tuple(problems)
+    )
 
 
 def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
@@ -76,6 +84,14 @@ def service_class(policies: Policies, reference: Json | None, model_id: str) -> 
         (item.priority, where, item) for where, item in policies.classes.items() if item.covers(model_id)
     ]
     return min(listed, key=lambda entry: entry[:2])[2] if listed else None
+
+
+def _doubts(name: str, key: str, text: str) -> list[str]:
+    priority = _yaml(text)["priority"]
+    if 1 <= priority <= LOWEST_PRIORITY:
+        return []
+    counted = f"priority {priority} is not within 1..{LOWEST_PRIORITY} and counts as {LOWEST_PRIORITY}"
+    return [f"ConfigMap {name}, key {key}: {counted}"]
 
 
 def _cost(text: str) -> Decimal:

@@ -17,6 +17,7 @@ from typing import Final, Self
 import aiohttp
 
 from apiserver.schema.json import Json
+from controller.observe.bounded import read_bounded
 from controller.observe.readings import (
     SERIES,
     WAITING,
@@ -91,9 +92,9 @@ class PrometheusSource:
         async with self._session.post(
             url, data={"query": expression}, headers=headers, allow_redirects=False
         ) as response:
-            body = await response.content.read(_LIMIT_BYTES)
             if response.status != _OK:
                 raise UnreadableMetricsError(f"HTTP {response.status}")
+            body = await read_bounded(response, _LIMIT_BYTES)
         return _vector(body)
 
     async def _token(self) -> str:
@@ -112,7 +113,7 @@ def _vector(body: bytes) -> list[Series]:
             )
             for item in result
         ]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise UnreadableMetricsError(f"no vector of samples: {error}") from error
 
 

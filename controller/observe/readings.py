@@ -23,6 +23,8 @@ COUNTERS: Final = (
 )
 """Totals since the engine started, from which the mean lengths of late follow."""
 
+_LARGEST: Final = 1e18
+
 SERIES: Final = (*KV_USAGE, WAITING, RUNNING, CACHE_CONFIG, *COUNTERS)
 """All series that are read."""
 
@@ -121,7 +123,8 @@ def _totals(by_name: Mapping[str, list[Series]]) -> dict[str, float]:
 
 
 def _values(by_name: Mapping[str, list[Series]], name: str) -> list[float]:
-    return [item.value for item in by_name.get(name, []) if math.isfinite(item.value)]
+    """Return the values that are numbers of a size that anything here can mean."""
+    return [item.value for item in by_name.get(name, []) if abs(item.value) < _LARGEST]
 
 
 def _label(series: Series, name: str) -> int:

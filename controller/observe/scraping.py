@@ -17,6 +17,7 @@ from typing import Final, Self
 import aiohttp
 
 from apiserver.schema.json import Json
+from controller.observe.bounded import read_bounded
 from controller.observe.readings import Reading, UnreadableMetricsError, parse_exposition, reading_of
 
 Key = tuple[str, str]
@@ -67,12 +68,14 @@ class Scraper:
     def __init__(self, limits: ScrapeLimits, *, clock: Callable[[], float] = time.time) -> None:
         self._limits = limits
         self._clock = clock
+        self._gate = asyncio.Semaphore(limits.concurrency)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        timeout = aiohttp.ClientTimeout(total=self._limits.timeout_seconds)
-        connector = aiohttp.TCPConnector(limit=self._limits.concurrency)
-        self._session = aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False)
+        # The gate limits how many are asked, and time counts from there: a pod that waits for its turn behind
+        # silent ones must not be taken for silent.
+        connector = aiohttp.TCPConnector(limit=0)
+        self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -89,7 +92,9 @@ class Scraper:
 
     async def _ask(self, pod: Json) -> Reading | str:
         try:
-            text = await self._fetch(metrics_url(pod, self._limits))
+            url = metrics_url(pod, self._limits)
+            async with self._gate, asyncio.timeout(self._limits.timeout_seconds):
+                text = await self._fetch(url)
             return reading_of(parse_exposition(text), time_seconds=self._clock())
         except UnreadableMetricsError as error:
             return str(error)
@@ -101,11 +106,7 @@ class Scraper:
         async with self._session.get(url, allow_redirects=False) as response:
             if response.status != _OK:
                 raise UnreadableMetricsError(f"/metrics answers with HTTP {response.status}")
-            body = await response.content.read(self._limits.limit_bytes + 1)
-            while len(body) <= self._limits.limit_bytes and not response.content.at_eof():
-                body += await response.content.read(self._limits.limit_bytes + 1 - len(body))
-        if len(body) > self._limits.limit_bytes:
-            raise UnreadableMetricsError(f"/metrics is longer than {self._limits.limit_bytes} bytes")
+            body = await read_bounded(response, self._limits.limit_bytes)
         return body.decode(errors="replace")
 
 
@@ -122,15 +123,13 @@ def _may_ask(text: str, limits: ScrapeLimits) -> bool:
 
 
 def _port(pod: Json, names: Sequence[str]) -> int:
-    ports = [
-        port for container in pod["spec"].get("containers") or [] for port in container.get("ports") or []
-    ]
-    named = {
-        port.get("name"): port["containerPort"] for port in ports if port.get("protocol", "TCP") == "TCP"
-    }
+    containers = pod["spec"].get("containers") or []
+    ports = [port for container in containers for port in container.get("ports") or []]
+    spoken = [port for port in ports if port.get("protocol", "TCP") == "TCP"]
     for name in names:
-        if name in named:
-            return int(named[name])
-    if len(named) == 1:
-        return int(next(iter(named.values())))
+        for port in spoken:
+            if port.get("name") == name:
+                return int(port["containerPort"])
+    if len(spoken) == 1:
+        return int(spoken[0]["containerPort"])
     raise UnreadableMetricsError(f"no container port is named {' or '.join(names)}")

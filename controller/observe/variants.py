@@ -90,6 +90,19 @@ def effective_cost(autoscaling: Json, template: Json, policies: Policies) -> tup
     return unit * (spec.get("acceleratorCount") or accelerators_of(template) or 1), "UnitCost"
 
 
+def class_finding(autoscaling: Json, policies: Policies) -> tuple[bool, str, str]:
+    """Return whether the service class is what the author meant, and a reason and a sentence that say so."""
+    spec = autoscaling["spec"]
+    reference = spec.get("sloClassRef")
+    found = service_class(policies, reference, spec["modelID"])
+    if found is not None:
+        return True, "ClassFound", f"service class {found.name!r}, priority {found.priority}"
+    if reference is None:
+        return True, "NoClass", f"no service class lists the model: priority {LOWEST_PRIORITY}, the lowest"
+    where = f"ConfigMap {reference['name']!r} of Stowplan's namespace holds no service class under"
+    return False, "ClassNotFound", f"{where} {reference['key']!r}: priority {LOWEST_PRIORITY}, the lowest"
+
+
 def priority_of(autoscaling: Json, policies: Policies) -> int:
     """Return the priority of the service class: 1 is served first; without a class it is the lowest."""
     spec = autoscaling["spec"]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.llmd.conversion import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
@@ -29,6 +30,9 @@ class Verdict:
     cost_source: CostSource
     silence: str
     """Why engines did not report, in one phrase; empty when they all did."""
+
+    service_class: tuple[bool, str, str]
+    """Whether the service class was found, with a reason and a sentence."""
 
     unheeded: str
     """Why nobody will act on the decision, in one phrase; empty when somebody does."""
@@ -81,6 +85,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     solved = solver.status in _SOLVED
     return {
         "TargetResolved": ("True", *_target_finding(verdict)),
+        "ServiceClassResolved": _class_finding(verdict),
         "MetricsAvailable": _metrics_finding(verdict),
         "OptimizationReady": (
             "True" if solved else "False",
@@ -94,6 +99,11 @@ def _target_finding(verdict: Verdict) -> tuple[str, str]:
     if verdict.unheeded:
         return "TargetNotScaled", f"the Deployment exists; {verdict.unheeded}"
     return "TargetFound", "the Deployment exists"
+
+
+def _class_finding(verdict: Verdict) -> tuple[str, str, str]:
+    is_found, reason, message = verdict.service_class
+    return str(is_found), reason, message
 
 
 def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
@@ -119,7 +129,7 @@ def _identifier(autoscaling: Json) -> Json:
     spec = autoscaling["spec"]
     if not all(name in spec for name in ("accelerator", "acceleratorCount", "variantProfile")):
         return {}
-    return {"variantID": f"{spec['modelID']}-{spec['accelerator']}-{spec['acceleratorCount']}"}
+    return {"variantID": variant_identifier(spec)}
 
 
 def _accelerator(name: str) -> Json:

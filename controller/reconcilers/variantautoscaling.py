@@ -20,12 +20,12 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import Gathered, World, engine_pods, gather
+from controller.observe.gather import Gathered, World, engine_pods, gather, models_by_target
 from controller.observe.pods import deployment_of
 from controller.observe.policies import Policies
 from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
-from controller.observe.variants import effective_cost
+from controller.observe.variants import class_finding, effective_cost
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.status import (
@@ -153,6 +153,7 @@ class VariantAutoscalingReconciler:
                     cost_source=effective_cost(autoscaling, template, policies)[1],
                     silence=_silence(variants[key], failures),
                     unheeded=gathered.unheeded.get(key, ""),
+                    service_class=class_finding(autoscaling, policies),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found
@@ -238,10 +239,7 @@ def _of_their_model(
     world: World, pods: Sequence[Json], scraped: Scraped
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
     """Split off readings of engines that serve another model than their VariantAutoscaling says."""
-    models = {
-        (item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]["name"]): item["spec"]["modelID"]
-        for item in world.autoscalings
-    }
+    models = models_by_target(world)
     wanted = {_key(pod): models.get(deployment_of(pod) or ("", "")) for pod in pods}
     readings: dict[Key, Reading] = {}
     failures = dict(scraped.failures)

@@ -1,29 +1,31 @@
-"""Plays the demo's scenario without a cluster, on virtual time, against the real planner.
+"""Plays the demo's scenario without a cluster, on virtual time, against the real controller.
 
-The manifests are the shipped ones, engines are scraped through their real exposition, and observing,
-planning and the status are the controller's own code. Only Kubernetes is played, by a few rules. It shows
-within seconds whether the scenario still tells its story.
+The manifests are the shipped ones, engines are scraped through their real exposition, and the controller's
+own reconciler observes, plans and writes status. Only Kubernetes is played, by a few rules. It shows within
+seconds whether the scenario still tells its story.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import yaml
 
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.kinds.conversion import convert
-from controller.observe.engines import EngineRecords
-from controller.observe.gather import engine_pods, gather
 from controller.observe.policies import read_policies
 from controller.observe.readings import parse_exposition, reading_of
-from controller.observe.variants import effective_cost
+from controller.observe.scraping import Scraped
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
-from controller.reconcilers.status import Verdict, planned_status
+from controller.reconcilers.variantautoscaling import (
+    CycleSettings,
+    Tools,
+    VariantAutoscalingReconciler,
+)
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
 from hack.demo import scenario
@@ -33,10 +35,14 @@ from hack.demo.traffic import Traffic
 from hack.demo.virtual import VirtualCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Sequence
 
+    from apiserver.cluster.client import Cluster
+    from apiserver.cluster.events import EventRecorder
     from apiserver.schema.json import Json
     from controller.observe.policies import Policies
+    from controller.planning.decision import Plan
+    from controller.planning.snapshot import Snapshot
     from hack.demo.observation import Observation
 
 TICK_SECONDS = 0.5
@@ -45,82 +51,90 @@ AUTOSCALE_SECONDS = 2.0
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+class InlinePlanner:
+    """Plans in this very process, and remembers in memory."""
+
+    def __init__(self) -> None:
+        self._state = PlanningState()
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Return the plan for a snapshot."""
+        made, self._state = plan(snapshot, self._state, Settings())
+        return made
+
+
 @dataclass
 class Rehearsal:
-    """A virtual cluster with a fleet of engines and the controller's memory."""
+    """A virtual cluster, the traffic on its engines, and what the controller needs of the world."""
 
     cluster: VirtualCluster
     policies: Policies
     traffic: Traffic
-    settings: Settings
-    state: PlanningState = field(default_factory=PlanningState)
-    engines: EngineRecords = field(default_factory=EngineRecords)
+    now_seconds: float = 0.0
 
-    def run(self, *, until_seconds: float) -> Iterator[Observation]:
-        """Play from the start and yield what can be seen, once per cycle of the planner."""
-        tick = 0
-        while (now_seconds := tick * TICK_SECONDS) < until_seconds:
-            self.cluster.reconcile(now_seconds)
-            self._match_engines(now_seconds)
-            self.traffic.advance(now_seconds)
-            if now_seconds % PLAN_SECONDS == 0:
-                self._plan(now_seconds)
-                yield self._observe(now_seconds)
-            if now_seconds % AUTOSCALE_SECONDS == 0:
-                self.cluster.autoscale(now_seconds)
-            tick += 1
+    async def run(self, *, until_seconds: float) -> AsyncIterator[Observation]:
+        """Play from the start and yield what can be seen, once per cycle of the controller."""
+        reconciler = VariantAutoscalingReconciler(
+            self._tools(), CycleSettings(refresh_seconds=60.0, scale_to_zero=False)
+        )
+        while self.now_seconds < until_seconds:
+            self.cluster.reconcile(self.now_seconds)
+            self._match_engines()
+            self.traffic.advance(self.now_seconds)
+            if self.now_seconds % PLAN_SECONDS == 0:
+                await reconciler.cycle()
+                yield self._observe()
+            if self.now_seconds % AUTOSCALE_SECONDS == 0:
+                self.cluster.autoscale(self.now_seconds)
+            self.now_seconds += TICK_SECONDS
 
-    def _running(self) -> dict[str, Json]:
-        return {name: pod for name, pod in self.cluster.pods.items() if pod["status"]["phase"] == "Running"}
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Read the engines of the pods through their text exposition."""
+        readings = {
+            (pod["metadata"]["namespace"], pod["metadata"]["name"]): reading_of(
+                parse_exposition(exposition(self._engine(pod)).decode()), time_seconds=self._now().timestamp()
+            )
+            for pod in pods
+        }
+        return Scraped(readings=readings, failures={})
+
+    def _tools(self) -> Tools:
+        return Tools(
+            cluster=cast("Cluster", self.cluster),
+            events=cast("EventRecorder", self.cluster),
+            source=self,
+            planner=InlinePlanner(),
+            world=self.cluster.world,
+            policies=lambda: self.policies,
+            now=self._now,
+        )
+
+    def _now(self) -> datetime:
+        return _START + timedelta(seconds=self.now_seconds)
 
     def _engine(self, pod: Json) -> Engine:
         return self.traffic.fleet.routers[profile_of(pod).model_id].engines[pod["metadata"]["name"]]
 
-    def _match_engines(self, now_seconds: float) -> None:
-        now_us, running = round(now_seconds * 1e6), self._running()
-        for model_id, router in self.traffic.fleet.routers.items():
+    def _match_engines(self) -> None:
+        now_us, fleet = round(self.now_seconds * 1e6), self.traffic.fleet
+        running = {
+            name: pod for name, pod in self.cluster.pods.items() if pod["status"]["phase"] == "Running"
+        }
+        for model_id, router in fleet.routers.items():
             for name in [name for name in router.engines if name not in running]:
-                self.traffic.fleet.leave(name, model_id=model_id, now_us=now_us)
+                fleet.leave(name, model_id=model_id, now_us=now_us)
         for name, pod in running.items():
             profile = profile_of(pod)
-            if name not in self.traffic.fleet.routers[profile.model_id].engines:
-                self.traffic.fleet.join(name, Engine(profile, now_us=now_us), now_us=now_us)
+            if name not in fleet.routers[profile.model_id].engines:
+                fleet.join(name, Engine(profile, now_us=now_us), now_us=now_us)
 
-    def _plan(self, now_seconds: float) -> None:
-        world = self.cluster.world()
-        readings = {
-            (pod["metadata"]["namespace"], pod["metadata"]["name"]): reading_of(
-                parse_exposition(exposition(self._engine(pod)).decode()), time_seconds=now_seconds
-            )
-            for pod in engine_pods(world)
-        }
-        self.engines = self.engines.updated(readings, frozenset(readings))
-        gathered = gather(
-            world,
+    def _observe(self) -> Observation:
+        return observe(
+            self.cluster.world(),
             policies=self.policies,
-            engines=self.engines,
-            now_seconds=now_seconds,
-            may_scale_to_zero=False,
+            clients=self.traffic.clients(),
+            seconds=self.now_seconds,
         )
-        made, self.state = plan(gathered.snapshot, self.state, self.settings)
-        variants = {variant.key: variant for variant in gathered.snapshot.variants}
-        for decision in made.decisions:
-            autoscaling = self.cluster.autoscalings[decision.name]
-            template = self.cluster.deployments[decision.name]["spec"]["template"]["spec"]
-            verdict = Verdict(
-                variant=variants[decision.namespace, decision.name],
-                decision=decision,
-                solver=made.solver,
-                cost_source=effective_cost(autoscaling, template, self.policies)[1],
-                silence="",
-                unheeded=gathered.unheeded.get((decision.namespace, decision.name), ""),
-            )
-            now = _START + timedelta(seconds=now_seconds)
-            autoscaling["status"] = planned_status(autoscaling, verdict, now=now)
-
-    def _observe(self, now_seconds: float) -> Observation:
-        clients = self.traffic.clients()
-        return observe(self.cluster.world(), policies=self.policies, clients=clients, seconds=now_seconds)
 
 
 def prepare() -> Rehearsal:
@@ -129,25 +143,26 @@ def prepare() -> Rehearsal:
     for path in (scenario.SETTINGS, *scenario.MODELS):
         for manifest in yaml.safe_load_all(path.read_text()):
             by_kind.setdefault(manifest["kind"], {})[manifest["metadata"]["name"]] = manifest
-    storage = VARIANT_AUTOSCALINGS.api_version
     return Rehearsal(
         cluster=VirtualCluster(
             nodes=[_ready(node.manifest()) for node in scenario.nodes()],
             deployments={name: _defaulted(item) for name, item in by_kind["Deployment"].items()},
             autoscalers=by_kind["HorizontalPodAutoscaler"],
-            autoscalings={
-                name: convert(manifest, storage) for name, manifest in by_kind["VariantAutoscaling"].items()
-            },
+            autoscalings={name: _stored(item) for name, item in by_kind["VariantAutoscaling"].items()},
         ),
         policies=read_policies(by_kind["ConfigMap"], unit_costs="accelerator-unit-costs"),
         traffic=Traffic(scenario.arrivals()),
-        settings=Settings(),
     )
+
+
+def _ready(node: Json) -> Json:
+    return node | {"status": node["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 def _defaulted(deployment: Json) -> Json:
     return deployment | {"spec": {"replicas": 1} | deployment["spec"]}
 
 
-def _ready(node: Json) -> Json:
-    return node | {"status": node["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
+def _stored(manifest: Json) -> Json:
+    stored = convert(manifest, VARIANT_AUTOSCALINGS.api_version)
+    return stored | {"metadata": stored["metadata"] | {"uid": stored["metadata"]["name"]}}

@@ -111,7 +111,8 @@ class Installation:
         manifests = adapted(rendered, addresses)
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
         kubectl("wait", "--for=condition=Established", "crd/variantautoscalings.llmd.ai")
-        kubectl("apply", "--server-side", "--kustomize", str(ROOT / "manifests" / "external-metrics"))
+        claim = str(ROOT / "manifests" / "external-metrics")
+        kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", claim)
 
     def _prepare(self, name: str) -> None:
         control_plane = self._control_plane

@@ -76,8 +76,9 @@ def test_a_variant_without_a_target_has_no_number(
     assert finished.stdout == ""
 
 
-def test_another_owner_s_claim_is_never_taken() -> None:
-    """Applied without force, the component conflicts and leaves everything as it was."""
+@pytest.mark.parametrize("manager", ["keda", "kubectl"])
+def test_another_owner_s_claim_is_never_taken(manager: str) -> None:
+    """Applied without force, the component conflicts, even with a claim that kubectl itself had made."""
     foreign = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
@@ -93,14 +94,16 @@ def test_another_owner_s_claim_is_never_taken() -> None:
     }
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as fresh:
         fresh.kubectl(
-            "apply", "--server-side", "--field-manager=keda", "--filename=-", input=json.dumps(foreign)
+            "apply", "--server-side", f"--field-manager={manager}", "--filename=-", input=json.dumps(foreign)
         )
         component = str(ROOT / "manifests" / "external-metrics")
-        finished = fresh.kubectl("apply", "--server-side", "--kustomize", component, check=False)
+        finished = fresh.kubectl(
+            "apply", "--server-side", "--field-manager=stowplan", "--kustomize", component, check=False
+        )
         owner = fresh.kubectl(
             "get", "apiservice", "v1beta1.external.metrics.k8s.io", "--output=jsonpath={.spec.service.name}"
         ).stdout
 
     assert finished.returncode == 1
-    assert 'conflicts with "keda"' in finished.stderr
+    assert f'conflicts with "{manager}"' in finished.stderr
     assert owner == "keda-operator-metrics-apiserver"

@@ -60,6 +60,12 @@ def implied_target(value: Json) -> Json:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": metadata.get("name", "")}
 
 
+def names_deployment(target: Json) -> bool:
+    """Tell whether a scale target reference names an apps Deployment; without an apiVersion it does."""
+    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    return (group, target.get("kind")) == ("apps", "Deployment")
+
+
 def _to_hub(value: Json, _: Json) -> Json:
     if not isinstance(value.get("spec"), dict):
         return dict(value)

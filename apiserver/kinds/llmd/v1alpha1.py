@@ -23,7 +23,7 @@ _ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantP
 ModelName = Annotated[str, Length(1, 512)]
 VariantIdentifier = Annotated[
     str,
-    Length(1, 768),
+    Length(1, 800),
     Pattern(
         r"^.+-[A-Za-z0-9]+-[1-9][0-9]*$",
         says="of the form {modelID}-{accelerator}-{acceleratorCount}, such as meta/llama-3.1-8b-A100-4",
@@ -146,7 +146,7 @@ class Load:
 class Allocation:
     """What the variant holds now."""
 
-    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
@@ -178,7 +178,7 @@ class OptimizedAlloc:
     last_run_time: Maybe[Time] = UNSET
     """When this was decided."""
 
-    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
@@ -210,7 +210,8 @@ class VariantAutoscalingStatus:
     """Whether the decision was handed on."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`MetricsAvailable` and `OptimizationReady`."""
+    """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
+    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew."""
 
 
 @declaration()

@@ -100,7 +100,7 @@ class Load:
 class Allocation:
     """What the variant holds now."""
 
-    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
@@ -132,7 +132,7 @@ class OptimizedAlloc:
     last_run_time: Maybe[Time] = UNSET
     """When this was decided."""
 
-    variant_id: Maybe[Annotated[str, Length(1, 768)]] = UNSET
+    variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
 
     accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
@@ -220,7 +220,8 @@ class VariantAutoscalingStatus:
     """Why: the numbers behind the last decision."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """`MetricsAvailable` and `OptimizationReady`."""
+    """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
+    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew."""
 
 
 @declaration()

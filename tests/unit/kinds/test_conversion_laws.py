@@ -94,6 +94,25 @@ def test_what_is_valid_converts_to_what_is_valid(value: Json) -> None:
     assert validate(declared.VariantAutoscaling, convert(value, target)) == []
 
 
+def test_the_longest_valid_names_convert_to_what_is_valid() -> None:
+    """The identifier of the legacy shape is as long as its parts together."""
+    spec = {
+        "modelID": "m" * 512,
+        "scaleTargetRef": {"kind": "Deployment", "name": "d"},
+        "accelerator": "a" * 253,
+        "acceleratorCount": 2**63 - 1,
+        "sloClassRef": {"name": "n", "key": "k"},
+        "variantProfile": {
+            "perfParms": {"decodeParms": {"alpha": "1"}, "prefillParms": {"gamma": "1"}},
+            "maxBatchSize": 1,
+        },
+    }
+    value = {"apiVersion": HUB, "kind": "VariantAutoscaling", "metadata": {"name": "x"}, "spec": spec}
+
+    assert validate(v1alpha2.VariantAutoscaling, value) == []
+    assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
+
+
 @given(spokes() | hubs())
 def test_metadata_is_untouched_but_for_one_annotation(value: Json) -> None:
     """The API server takes labels and annotations from us, so none may go missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import accelerators_of, normalised, product_of
+from controller.observe.accelerators import accelerators_in, accelerators_of, normalised, product_of
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,24 @@ from controller.observe.accelerators import accelerators_of, normalised, product
 def test_differently_spelled_products_meet(product: str, want: str) -> None:
     """Vendor, memory and form factor go."""
     assert normalised(product) == want
+
+
+@pytest.mark.parametrize(
+    ("quantity", "want"),
+    [
+        ("8", 8),
+        (8, 8),
+        ("1k", 1000),
+        ("1Ki", 1024),
+        ("1e3", 1000),
+        ("2000m", 2),
+        ("1M", 1_000_000),
+        ("junk", 0),
+    ],
+)
+def test_quantities_are_read_in_every_spelling(quantity: str | int, want: int) -> None:
+    """One oddly spelled pod must not stop the planning of all."""
+    assert accelerators_in({"nvidia.com/gpu": quantity, "cpu": "7"}) == want
 
 
 def test_the_most_telling_label_names_the_type() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import Gathered, World, engine_pods, gather
+from controller.observe.gather import Gathered, World, engine_pods, gather, models_by_target
 from controller.observe.policies import Policies, ServiceClass
 from manifests import autoscaler, deployment, variant
 
@@ -113,6 +113,16 @@ def test_the_older_of_two_claims_wins() -> None:
 
     assert [item.name for item in found.snapshot.variants] == ["old"]
     assert found.unplanned["ns", "chat"].reason == "TargetClaimed"
+
+
+def test_a_younger_claim_does_not_say_which_model_is_served() -> None:
+    """A typing error in a duplicate must not blind the one that is planned."""
+    old = placed(variant("old", modelID="llama", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
+    young = placed(variant("chat", modelID="typo"), creationTimestamp="2026-01-02T00:00:00Z")
+    other = placed(variant("set", modelID="x", scaleTargetRef={"kind": "StatefulSet", "name": "chat"}))
+    world = World(autoscalings=(other, young, old), deployments={}, pods=(), nodes=(), autoscalers=())
+
+    assert models_by_target(world) == {("ns", "chat"): "llama"}
 
 
 UNPLANNED = {

@@ -27,9 +27,10 @@ def test_prices_and_classes_are_read_and_errors_are_named() -> None:
     assert policies.classes["classes", "premium.yaml"].priority == 1
     assert policies.classes["classes", "premium.yaml"].ttft_ms == {"llama": 500}
     assert policies.classes["classes", "free.yaml"].priority == 100
-    assert len(policies.problems) == 2
+    assert len(policies.problems) == 3
     assert policies.problems[0].startswith("ConfigMap classes, key bad.yaml: priority must be an integer")
-    assert policies.problems[1].startswith("ConfigMap costs, key H100: must be JSON")
+    assert policies.problems[1].endswith("priority 1000 is not within 1..100 and counts as 100")
+    assert policies.problems[2].startswith("ConfigMap costs, key H100: must be JSON")
 
 
 def test_a_reference_wins_and_without_one_the_highest_priority_that_lists_the_model() -> None:

@@ -49,6 +49,11 @@ def test_engines_of_one_pod_count_as_one() -> None:
         pytest.param(
             EXPOSITION.replace(" 0.25", " NaN").replace(" 0.75", " NaN"), "missing: vllm:kv", id="NaN"
         ),
+        pytest.param(
+            EXPOSITION.replace(" 3.0", " 1.7e308").replace(" 4.0", " 1.7e308"),
+            "missing: vllm:num",
+            id="absurd",
+        ),
         pytest.param(EXPOSITION.replace('"16"', '"auto"'), "block_size is 'auto'", id="text for a number"),
     ],
 )

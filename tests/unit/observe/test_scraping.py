@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 from aiohttp import web
+from stub_engine import EXPOSITION as TEMPLATE
 
 from apiserver.schema.json import Json
 from controller.observe.readings import UnreadableMetricsError
 from controller.observe.scraping import ScrapeLimits, Scraper, metrics_url, parse_networks
+
+EXPOSITION = TEMPLATE.format(model="m", usage=0.5, waiting=1)
 
 
 def limits(*networks: str, limit_bytes: int = 1 << 16) -> ScrapeLimits:
@@ -79,6 +85,42 @@ async def _endless(_: web.Request) -> web.StreamResponse:
 
 async def _empty(_: web.Request) -> web.StreamResponse:
     return web.Response(text="")
+
+
+async def test_silent_pods_do_not_take_others_with_them() -> None:
+    """Whoever waits for its turn has not begun to be silent."""
+    held = asyncio.Event()
+
+    async def silent(_: web.Request) -> web.StreamResponse:
+        await held.wait()
+        return web.Response()
+
+    async def lively(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=EXPOSITION)
+
+    deaf, deaf_port = await serve(silent)
+    alive, port = await serve(lively)
+    pods = [pod("127.0.0.1", port=deaf_port) for _ in range(8)] + [pod("127.0.0.1", port=port)]
+    for number, item in enumerate(pods):
+        item["metadata"] = {"namespace": "ns", "name": f"engine-{number}"}
+    try:
+        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=0.3)) as scraper:
+            scraped = await scraper.scrape(pods)
+    finally:
+        held.set()
+        await deaf.cleanup()
+        await alive.cleanup()
+
+    assert list(scraped.readings) == [("ns", "engine-8")]
+
+
+async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:
+    """Of two ports without a name neither is guessed."""
+    value = pod()
+    value["spec"]["containers"] = [{"ports": [{"containerPort": 8000}, {"containerPort": 9000}]}]
+
+    with pytest.raises(UnreadableMetricsError, match="no container port is named"):
+        metrics_url(value, limits())
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ VERDICT = Verdict(
     solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message=""),
     cost_source="UnitCost",
     silence="p: no answer",
+    service_class=(True, "ClassFound", "service class 'Premium', priority 1"),
     unheeded="",
 )
 

@@ -111,6 +111,25 @@ def test_a_stored_error_is_forgiven_until_its_field_is_touched() -> None:
     assert causes(review(variant(modelID=7, variantCost="1"), OLD)) == ["spec.modelID"]
 
 
+def nested(levels: int) -> list[object]:
+    """Return lists in lists."""
+    value: list[object] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_manifest_that_is_wrong_everywhere_gets_a_short_answer() -> None:
+    """A hundred errors are listed, and that there are more."""
+    profile = {"accelerators": [{}] * 20_000}
+    value = variant(version="v1alpha1", modelProfile=profile)
+
+    found = causes(review(value))
+
+    assert len(found) == 101
+    assert found[-1] == "spec"
+
+
 ODD = {
     "no spec": ({"spec": None}, ["spec"]),
     "a list for a spec": ({"spec": []}, ["spec"]),
@@ -120,6 +139,7 @@ ODD = {
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
+    "nesting without end": ({"spec": {"modelID": nested(5000)}}, ["<nil>"]),
 }
 
 

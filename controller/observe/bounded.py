@@ -1,0 +1,17 @@
+"""Reads an answer up to a limit, whole: neither a torn piece of it nor more than anyone should send."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from controller.observe.readings import UnreadableMetricsError
+
+
+async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """Return the whole body. Raises UnreadableMetricsError when it is longer than the limit."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > limit_bytes:
+            raise UnreadableMetricsError(f"the answer is longer than {limit_bytes} bytes")
+    return bytes(body)

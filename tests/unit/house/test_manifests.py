@@ -1,0 +1,50 @@
+"""What the shipped manifests promise, held against the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controller.solver import MEMORY_BYTES
+
+BASE = Path(__file__).resolve().parents[3] / "manifests" / "base"
+MIB = 1 << 20
+CONTROLLER_ITSELF_BYTES = 256 * MIB
+
+
+def manifests(name: str) -> list[dict[str, Any]]:
+    """Read one file of the base."""
+    return list(yaml.safe_load_all((BASE / name).read_text(encoding="utf-8")))
+
+
+def test_a_solver_that_eats_memory_meets_its_own_limit_first() -> None:
+    """The kernel would kill the whole container; the solver's limit costs one cycle."""
+    (controller,) = (
+        item for item in manifests("deployments.yaml") if item["metadata"]["name"].endswith("controller")
+    )
+    limit = controller["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+
+    assert int(limit.removesuffix("Mi")) * MIB >= MEMORY_BYTES + CONTROLLER_ITSELF_BYTES
+
+
+def test_every_process_has_its_account_and_its_configuration() -> None:
+    """What a Deployment mounts and runs as is there."""
+    accounts = {item["metadata"]["name"] for item in manifests("service-accounts.yaml")}
+    settings = {item["metadata"]["name"]: item for item in manifests("settings.yaml")}
+    for deployment in manifests("deployments.yaml"):
+        pod = deployment["spec"]["template"]["spec"]
+        (config,) = (volume for volume in pod["volumes"] if volume["name"] == "config")
+        assert pod["serviceAccountName"] in accounts
+        assert yaml.safe_load(settings[config["configMap"]["name"]]["data"]["config.yaml"]) == {}
+
+
+def test_no_role_is_wider_than_its_work() -> None:
+    """No wildcards, no Secrets beyond our own, and no right to scale."""
+    for name in ("rbac-webhooks.yaml", "rbac-apiserver.yaml", "rbac-controller.yaml"):
+        for item in manifests(name):
+            for rule in item.get("rules", []):
+                assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+                assert not any(resource.endswith("/scale") for resource in rule["resources"])
+                assert item["kind"] == "Role" or "secrets" not in rule["resources"]
