@@ -72,7 +72,7 @@ def load() -> dict[str, tuple[Phase, ...]]:
             _phase(_CONVERSATION, at=1500, seconds=65, speed=2.2),
             _phase(_CONVERSATION, at=2100, seconds=1800, speed=0.2),
         ),
-        "qwen/qwen2.5-coder-32b": (_phase(_CODE, at=1360, seconds=1800, speed=0.6, keep=0.25),),
+        "qwen/qwen2.5-coder-32b": (_phase(_CODE, at=1360, seconds=1800, speed=0.6, keep=0.15),),
         "meta/llama-3.1-8b": (
             _phase(_CONVERSATION, at=100, seconds=40, speed=0.8),
             _phase(_CONVERSATION, at=1380, seconds=125, speed=4),

@@ -16,6 +16,7 @@ from controller.observe.gather import World
 from controller.observe.pods import deployment_of, removal_order
 
 if TYPE_CHECKING:
+    from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
 
 _HASH = "0000000000"
@@ -43,6 +44,15 @@ class VirtualCluster:
             nodes=self.nodes,
             autoscalers=list(self.autoscalers.values()),
         )
+
+    async def apply(self, _resource: Resource, body: Json, **_options: object) -> Json:
+        """Take the status that the controller writes, as the API server does with server-side apply."""
+        name = body["metadata"]["name"]
+        self.autoscalings[name] = self.autoscalings[name] | {"status": body["status"]}
+        return self.autoscalings[name]
+
+    def record(self, _about: Json, **_event: str) -> None:
+        """Take an event, which nobody reads here."""
 
     def autoscale(self, now_seconds: float) -> None:
         """Let every HorizontalPodAutoscaler read its metric, which is the VariantAutoscaling's status."""
