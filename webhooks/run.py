@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.validation import judge
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
@@ -37,5 +40,12 @@ def _start(config: WebhooksConfig) -> int:
         server_options(config.serving, has_application=True),
         readiness=Readiness(),
         metrics=ProcessMetrics("webhooks", version()),
-        background=[lambda: targets.follow(config.cluster)],
+        background=[lambda: _in_background(config, targets)],
     )
+
+
+async def _in_background(config: WebhooksConfig, targets: CachedTargets) -> None:
+    """Make ready what the first review would otherwise wait for, then follow the scale targets."""
+    for declared in (served.declaration for kind in KINDS for served in kind.versions):
+        await asyncio.to_thread(judge, declared)
+    await targets.follow(config.cluster)

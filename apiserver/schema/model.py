@@ -54,9 +54,16 @@ class Property:
 
     name: str
     node: Node
-    description: str
+    owner: Declared
+    attribute: str
+    """The field's Python name in its owner."""
     is_required: bool
     default: JsonValue = msgspec.UNSET
+
+    @property
+    def description(self) -> str:
+        """Return the prose below the field. Read from source when asked: only generating ever does."""
+        return describe(self.owner).get(self.attribute, "")
 
     @property
     def has_default(self) -> bool:
@@ -76,19 +83,18 @@ def node_of(declared: type) -> Node:
 def _node_of(declared: Hashable) -> Node:
     assert is_declaration(declared), f"{declared!r} is no declaration"
     hints = get_type_hints(declared, include_extras=True)
-    prose = describe(declared)
     properties = tuple(
-        _property(item, hints[item.name], prose.get(item.name, ""))
-        for item in msgspec.structs.fields(declared)
+        _property(item, hints[item.name], declared) for item in msgspec.structs.fields(declared)
     )
     return Node(type="object", properties=properties, rules=rules_of(declared), declared=declared)
 
 
-def _property(item: msgspec.structs.FieldInfo, annotation: object, description: str) -> Property:
+def _property(item: msgspec.structs.FieldInfo, annotation: object, owner: Declared) -> Property:
     return Property(
         name=camel_case(item.name),
         node=_node(annotation),
-        description=description,
+        owner=owner,
+        attribute=item.name,
         is_required=item.required,
         default=_plain(item.default),
     )
