@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.live import Live
 
+from hack.demo.checks import gives_way
 from hack.demo.screen import screen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from hack.demo.frame import Frame
@@ -43,6 +45,15 @@ class LiveScreen:
         if self._is_open:
             self._live.stop()
             self._is_open = False
+
+
+def telling(frames: Sequence[Frame]) -> Frame:
+    """Return the first frame in which somebody gives way while the first model is on target, else the last."""
+    for frame in frames:
+        first, *others = frame.observation.models or (None,)
+        if first and first.is_on_target and any(gives_way(v) for model in others for v in model.variants):
+            return frame
+    return frames[-1]
 
 
 def save_picture(frame: Frame, path: Path, *, title: str) -> None:

@@ -61,9 +61,10 @@ class ModelView:
         return sum(variant.current_replicas for variant in self.variants)
 
     @property
-    def is_short(self) -> bool:
-        """Whether some variant was granted less than its model needs."""
-        return any(variant.reason == "Shortage" for variant in self.variants)
+    def is_on_target(self) -> bool:
+        """Whether the first token comes in time; False as long as that is not known."""
+        measured, target = self.clients.ttft_p90_ms, self.ttft_target_ms
+        return measured is not None and target is not None and measured <= target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,12 +11,12 @@ from apiserver.cluster.client import Cluster
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine
 from hack.demo import scenario
-from hack.demo.checks import findings, gives_way
+from hack.demo.checks import findings
 from hack.demo.clock import SimulatedClock
 from hack.demo.director import Director
 from hack.demo.engines import EngineHost
 from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
-from hack.demo.live import LiveScreen, save_picture
+from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.plain import PlainLines
 from hack.demo.stage import Stage
 from hack.demo.summary import how_to_look_around, print_summary
@@ -24,13 +24,12 @@ from hack.demo.supervisor import Supervisor
 from hack.demo.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rich.console import Console
 
     from hack.controlplane import ControlPlane
-    from hack.demo.frame import Frame
     from hack.installation import Installation
 
 
@@ -93,19 +92,13 @@ async def _play(director: Director, installation: Installation, options: Options
 
 def _conclude(director: Director, installation: Installation, *, console: Console, options: Options) -> int:
     if options.picture is not None:
-        save_picture(_telling(director.frames), options.picture, title="make demo")
+        save_picture(telling(director.frames), options.picture, title="make demo")
         console.print(f"the screen was saved to {options.picture}")
     for line in _footprint(director.control_plane, installation, without=options.without):
         console.print(line, highlight=False)
     found = findings(director.history)
     print_summary(console, found)
     return 0 if all(finding.holds for finding in found) else 1
-
-
-def _telling(frames: Sequence[Frame]) -> Frame:
-    """Return the last frame in which somebody gives way, else the last."""
-    telling = (f for f in reversed(frames) if any(map(gives_way, f.observation.variants)))
-    return next(telling, frames[-1])
 
 
 def _footprint(

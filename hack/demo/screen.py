@@ -83,7 +83,7 @@ def ttft_text(model: ModelView) -> Text:
     measured, target = model.clients.ttft_p90_ms, model.ttft_target_ms
     if measured is None:
         return Text("-", "dim")
-    style = "" if target is None else ("green" if measured <= target else "bold red")
+    style = "" if target is None else ("green" if model.is_on_target else "bold red")
     goal = "" if target is None else f" / {target / 1000:.1f} s"
     return Text.assemble((f"{measured / 1000:.2f} s", style), (goal, "dim"))
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hack.demo.checks import Finding
 from hack.demo.frame import Frame
-from hack.demo.live import LiveScreen, save_picture
+from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.newest import Newest
 from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
 from hack.demo.plain import PlainLines
@@ -129,6 +129,21 @@ def test_a_picture_is_an_svg_with_the_words_of_the_screen(tmp_path: Path) -> Non
     text = path.read_text()
     assert text.startswith("<svg")
     assert "llama-h100" in text
+
+
+def test_the_picture_shows_who_gives_way_while_the_first_is_well_served() -> None:
+    """Of three frames the second: in the first nobody gives way, in the third the first model waits."""
+    served = replace(MODEL, clients=replace(MODEL.clients, ttft_p90_ms=400.0))
+    yielding = replace(
+        MODEL, model_id="small", variants=(replace(VARIANT, reason="Shortage", bound_by="Priority"),)
+    )
+    frames = [
+        replace(FRAME, observation=replace(OBSERVATION, models=models))
+        for models in ((served, MODEL), (served, yielding), (MODEL, yielding))
+    ]
+
+    assert telling(frames) is frames[1]
+    assert telling(frames[::2]) is frames[2]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
