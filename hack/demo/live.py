@@ -48,7 +48,7 @@ class LiveScreen:
 
 
 def telling(frames: Sequence[Frame]) -> Frame:
-    """Return the first frame in which somebody gives way while the first model is on target, else the last."""
+    """Return the first frame in which somebody gives way with the first model on target, or the last."""
     for frame in frames:
         first, *others = frame.observation.models or (None,)
         if first and first.is_on_target and any(gives_way(v) for model in others for v in model.variants):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ABSENCE_SECONDS = 3.0
 """How long a process stays away: long enough to see that nothing happens meanwhile."""
 
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.2
 _MOST_RESTARTS = 10
 
 
@@ -33,12 +33,14 @@ class Supervisor:
         clock: SimulatedClock,
         note: Callable[[str], None],
         left_alone: frozenset[str] = frozenset(),
+        absence_seconds: float = ABSENCE_SECONDS,
     ) -> None:
         self._control_plane = control_plane
         self._installation = installation
         self._clock = clock
         self._note = note
         self._left_alone = left_alone
+        self._absence_seconds = absence_seconds
         self.outages: list[Outage] = []
 
     async def run(self) -> None:
@@ -61,8 +63,10 @@ class Supervisor:
             if len(self.outages) >= _MOST_RESTARTS:
                 raise
             went_seconds = self._clock.seconds
-            self._note(f"{str(error).partition(';')[0]}; it is started again in {ABSENCE_SECONDS:.0f} s")
-            await asyncio.sleep(ABSENCE_SECONDS)
+            self._note(
+                f"{str(error).partition(';')[0]}; it is started again in {self._absence_seconds:.0f} s"
+            )
+            await asyncio.sleep(self._absence_seconds)
             await self._start(name)
             back = Outage(component=name, from_seconds=went_seconds, to_seconds=self._clock.seconds)
             self.outages.append(back)

@@ -12,7 +12,6 @@ import pytest
 
 from hack.controlplane.errors import ComponentCrashedError
 from hack.controlplane.process import Process
-from hack.demo import supervisor as module
 from hack.demo.clock import SimulatedClock
 from hack.demo.supervisor import Supervisor
 
@@ -50,12 +49,6 @@ def one(tmp_path: Path) -> Iterator[OneProcess]:
     made.processes["controller"].stop()
 
 
-@pytest.fixture(autouse=True)
-def _short_absence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ABSENCE_SECONDS", 0.05)
-    monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
-
-
 def supervising(
     one: OneProcess, notes: asyncio.Queue[str], *, left_alone: frozenset[str] = frozenset()
 ) -> Supervisor:
@@ -66,6 +59,7 @@ def supervising(
         clock=SimulatedClock(),
         note=notes.put_nowait,
         left_alone=left_alone,
+        absence_seconds=0.05,
     )
 
 
