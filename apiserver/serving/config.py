@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
@@ -74,6 +75,9 @@ class ClusterConfig:
     """Context inside that file; without it the current one."""
 
 
+_HELP_COLUMNS: Final = 110
+_FLAG_COLUMNS: Final = 40
+
 _CONFIG_FLAG: Final = "config"
 _EVERYWHERE: Final = frozenset({"serving", "cluster"})
 """Sections that every verb has: their flags go without the section's name."""
@@ -126,11 +130,20 @@ def _read(path: str | None) -> Json:
 
 
 def _parser(node: Node, program: str, description: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=description, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog=program,
+        usage=f"{program} [--config FILE] [--FLAG X ...]",
+        description=description,
+        allow_abbrev=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=36, width=_HELP_COLUMNS),
+    )
     parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
     for path, prop in _leaves(node, ()):
-        text = describe_property(prop).split(". ")[0].rstrip(".")
         shown = "" if prop.default in ("", None) else f" [{prop.default}]"
+        room = _HELP_COLUMNS - _FLAG_COLUMNS - len(shown)
+        text = textwrap.shorten(
+            re.split(r"[.;:] ", describe_property(prop))[0].rstrip("."), room, placeholder="..."
+        )
         parser.add_argument(
             flag_name(path), dest=flag_name(path), metavar="X", help=f"{text}{shown}".replace("%", "%%")
         )
