@@ -61,7 +61,11 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
         "MetricsAvailable": silence,
         "OptimizationReady": ("False", why.reason, why.message),
     }
-    return {"actuation": {"applied": False}, "conditions": _conditions(autoscaling, findings, now=now)}
+    return {
+        "actuation": {"applied": False},
+        "decision": {"reason": "Unplanned", "message": why.message},
+        "conditions": _conditions(autoscaling, findings, now=now),
+    }
 
 
 def is_news(old: Json, new: Json) -> bool:

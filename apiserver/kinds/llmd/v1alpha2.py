@@ -155,7 +155,7 @@ class Decision:
     """Why the variant should hold what it should: the numbers behind the last decision."""
 
     reason: Annotated[str, Length(1, 64)]
-    """What the decision does, in one word: ScaleUp, ScaleDown, Steady, Shortage or Holding."""
+    """What was decided, in one word: ScaleUp, ScaleDown, Steady, Shortage, Holding or Unplanned."""
 
     message: Annotated[str, Length(maximum=1024)]
     """Why, in one sentence with numbers."""
