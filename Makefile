@@ -28,7 +28,7 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m pytest $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: seconds
+unit: setup ## Run the tests that need no control plane: under two minutes
 	$(RUN) -m pytest -m "not controlplane" $(ARGS)
 
 .PHONY: lint
