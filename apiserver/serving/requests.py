@@ -43,7 +43,7 @@ def request_middleware(
             if readiness.is_draining:
                 answer.force_close()
             raise
-        except Exception:
+        except Exception:  # the boundary of a request: logged whole, and answered without its inside
             log.exception("request failed", method=request.method, path=request.path)
             response = web.Response(status=_FAILED, text="internal error: see the server's log\n")
         finally:

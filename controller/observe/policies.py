@@ -66,9 +66,9 @@ def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str, default_c
             try:
                 if name == unit_costs:
                     costs[normalised(key)] = _cost(text)
-                elif (found := _service_class(text)) is not None:
-                    classes[name, key] = found
-                    problems += _doubts(name, key, text)
+                elif (document := _class_document(text)) is not None:
+                    classes[name, key] = _service_class(document)
+                    problems += _doubts(name, key, document)
             except ValueError as error:
                 problems.append(f"ConfigMap {name}, key {key}: {error}")
     return Policies(
@@ -86,8 +86,8 @@ def service_class(policies: Policies, reference: Json | None, model_id: str) -> 
     return min(listed, key=lambda entry: entry[:2])[2] if listed else None
 
 
-def _doubts(name: str, key: str, text: str) -> list[str]:
-    priority = _yaml(text)["priority"]
+def _doubts(name: str, key: str, document: Json) -> list[str]:
+    priority = document["priority"]
     if 1 <= priority <= LOWEST_PRIORITY:
         return []
     counted = f"priority {priority} is not within 1..{LOWEST_PRIORITY} and counts as {LOWEST_PRIORITY}"
@@ -104,10 +104,13 @@ def _cost(text: str) -> Decimal:
     return value
 
 
-def _service_class(text: str) -> ServiceClass | None:
+def _class_document(text: str) -> Json | None:
+    """Return the document of a service class, or None for text that is about something else."""
     document = _yaml(text)
-    if not isinstance(document, dict) or "priority" not in document:
-        return None
+    return document if isinstance(document, dict) and "priority" in document else None
+
+
+def _service_class(document: Json) -> ServiceClass:
     entries = document.get("data") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("data must be a list of {model, slo-tpot, slo-ttft}")
