@@ -11,7 +11,7 @@ no clock. A damaged or forged annotation counts as none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ import msgspec
 from apiserver.schema.json import Json, JsonValue
 
 _UNTOUCHED: Final = frozenset({"apiVersion", "kind", "metadata"})
+_CONVERTED: Final = ("spec", "status")
 _ABSENT: Final = msgspec.UNSET
 
 
@@ -38,48 +39,62 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Json = msgspec.field(default_factory=dict)
 
 
+_NOTHING_KEPT: Final = Kept()
+_RAW: Final = msgspec.Raw
+_kept: Final = msgspec.json.Decoder(Kept)
+_encode: Final = msgspec.json.Encoder().encode
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Direction:
     """One way between two versions.
 
-    `convert` gets the object (without the annotation) and the source that the last conversion remembered;
-    it must accept any JSON object. `remember` returns what the opposite function will need again.
-    `complete` mends what restoring kept fields could have left undone.
+    `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
+    must accept any JSON object, and returns a new one. `remember` returns what the opposite function will
+    need again. `complete` mends what restoring kept fields could have left undone.
     """
 
     api_version: str
     convert: Callable[[Json, Json], Json]
-    remember: Callable[[Json], Json] = lambda _: {}
-    complete: Callable[[Json, Json], Json] = lambda result, _: result
+    remember: Callable[[Json], Json] | None = None
+    complete: Callable[[Json, Json], Json] | None = None
 
 
 def converted(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
     """Return an object in the version of `there`; the input is left as it is.
 
-    Neither function ever fails on a JSON object, whatever its shape.
+    Neither function ever fails on a JSON object, whatever its shape. Members of `status` may be undecoded
+    (`msgspec.Raw`): they are carried over as they are.
     """
     plain, kept = _split(value, annotation)
     result = _converted(plain, kept, there)
-    source = there.remember(plain)
-    returned = _converted(result, Kept(source=source), back)
-    lost = list(_differences(plain, returned, ()))
-    return _annotated(result, Kept(fields=lost, source=source), annotation)
+    result["apiVersion"] = there.api_version
+    source = there.remember(plain) if there.remember else {}
+    returned = _converted(result, Kept(source=source) if source else _NOTHING_KEPT, back)
+    lost: list[KeptField] = []
+    for name in _CONVERTED:
+        original, came_back = plain.get(name, _ABSENT), returned.get(name, _ABSENT)
+        if original is not came_back:
+            _collect_differences(original, came_back, [name], lost)
+    if lost or source:
+        _annotate(result, Kept(fields=lost, source=source), annotation)
+    return result
 
 
 def _converted(plain: Json, kept: Kept, direction: Direction) -> Json:
-    result = direction.convert(plain, kept.source) | {"apiVersion": direction.api_version}
+    result = direction.convert(plain, kept.source)
     for field in kept.fields:
         result = _restored(result, field)
-    return direction.complete(result, plain)
+    return direction.complete(result, plain) if direction.complete else result
 
 
 def _split(value: Json, annotation: str) -> tuple[Json, Kept]:
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
-        return value, Kept()
+        return value, _NOTHING_KEPT
     annotations = metadata.get("annotations")
     if not isinstance(annotations, dict) or annotation not in annotations:
-        return value, Kept()
+        return value, _NOTHING_KEPT
     others = {key: item for key, item in annotations.items() if key != annotation}
     bare = {key: item for key, item in metadata.items() if key != "annotations"}
     plain = value | {"metadata": bare | ({"annotations": others} if others else {})}
@@ -88,32 +103,34 @@ def _split(value: Json, annotation: str) -> tuple[Json, Kept]:
 
 def _decoded(text: JsonValue) -> Kept:
     try:
-        return msgspec.json.decode(text, type=Kept) if isinstance(text, str) else Kept()
+        return _kept.decode(text) if isinstance(text, str) else _NOTHING_KEPT
     except (msgspec.DecodeError, RecursionError):
         # Somebody damaged it. Conversion sits in every read, so what is left still has to convert.
-        return Kept()
+        return _NOTHING_KEPT
 
 
-def _annotated(value: Json, kept: Kept, annotation: str) -> Json:
-    if not kept.fields and not kept.source:
-        return value
+def _annotate(value: Json, kept: Kept, annotation: str) -> None:
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     annotations = metadata.get("annotations")
     annotations = annotations if isinstance(annotations, dict) else {}
-    text = msgspec.json.encode(kept).decode()
-    return value | {"metadata": metadata | {"annotations": annotations | {annotation: text}}}
+    value["metadata"] = metadata | {"annotations": annotations | {annotation: _encode(kept).decode()}}
 
 
-def _differences(original: Json, returned: Json, path: tuple[str, ...]) -> Iterator[KeptField]:
-    for name in [*original, *(name for name in returned if name not in original)]:
-        if not path and name in _UNTOUCHED:
-            continue
-        was, came_back = original.get(name, _ABSENT), returned.get(name, _ABSENT)
-        if isinstance(was, dict) and isinstance(came_back, dict):
-            yield from _differences(was, came_back, (*path, name))
-        elif not same(was, came_back):
-            yield KeptField([*path, name], was, came_back)
+def _collect_differences(
+    original: JsonValue, returned: JsonValue, path: list[str], lost: list[KeptField]
+) -> None:
+    if type(original) is not dict or type(returned) is not dict:
+        if not same(original, returned):
+            lost.append(KeptField(path, original, returned))
+        return
+    for name, was in original.items():
+        came_back = returned.get(name, _ABSENT)
+        if was is not came_back:
+            _collect_differences(was, came_back, [*path, name], lost)
+    for name, came_back in returned.items():
+        if name not in original:
+            lost.append(KeptField([*path, name], _ABSENT, came_back))
 
 
 def _restored(value: Json, field: KeptField) -> Json:
@@ -133,10 +150,16 @@ def _restored(value: Json, field: KeptField) -> Json:
 
 def same(one: JsonValue, other: JsonValue) -> bool:
     """Tell whether two JSON values are the same; unlike Python, true is not 1 and 1.0 is not 1."""
+    if one is other:
+        return True
     if type(one) is not type(other):
-        return False
+        return _RAW in (type(one), type(other)) and same(_plain(one), _plain(other))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    return bool(_plain(one) == _plain(other))
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    return msgspec.json.decode(value) if type(value) is _RAW else value

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from apiserver.schema.json import Json, JsonValue
@@ -26,13 +26,34 @@ SHOWN_VALUE_CHARACTERS: Final = 256
 """A longer value is cut in a message: an error about a megabyte of text must not be a megabyte long."""
 
 
+TYPE_WORDS: Final = {
+    "string": "must be a string",
+    "integer": "must be an integer",
+    "number": "must be a number",
+    "boolean": "must be true or false",
+    "object": "must be an object",
+    "array": "must be a list",
+    "int-or-string": "must be an integer or a string",
+}
+"""What a wrong type is told to be, by the type that is declared."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field: `path: body`, with the machine-readable reason of a status cause."""
+    """One thing wrong with one field: `path: body`, with the machine-readable reason of a status cause.
+
+    `scope` is where the value stands that the demand is about, when that is more than the field itself.
+    """
 
     path: FieldPath
     reason: str
     body: str
+    scope: FieldPath | None = field(default=None, compare=False)
+
+    @property
+    def about(self) -> FieldPath:
+        """Return where the value stands that has to change before the demand is made of an update."""
+        return self.path if self.scope is None else self.scope
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,17 +21,41 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ObjectDefault:
+class Filled:
     """A default that a schema cannot say because it depends on other fields: webhook only.
 
-    `applies` gets the whole raw object; where it holds and nothing stands at `path` (JSON names from the
-    root), `value` is filled in and `warning` is shown to the requester when it is not empty.
+    Where the parent of `path` (JSON names and positions from the root) is there and nothing stands at it,
+    `value` is filled in and belongs to the object from then on; the `warning` is shown to the requester when
+    it is not empty.
     """
 
-    path: tuple[str, ...]
+    path: tuple[str | int, ...]
     value: JsonValue
-    applies: Callable[[Json], bool]
     warning: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reference:
+    """Another object that an object names, by the path of the field that does.
+
+    It is in the same namespace, or in that of the installation (`is_settings`), where prices and service
+    classes are kept. `is_scaled` tells that its number of replicas is changed on behalf of the writer.
+    """
+
+    path: FieldPath
+    group: str
+    kind: str
+    name: str
+    key: str = ""
+    """Key of a ConfigMap; empty where the object as a whole is meant."""
+    is_scaled: bool = False
+    bounds: tuple[int, ...] = ()
+    """Within which it is scaled, where the writer says so: changing them takes the same permission."""
+    is_settings: bool = False
+
+
+def _no_references(_: Json) -> Iterable[Reference]:
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,9 +67,18 @@ class Version:
     columns: tuple[Column, ...]
     is_storage: bool = False
     deprecation_warning: str = ""
-    defaults: tuple[ObjectDefault, ...] = ()
+    fill: tuple[Callable[[Json], Iterable[Filled]], ...] = ()
+    """Functions from a raw object, whose schema defaults are there and whose types are right, to what else
+    is filled in."""
     advise: tuple[Callable[[Json], list[str]], ...] = ()
     """Functions from a valid raw object to warnings: legal, but probably not what the author wants."""
+    references: Callable[[Json], Iterable[Reference]] = _no_references
+    """From a raw object whose types are right to the other objects that it names."""
+
+    @property
+    def names_others(self) -> bool:
+        """Tell whether objects of this version name any others."""
+        return self.references is not _no_references
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

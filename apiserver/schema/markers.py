@@ -52,6 +52,11 @@ def Items(minimum: int | None = None, maximum: int | None = None) -> Marker:  # 
     return _marker(minItems=minimum, maxItems=maximum)
 
 
+def Atomic() -> Marker:  # noqa: N802 (as above)
+    """Return that an object is replaced whole by server-side apply."""
+    return _marker(**{"x-kubernetes-map-type": "atomic"})
+
+
 def Properties(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (as above)
     """Return the bounds of the number of a map's entries."""
     return _marker(minProperties=minimum, maxProperties=maximum)
@@ -60,11 +65,6 @@ def Properties(minimum: int | None = None, maximum: int | None = None) -> Marker
 def MapKeys(*names: str) -> Marker:  # noqa: N802 (as above)
     """Return that a list is a map: its items are told apart by these members (JSON names)."""
     return _marker(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(names)})
-
-
-def Atomic() -> Marker:  # noqa: N802 (as above)
-    """Return that an object is replaced whole by server-side apply."""
-    return _marker(**{"x-kubernetes-map-type": "atomic"})
 
 
 def _marker(**keywords: JsonValue) -> Marker:

@@ -6,7 +6,18 @@ import functools
 import types
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import UnsetType
@@ -32,7 +43,10 @@ Declared: TypeAlias = type
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """The schema of one value: exactly one of properties, items and values is in use, or none."""
+    """The schema of one value: exactly one of properties, items and values is in use, or none.
+
+    `type` is a JSON type, or `int-or-string`, or `any` for free JSON.
+    """
 
     type: str
     keywords: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -42,10 +56,14 @@ class Node:
     values: Node | None = None
     rules: tuple[Rule, ...] = ()
     declared: Declared | None = None
+    by_name: Mapping[str, Property] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {prop.name: prop for prop in self.properties})
 
     def property(self, name: str) -> Property | None:
         """Return the property of that JSON name, if the node declares it."""
-        return next((prop for prop in self.properties if prop.name == name), None)
+        return self.by_name.get(name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,15 +120,16 @@ def _property(item: msgspec.structs.FieldInfo, annotation: object, owner: Declar
 
 def _plain(default: object) -> JsonValue:
     unset = default is msgspec.NODEFAULT or isinstance(default, UnsetType)
-    return msgspec.UNSET if unset else msgspec.to_builtins(default)
+    # By way of JSON, so that lists are lists: what walks a raw object knows no tuples.
+    return msgspec.UNSET if unset else msgspec.json.decode(msgspec.json.encode(default))
 
 
 def _node(annotation: object) -> Node:
     if get_origin(annotation) is Annotated:
         inner, *markers = get_args(annotation)
-        return _marked(_node(inner), [marker for marker in markers if isinstance(marker, Marker)])
+        return _marked(_node(inner), markers)
     if get_origin(annotation) in (Union, types.UnionType):
-        return _node(_without_unset(annotation))
+        return _node_of_union(annotation)
     if get_origin(annotation) is Literal:
         return Node(type="string", keywords={"enum": list(get_args(annotation))})
     if get_origin(annotation) is tuple:
@@ -121,6 +140,8 @@ def _node(annotation: object) -> Node:
 
 
 def _leaf(annotation: object) -> Node:
+    if annotation is Any:
+        return Node(type="any")
     if isinstance(annotation, TypeVar):
         raise TypeError(f"{annotation} is left open: name the type inside Maybe[...]")
     if is_declaration(annotation):
@@ -131,16 +152,20 @@ def _leaf(annotation: object) -> Node:
     raise TypeError(f"{annotation!r} is no type of the declaration language")
 
 
-def _without_unset(annotation: object) -> object:
+def _node_of_union(annotation: object) -> Node:
     kept = [item for item in get_args(annotation) if item is not UnsetType]
+    if kept == [int, str]:
+        return Node(type="int-or-string")
     if len(kept) != 1:
         raise TypeError(f"{annotation} is a union: a field has one type, or is absent")
-    return kept[0]
+    return _node(kept[0])
 
 
-def _marked(node: Node, markers: list[Marker]) -> Node:
+def _marked(node: Node, found: list[object]) -> Node:
+    markers = [marker for marker in found if isinstance(marker, Marker)]
     keywords: Json = dict(node.keywords)
     for marker in markers:
         keywords |= marker.as_json()
     says = next((marker.says for marker in markers if marker.says), node.says)
-    return replace(node, keywords=keywords, says=says)
+    rules = tuple(rule for rule in found if isinstance(rule, Rule))
+    return replace(node, keywords=keywords, says=says, rules=(*node.rules, *rules))

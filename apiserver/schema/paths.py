@@ -30,6 +30,16 @@ class FieldPath:
         """Return the path of an entry of the map here: the name stands in brackets."""
         return FieldPath((*self.parts, f"[{name}]"))
 
+    @property
+    def parent(self) -> FieldPath:
+        """Return the path of what holds the value here; the root holds itself."""
+        return FieldPath(self.parts[:-1])
+
+    @staticmethod
+    def member(part: str) -> str:
+        """Return the JSON name that a part of a path stands for."""
+        return part[1:-1] if part.startswith("[") else part
+
     def __str__(self) -> str:
         text = "" if self.parts else "<nil>"
         for part in self.parts:

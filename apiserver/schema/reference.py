@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
 
+from apiserver.schema.declaration import rules_of
 from apiserver.schema.descriptions import summary
 from apiserver.schema.json import JsonValue
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import Node, Property, node_of
 from apiserver.schema.structural import describe_property
 
-_HEAD = "| Field | Description | Default | Validation |\n| --- | --- | --- | --- |"
-_WORDS = {
+_HEAD: Final = "| Field | Description | Default | Validation |\n| --- | --- | --- | --- |"
+_WORDS: Final[Mapping[str, str]] = {
+    "format": "Format: {}",
     "minimum": "Minimum: {}",
     "maximum": "Maximum: {}",
     "minLength": "MinLength: {}",
@@ -24,13 +28,16 @@ _WORDS = {
     "maxProperties": "MaxProperties: {}",
     "x-kubernetes-list-map-keys": "Unique by: {}",
 }
+_TYPES: Final[Mapping[str, str]] = {"int-or-string": "integer or string", "any": "JSON"}
+_UNTOLD: Final = frozenset({"Format: int64"})
+"""Every integer has it, so a page need not say so."""
 
 
 def kind_page(kind: Kind) -> str:
     """Return the reference page of a kind: every version, every type, every field."""
     parts = [
         f"# {kind.kind}\n",
-        f"Group `{kind.group}`, short name `{', '.join(kind.short_names)}`, namespaced.\n",
+        ", ".join([f"Group `{kind.group}`", *_names("short name", kind.short_names), "namespaced"]) + ".\n",
     ]
     parts += [_version(kind, version) for version in kind.versions]
     return "\n".join(parts).rstrip() + "\n"
@@ -56,9 +63,10 @@ def _types(root: Node, *, heading: str) -> Iterator[str]:
         if node.declared is None:
             continue
         yield f"{heading} {node.declared.__name__}\n\n{summary(node.declared)}\n"
-        yield f"{_HEAD}\n" + "\n".join(_row(prop) for prop in node.properties) + "\n"
-        if node.rules:
-            yield "Rules:\n\n" + "\n".join(f"- {rule.english()}" for rule in node.rules) + "\n"
+        if node.properties:
+            yield f"{_HEAD}\n" + "\n".join(_row(prop) for prop in node.properties) + "\n"
+        if rules := rules_of(node.declared):
+            yield "Rules:\n\n" + "\n".join(f"- {rule.english()}" for rule in rules) + "\n"
 
 
 def _declared_below(root: Node) -> list[Node]:
@@ -73,9 +81,18 @@ def _declared_below(root: Node) -> list[Node]:
     return list(found.values())
 
 
+def _names(word: str, names: tuple[str, ...]) -> list[str]:
+    plural = "s" if len(names) > 1 else ""
+    return [f"{word}{plural} {', '.join(f'`{name}`' for name in names)}"] if names else []
+
+
 def _row(prop: Property) -> str:
-    default = "" if not prop.has_default or isinstance(prop.default, dict) else _text(prop.default)
-    cells = [f"`{prop.name}` _{_type(prop.node)}_", describe_property(prop), default, _validation(prop)]
+    cells = [
+        f"`{prop.name}` _{_type(prop.node)}_",
+        describe_property(prop),
+        _default(prop),
+        "\n".join(_validation(prop)),
+    ]
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", "<br />") for cell in cells) + " |"
 
 
@@ -84,17 +101,33 @@ def _type(node: Node) -> str:
         return f"{_type(node.items)} array"
     if node.values is not None:
         return f"map of {_type(node.values)}"
-    return node.declared.__name__ if node.declared is not None else node.type
+    return _TYPES.get(node.type, node.type) if node.declared is None else node.declared.__name__
 
 
-def _validation(prop: Property) -> str:
-    words = ["Required"] if prop.is_required else []
-    words += [
-        text.format(_text(prop.node.keywords[name]))
-        for name, text in _WORDS.items()
-        if name in prop.node.keywords
-    ]
-    return "\n".join(words)
+def _default(prop: Property) -> str:
+    # What an object has by default is told by its own fields.
+    if not prop.has_default or isinstance(prop.default, dict):
+        return ""
+    if isinstance(prop.default, list) and any(isinstance(item, dict) for item in prop.default):
+        return f"`{json.dumps(prop.default)}`"
+    return _text(prop.default)
+
+
+def _validation(prop: Property) -> Iterator[str]:
+    if prop.is_required:
+        yield "Required"
+    yield from _demands(prop.node)
+
+
+def _demands(node: Node) -> Iterator[str]:
+    told = (text.format(_text(node.keywords[name])) for name, text in _WORDS.items() if name in node.keywords)
+    yield from (words for words in told if words not in _UNTOLD)
+    # A declared type tells its own rules itself; what is left is demanded of it here only.
+    own = len(rules_of(node.declared)) if node.declared is not None else 0
+    yield from (rule.english() for rule in node.rules[own:])
+    inner = node.items or node.values
+    if inner is not None and (each := list(_demands(inner))):
+        yield f"Each: {'; '.join(demand.removesuffix('.') for demand in each)}"
 
 
 def _text(value: JsonValue) -> str:

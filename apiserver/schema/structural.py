@@ -5,6 +5,7 @@ Rules of structural schemas: `k8s.io/apiextensions-apiserver/pkg/apiserver/schem
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from apiserver.schema.descriptions import summary
@@ -25,7 +26,7 @@ CONVERSION_SERVICE: Final = {
 
 def structural_schema(node: Node) -> Json:
     """Return the schema of a node and all below it as the CRD carries it: with prose, defaults and CEL."""
-    schema: Json = {"type": node.type, **node.keywords}
+    schema: Json = {**_type(node), **node.keywords}
     if node.declared is not None and (text := summary(node.declared)):
         schema["description"] = text
     if node.properties:
@@ -41,17 +42,42 @@ def structural_schema(node: Node) -> Json:
 
 def judged_schema(node: Node) -> Json:
     """Return the schema that our own judge compiles: bare, and with the bounds that `int64` implies."""
-    schema: Json = {"type": node.type, **node.keywords}
-    if node.type == "integer":
-        schema = {"minimum": -(2**63), "maximum": 2**63 - 1, **schema}
+    counts = node.type in {"integer", "int-or-string"}
+    bounds = {"minimum": -(2**63), "maximum": 2**63 - 1} if counts else {}
+    schema = {**bounds, **node.keywords, **_json_types(node), **_below(node, judged_schema)}
     if node.properties:
-        schema["properties"] = {prop.name: judged_schema(prop.node) for prop in node.properties}
         schema["required"] = [prop.name for prop in node.properties if prop.is_required]
-    if node.items is not None:
-        schema["items"] = judged_schema(node.items)
-    if node.values is not None:
-        schema["additionalProperties"] = judged_schema(node.values)
     return schema
+
+
+def types_schema(node: Node) -> Json:
+    """Return the JSON types that a node declares and nothing else."""
+    return {**_json_types(node), **_below(node, types_schema)}
+
+
+def _json_types(node: Node) -> Json:
+    if node.type == "any":
+        return {}
+    return {"type": ["integer", "string"] if node.type == "int-or-string" else node.type}
+
+
+def _below(node: Node, schema_of: Callable[[Node], Json]) -> Json:
+    schema: Json = {}
+    if node.properties:
+        schema["properties"] = {prop.name: schema_of(prop.node) for prop in node.properties}
+    if node.items is not None:
+        schema["items"] = schema_of(node.items)
+    if node.values is not None:
+        schema["additionalProperties"] = schema_of(node.values)
+    return schema
+
+
+def _type(node: Node) -> Json:
+    if node.type == "any":
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    if node.type == "int-or-string":
+        return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+    return {"type": node.type}
 
 
 def _add_properties(schema: Json, node: Node) -> None:

@@ -8,67 +8,122 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import jsonschema_rs
+import msgspec
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from apiserver.schema import errors
-from apiserver.schema.errors import FieldError
+from apiserver.schema.bounding import Cut, cut_down
+from apiserver.schema.errors import TYPE_WORDS, FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.structural import judged_schema
+from apiserver.schema.ruling import Ruled, breaks_rules, change_errors, rule_errors, ruled
+from apiserver.schema.shape import well_typed, without_nulls
+from apiserver.schema.structural import judged_schema, types_schema
+
+_LARGE_BYTES: Final = 64 * 1024
+_encode: Final = msgspec.json.Encoder().encode
 
 MOST_ERRORS: Final = 100
 """More are not listed: a manifest of a megabyte could be wrong in a hundred thousand places."""
 
-DEEPEST: Final = 64
-"""No declaration nests nearly as deep; what is deeper would exhaust the stack of whoever walks it."""
 
-_TYPE_WORDS: Final = {
-    "string": "must be a string",
-    "integer": "must be an integer",
-    "number": "must be a number",
-    "boolean": "must be true or false",
-    "object": "must be an object",
-    "array": "must be a list",
-}
-
-
-def validate(declared: type, value: Json) -> list[FieldError]:
+def validate(
+    declared: type, value: Json, old: Json | None = None, *, fits: bool | None = None
+) -> list[FieldError]:
     """Return everything wrong with a raw object by its declaration; empty when it is valid.
 
-    A member that is null counts as absent, as on the server.
+    With the stored object beside it, transition rules hold as well. A member that is null counts as absent,
+    as on the server. `fits` tells what is known of the schema already.
     """
-    if is_deeper_than(value, DEEPEST):
-        return [errors.invalid(FieldPath(), "...", f"must not be nested deeper than {DEEPEST} levels")]
+    if fits is None:
+        fits = is_valid(declared, value)
+    rules = ruled(declared)
+    changed = [] if old is None or rules is None else _change_errors(declared, rules, old, value, fits=fits)
+    if fits and not changed and (rules is None or not breaks_rules(rules, value)):
+        return []
+    return _listed(declared, value, changed, fits=fits)
+
+
+def _listed(declared: type, value: Json, changed: list[FieldError], *, fits: bool) -> list[FieldError]:
     node = node_of(declared)
-    pruned = without_nulls(value)
-    found = [] if judge(declared).is_valid(pruned) else _schema_errors(declared, node, pruned)
-    found += islice(_rule_errors(node, pruned, FieldPath()), MOST_ERRORS + 1)
+    is_typed = fits or is_well_typed(declared, value)
+    pruned = value if is_typed else without_nulls(node, value)
+    cut = Cut()
+    try:
+        if not fits and len(_encode(pruned)) > _LARGE_BYTES:
+            pruned = cut_down(node, pruned, FieldPath(), cut)
+        found = list(changed) if fits else [*_schema_errors(declared, node, pruned), *changed]
+    except (ValueError, RecursionError):  # the judge's own limit, and the encoder's
+        return [errors.invalid(FieldPath(), "...", "must not be nested as deeply as this")]
+    fitting = pruned if is_typed else well_typed(node, pruned)
+    found += list(islice(_rule_errors(declared, found, fitting), MOST_ERRORS + 1))
+    found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
     listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(node, error.path))
     return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
 
-def is_deeper_than(value: JsonValue, levels: int) -> bool:
-    """Tell whether a value is nested deeper than some number of levels, without recursion."""
-    waiting = [(value, 0)]
-    while waiting:
-        item, level = waiting.pop()
-        if level > levels:
-            return True
-        if isinstance(item, dict):
-            waiting += [(inner, level + 1) for inner in item.values()]
-        elif isinstance(item, list):
-            waiting += [(inner, level + 1) for inner in item]
-    return False
+def _change_errors(declared: type, rules: Ruled, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
+    if not rules.has_transitions:
+        return []
+    before, after = fitting_part(declared, old), new if fits else fitting_part(declared, new)
+    return list(islice(change_errors(rules, before, after), MOST_ERRORS + 1))
+
+
+def fitting_part(declared: type, value: Json) -> Json:
+    """Return what of a raw object has the declared types; the object itself where all of it has."""
+    if is_well_typed(declared, value):
+        return value
+    node = node_of(declared)
+    fitting: Json = well_typed(node, without_nulls(node, value))
+    return fitting
+
+
+def _rule_errors(declared: type, known: Sequence[FieldError], fitting: Json) -> Iterator[FieldError]:
+    """Yield breaches of rules, but for what is only due to a value of a wrong type."""
+    rules = ruled(declared)
+    mistyped = [error.path for error in known if error.reason == "FieldValueTypeInvalid"]
+    for error in rule_errors(rules, fitting) if rules else ():
+        if not any(_follows(error, path) for path in mistyped):
+            yield error
+
+
+def _follows(error: FieldError, mistyped: FieldPath) -> bool:
+    """Tell whether a breach is only due to the empty value that stands for one of a wrong type."""
+    if error.reason == "FieldValueForbidden":  # that something is set at all
+        return False
+    return error.path.parts[: len(mistyped.parts)] == mistyped.parts
 
 
 def _and_more() -> FieldError:
     body = f"Too many: more than {MOST_ERRORS} errors; only the first {MOST_ERRORS} are listed"
     return FieldError(FieldPath().child("spec"), "FieldValueTooMany", body)
+
+
+def is_valid(declared: type, value: Json) -> bool:
+    """Tell whether a raw object meets the schema of its declaration; rules aside."""
+    try:
+        return judge(declared).is_valid(value)
+    except ValueError:  # nested beyond the judge's own limit, which is far beyond ours
+        return False
+
+
+def is_well_typed(declared: type, value: Json) -> bool:
+    """Tell whether a raw object has the JSON types of its declaration, with no null among them."""
+    try:
+        return _judge_of_types(declared).is_valid(value)
+    except ValueError:  # as above
+        return False
+
+
+@functools.cache
+def _judge_of_types(declared: type) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(types_schema(node_of(declared)))
 
 
 @functools.cache
@@ -78,15 +133,6 @@ def judge(declared: type) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(
         judged_schema(node_of(declared)), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
     )
-
-
-def without_nulls(value: JsonValue) -> JsonValue:
-    """Return a value without members that are null: the server drops them before anyone looks."""
-    if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
 
 
 def _schema_errors(declared: type, node: Node, value: Json) -> list[FieldError]:
@@ -102,9 +148,9 @@ def _translated(root: Node, failure: ValidationError) -> list[FieldError]:
     kind = failure.kind
     match kind:
         case ValidationErrorKind.Required(property=name):
-            return [errors.required(path.child(name))]
+            return [replace(errors.required(path.child(name)), scope=path)]
         case ValidationErrorKind.Type():
-            return [errors.wrong_type(path, value, _TYPE_WORDS[node.type])]
+            return [errors.wrong_type(path, value, TYPE_WORDS[node.type])]
         case ValidationErrorKind.Enum(options=options):
             return [errors.unsupported(path, value, options)]
         case ValidationErrorKind.MaxLength(limit=limit):
@@ -157,34 +203,6 @@ def _located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
         else:
             node, path = node.values or node, path.key(part)
     return node, path
-
-
-def _rule_errors(node: Node, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-    if isinstance(value, dict):
-        for rule in node.rules:
-            yield from rule.check(value, path)
-        for prop in node.properties:
-            if prop.name in value:
-                yield from _rule_errors(prop.node, value[prop.name], path.child(prop.name))
-        if node.values is not None:
-            for key, item in value.items():
-                yield from _rule_errors(node.values, item, path.key(key))
-    elif isinstance(value, list) and node.items is not None:
-        yield from _duplicates(node, value, path)
-        most = node.keywords.get("maxItems", len(value))
-        for position, item in enumerate(value[:most]):
-            yield from _rule_errors(node.items, item, path.index(position))
-
-
-def _duplicates(node: Node, items: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
-    names: list[str] = node.keywords.get("x-kubernetes-list-map-keys", [])
-    seen: list[JsonValue] = []
-    most = node.keywords.get("maxItems", len(items))
-    for position, item in enumerate(items[:most] if names else []):
-        key = {name: item[name] for name in names if name in item} if isinstance(item, dict) else None
-        if key and key in seen:
-            yield errors.duplicate(path.index(position), key)
-        seen.append(key)
 
 
 def _once(found: list[FieldError]) -> list[FieldError]:

@@ -9,7 +9,7 @@ import pytest
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.rules import AllOrNone, Excludes, RequiredUnless
+from apiserver.schema.presence import AllOrNone, Excludes, RequiredUnless
 from apiserver.schema.validation import validate
 
 

@@ -1,0 +1,81 @@
+"""Cuts a refused value down to its bounds before anyone lists what else is wrong with it.
+
+A manifest may hold megabytes where a declaration allows a name. That it is too long, or no text at all, is
+all there is to say of it; of a list or map that is too long, the entries within its bound are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from apiserver.schema import errors
+from apiserver.schema.errors import TYPE_WORDS, FieldError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.model import Node
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.shape import is_typed
+
+_BLANK: Final[Mapping[str, Callable[[], JsonValue]]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": int,
+    "boolean": bool,
+    "int-or-string": str,
+}
+
+
+@dataclass(slots=True)
+class Cut:
+    """What was too long or of a wrong type: an error for each, and the paths of what was replaced."""
+
+    errors: list[FieldError] = field(default_factory=list)
+    replaced: set[FieldPath] = field(default_factory=set)
+
+
+def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonValue:
+    """Return a value without what is beyond the bounds on lengths; what that was goes to `cut`."""
+    if not is_typed(node, value):
+        cut.errors.append(errors.wrong_type(path, value, TYPE_WORDS[node.type]))
+        cut.replaced.add(path)
+        return _BLANK[node.type]()
+    if isinstance(value, str):
+        return _text(node, value, path, cut)
+    if isinstance(value, list) and node.items is not None:
+        items = _within(value, node.keywords.get("maxItems"), path, cut)
+        below = node.items
+        return [cut_down(below, item, path.index(place), cut) for place, item in enumerate(items)]
+    if isinstance(value, dict) and (node.properties or node.values is not None):
+        return _object(node, value, path, cut)
+    return value
+
+
+def _text(node: Node, value: str, path: FieldPath, cut: Cut) -> str:
+    limit = node.keywords.get("maxLength")
+    if limit is None or len(value) <= limit:
+        return value
+    cut.errors.append(errors.too_long(path, limit))
+    cut.replaced.add(path)
+    return ""
+
+
+def _object(node: Node, value: Json, path: FieldPath, cut: Cut) -> Json:
+    if node.values is not None:
+        keys = _within(list(value), node.keywords.get("maxProperties"), path, cut)
+        below = node.values
+        return {key: cut_down(below, value[key], path.key(key), cut) for key in keys}
+    return {
+        key: cut_down(prop.node, item, path.child(key), cut) if (prop := node.property(key)) else item
+        for key, item in value.items()
+    }
+
+
+def _within(entries: list[JsonValue], limit: int | None, path: FieldPath, cut: Cut) -> list[JsonValue]:
+    if limit is None or len(entries) <= limit:
+        return entries
+    cut.errors.append(errors.too_many(path, len(entries), limit))
+    return list(islice(entries, limit))

@@ -1,0 +1,117 @@
+"""Rules about fields that belong to one choice of another field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.errors import FieldError, forbidden, required
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, cel_member
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredWhen(Rule):
+    """A field must be set and not empty where another has one of some values."""
+
+    name: str
+    other: str
+    values: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the choice asks for the field and it is absent or empty."""
+        if value.get(self.other) in self.values and not value.get(self.name):
+            yield required(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule. The field is a text, a list or a map."""
+        some = f"has({cel_member(self.name)}) && size({cel_member(self.name)}) > 0"
+        return [_when(self.name, self.other, self.values, then=some, message=self._message())]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` is required when `{self.other}` is {_any(self.values)}."
+
+    def _message(self) -> str:
+        return f"must be set when `{self.other}` is {_any(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenWhen(Rule):
+    """A field may not be set, or only empty, where another has one of some values."""
+
+    name: str
+    other: str
+    values: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the field is there in spite of the choice."""
+        if value.get(self.other) in self.values and value.get(self.name):
+            yield forbidden(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule. The field is a text, a list or a map."""
+        none = f"!has({cel_member(self.name)}) || size({cel_member(self.name)}) == 0"
+        rule = _when(self.name, self.other, self.values, then=none, message=self._message())
+        return [
+            CelRule(
+                rule=rule.rule,
+                message=rule.message,
+                reason="FieldValueForbidden",
+                field_name=rule.field_name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` may not be set when `{self.other}` is {_any(self.values)}."
+
+    def _message(self) -> str:
+        return f"may not be set when `{self.other}` is {_any(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenBesideText(Rule):
+    """A field may not be set beside another text that is not empty."""
+
+    name: str
+    text: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when both say something."""
+        if self.name in value and value.get(self.text):
+            yield forbidden(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        name, text = cel_member(self.name), cel_member(self.text)
+        return [
+            CelRule(
+                rule=f"!has({name}) || !has({text}) || size({text}) == 0",
+                message=self._message(),
+                reason="FieldValueForbidden",
+                field_name=self.name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` may not be set when `{self.text}` is not empty."
+
+    def _message(self) -> str:
+        return f"may not be set when `{self.text}` is not empty"
+
+
+def _when(name: str, other: str, values: Sequence[str], *, then: str, message: str) -> CelRule:
+    choices = ", ".join(f"'{value}'" for value in values)
+    return CelRule(
+        rule=f"!has({cel_member(other)}) || !({cel_member(other)} in [{choices}]) || ({then})",
+        message=message,
+        reason="FieldValueRequired",
+        field_name=name,
+    )
+
+
+def _any(values: Sequence[str]) -> str:
+    return " or ".join(f"'{value}'" for value in values)

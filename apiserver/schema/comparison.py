@@ -1,0 +1,158 @@
+"""Rules that compare: two fields with each other, a length of time with its bounds, items with a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.durations import nanoseconds
+from apiserver.schema.errors import FieldError, invalid
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, cel_member
+
+
+@dataclass(frozen=True, slots=True)
+class LessOrEqual(Rule):
+    """One number may not be greater than another. Said at the lower one."""
+
+    lower: str
+    upper: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when both are there in the wrong order."""
+        if self.lower in value and self.upper in value and value[self.lower] > value[self.upper]:
+            yield invalid(path.child(self.lower), value[self.lower], self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        lower, upper = cel_member(self.lower), cel_member(self.upper)
+        return [
+            CelRule(
+                rule=f"!has({lower}) || !has({upper}) || {lower} <= {upper}",
+                message=self._message(),
+                reason="FieldValueInvalid",
+                field_name=self.lower,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.lower}` is less than or equal to `{self.upper}`."
+
+    def _message(self) -> str:
+        return f"must be less than or equal to `{self.upper}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Different(Rule):
+    """Two fields of one type, when both are set and not empty, are not the same. Said at the first."""
+
+    name: str
+    other: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when both are the same."""
+        if value.get(self.name) and value.get(self.name) == value.get(self.other):
+            yield invalid(path.child(self.name), value[self.name], self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule. The fields are texts, lists or maps."""
+        name, other = cel_member(self.name), cel_member(self.other)
+        return [
+            CelRule(
+                rule=f"!has({name}) || !has({other}) || size({name}) == 0 || {name} != {other}",
+                message=self._message(),
+                reason="FieldValueInvalid",
+                field_name=self.name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` differs from `{self.other}`."
+
+    def _message(self) -> str:
+        return f"must differ from `{self.other}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Rule):
+    """A length of time lies between two others, both included. Stands on the text itself."""
+
+    minimum: str
+    maximum: str
+
+    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the text is a length of time beyond the bounds, or beyond counting."""
+        length = nanoseconds(value)
+        if length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum):  # type: ignore[operator] # the bounds are written here
+            yield invalid(path, value, self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule; a text that is no length of time fails it too."""
+        rule = f"duration(self) >= duration('{self.minimum}') && duration(self) <= duration('{self.maximum}')"
+        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"Between {self.minimum} and {self.maximum}."
+
+    def _message(self) -> str:
+        return f"must be between {self.minimum} and {self.maximum}"
+
+
+@dataclass(frozen=True, slots=True)
+class SumAtMost(Rule):
+    """The sum of one number over all items of a list stays below a limit. Stands on the list."""
+
+    name: str
+    limit: int
+
+    def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the sum is beyond the limit."""
+        total = sum(item.get(self.name, 0) for item in value)
+        if total > self.limit:
+            yield invalid(path, total, self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        member = cel_member(self.name, "item")
+        rule = f"self.map(item, has({member}) ? {member} : 0).sum() <= {self.limit}"
+        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of all items is {self.limit} at most in sum."
+
+    def _message(self) -> str:
+        return f"the sum of `{self.name}` must be less than or equal to {self.limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class SomePositive(Rule):
+    """Of one number over all items of a list one at least is greater than 0. Stands on the list.
+
+    An item that lacks the number counts as `default`. An empty list is no concern of this word.
+    """
+
+    name: str
+    default: int
+
+    def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when there are items and none has a number above 0."""
+        if value and all(item.get(self.name, self.default) <= 0 for item in value):
+            yield invalid(path, 0, self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        member = cel_member(self.name, "item")
+        rule = f"size(self) == 0 || self.exists(item, (has({member}) ? {member} : {self.default}) > 0)"
+        return [CelRule(rule=rule, message=self._message(), reason="FieldValueInvalid")]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of at least one item is greater than 0."
+
+    def _message(self) -> str:
+        return f"the sum of `{self.name}` must be greater than 0"

@@ -1,0 +1,151 @@
+"""Rules about what a list is composed of, by the choice that another field of the same object makes.
+
+They stand on the object that has the choice and the list. An error names the item where it can; CEL can
+only name the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.errors import FieldError, invalid, required
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, cel_member
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """When a rule holds: where a field has one of some values. `whose` it is stands in front."""
+
+    name: str
+    values: tuple[str, ...]
+    whose: str = ""
+
+    def holds(self, value: Json) -> bool:
+        """Tell whether the rule holds for an object."""
+        return value.get(self.name) in self.values
+
+    def cel(self) -> str:
+        """Return the negation, which comes in front of the demand."""
+        choices = ", ".join(f"'{value}'" for value in self.values)
+        return f"!has({cel_member(self.name)}) || !({cel_member(self.name)} in [{choices}])"
+
+    def __str__(self) -> str:
+        return f"when {self.whose}`{self.name}` is {_any(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneItemWhen(Rule):
+    """A list has exactly one item."""
+
+    items: str
+    when: Chosen
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error, at the list, when it has more; that it has none is the schema's to say."""
+        if self.when.holds(value) and len(value.get(self.items, [])) > 1:
+            yield invalid(path.child(self.items), len(value[self.items]), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        demand = f"size({cel_member(self.items)}) <= 1"
+        return [_of(self.items, self.when, demand, message=self._message(), reason="FieldValueInvalid")]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.items}` has exactly one item {self.when}."
+
+    def _message(self) -> str:
+        return f"must have exactly one item {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsAmongWhen(Rule):
+    """A member of every item has one of fewer values than usual; an absent one counts as `default`."""
+
+    items: str
+    name: str
+    allowed: tuple[str, ...]
+    default: str
+    when: Chosen
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error for each item with another value."""
+        if not self.when.holds(value):
+            return
+        for position, item in enumerate(value.get(self.items, [])):
+            found = item.get(self.name, self.default)
+            if found not in self.allowed:
+                here = path.child(self.items).index(position).child(self.name)
+                yield invalid(here, found, f"must be {_any(self.allowed)} {self.when}")
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        member = cel_member(self.name, "item")
+        choices = ", ".join(f"'{value}'" for value in self.allowed)
+        found = f"(has({member}) ? {member} : '{self.default}') in [{choices}]"
+        demand = f"{cel_member(self.items)}.all(item, {found})"
+        return [_of(self.items, self.when, demand, message=self._message(), reason="FieldValueInvalid")]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of every item of `{self.items}` is {_any(self.allowed)} {self.when}."
+
+    def _message(self) -> str:
+        return f"`{self.name}` must be {_any(self.allowed)} {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOfEachWhen(Rule):
+    """A list has an item for each of some values of a member."""
+
+    items: str
+    name: str
+    needed: tuple[str, ...]
+    when: Chosen
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error, at the list, for each value that no item has."""
+        if not self.when.holds(value) or self.items not in value:
+            return
+        found = {item.get(self.name) for item in value[self.items]}
+        for wanted in self.needed:
+            if wanted not in found:
+                yield required(path.child(self.items), self._message(wanted))
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one rule for each value."""
+        member, items = cel_member(self.name, "item"), cel_member(self.items)
+        return [
+            _of(
+                self.items,
+                self.when,
+                f"{items}.exists(item, has({member}) && {member} == '{wanted}')",
+                message=self._message(wanted),
+                reason="FieldValueRequired",
+            )
+            for wanted in self.needed
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        every = " and one with ".join(f"'{value}'" for value in self.needed)
+        return f"`{self.items}` has an item with `{self.name}` {every} {self.when}."
+
+    def _message(self, wanted: str) -> str:
+        return f"must have an item with `{self.name}` '{wanted}' {self.when}"
+
+
+def _of(items: str, when: Chosen, demand: str, *, message: str, reason: str) -> CelRule:
+    return CelRule(
+        rule=f"{when.cel()} || !has({cel_member(items)}) || {demand}",
+        message=message,
+        reason=reason,
+        field_name=items,
+    )
+
+
+def _any(values: Sequence[str]) -> str:
+    return " or ".join(f"'{value}'" for value in values)

@@ -1,0 +1,76 @@
+"""Rules that a text, list or map is set and not empty, unless another one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.errors import FieldError, required
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, cel_member, has, listed
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmptyUnless(Rule):
+    """A text, list or map must be set and not empty unless another field is set."""
+
+    name: str
+    other: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the field is absent or empty and the other is absent."""
+        if not value.get(self.name) and self.other not in value:
+            yield required(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        return [
+            CelRule(
+                rule=f"{has(self.other)} || ({_has_some(self.name)})",
+                message=self._message(),
+                reason="FieldValueRequired",
+                field_name=self.name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` is set and not empty unless `{self.other}` is set."
+
+    def _message(self) -> str:
+        return f"must be set and not empty unless `{self.other}` is set"
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNotEmpty(Rule):
+    """Of some texts, lists or maps one at least must be set and not empty. Said at the first."""
+
+    names: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when all are absent or empty."""
+        if not any(value.get(name) for name in self.names):
+            yield required(path.child(self.names[0]), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        return [
+            CelRule(
+                rule=" || ".join(f"({_has_some(name)})" for name in self.names),
+                message=self._message(),
+                reason="FieldValueRequired",
+                field_name=self.names[0],
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"At least one of {listed(self.names, 'and')} is set and not empty."
+
+    def _message(self) -> str:
+        return f"at least one of {listed(self.names, 'and')} must be set and not empty"
+
+
+def _has_some(name: str) -> str:
+    return f"{has(name)} && size({cel_member(name)}) > 0"

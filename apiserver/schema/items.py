@@ -1,0 +1,247 @@
+"""Rules about the items of a list that hold only where a field beside the list is set, or is not.
+
+They stand on the object that has both. An error names the item; CEL can only name the list.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from apiserver.schema.errors import FieldError, forbidden, invalid, required
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, cel_member
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """When a rule holds: where a field is set, or where it is not. `shown` is how sentences call it."""
+
+    name: str
+    shown: str
+    is_set: bool
+
+    def holds(self, value: Json) -> bool:
+        """Tell whether the rule holds for an object."""
+        return (self.name in value) == self.is_set
+
+    def cel(self) -> str:
+        """Return the negation, which comes in front of the demand."""
+        return f"{'!' if self.is_set else ''}has({cel_member(self.name)})"
+
+    def __str__(self) -> str:
+        return f"when `{self.shown}` is {'' if self.is_set else 'not '}set"
+
+
+class EachItem(Rule):
+    """A demand on each item of a list. A word says when an item breaks it, and which member it is about."""
+
+    __slots__ = ()
+    items: str
+    when: Beside
+    reason: ClassVar[str] = "FieldValueInvalid"
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error for each item that breaks the demand, at its member."""
+        if self.when.holds(value):
+            for position, item in enumerate(value.get(self.items, [])):
+                if self._is_broken_by(item):
+                    here = path.child(self.items).index(position).child(self._member())
+                    yield self._error(here, item)
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        items = cel_member(self.items)
+        return [
+            CelRule(
+                rule=f"{self.when.cel()} || !has({items}) || {items}.all(item, {self._demand()})",
+                message=f"`{self._member()}` {self._message()}",
+                reason=self.reason,
+                field_name=self.items,
+            )
+        ]
+
+    def _error(self, here: FieldPath, item: Json) -> FieldError:
+        return invalid(here, item[self._member()], self._message())
+
+    @abstractmethod
+    def _member(self) -> str: ...
+
+    @abstractmethod
+    def _is_broken_by(self, item: Json) -> bool: ...
+
+    @abstractmethod
+    def _demand(self) -> str:
+        """Return the opposite of `_is_broken_by` in CEL, about `item`."""
+
+    @abstractmethod
+    def _message(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenInItems(EachItem):
+    """No item may set a field; a number of 0 counts as not set where `takes_zero` says so."""
+
+    items: str
+    name: str
+    when: Beside
+    takes_zero: bool = False
+    reason: ClassVar[str] = "FieldValueForbidden"
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of `{self.items}` {self._message()}."
+
+    def _member(self) -> str:
+        return self.name
+
+    def _is_broken_by(self, item: Json) -> bool:
+        return self.name in item and not (self.takes_zero and item[self.name] == 0)
+
+    def _error(self, here: FieldPath, item: Json) -> FieldError:
+        del item
+        return forbidden(here, self._message())
+
+    def _demand(self) -> str:
+        member = cel_member(self.name, "item")
+        return f"!has({member})" + (f" || {member} == 0" if self.takes_zero else "")
+
+    def _message(self) -> str:
+        return f"may not be set {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredInItems(EachItem):
+    """Every item must set a field."""
+
+    items: str
+    name: str
+    when: Beside
+    reason: ClassVar[str] = "FieldValueRequired"
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of `{self.items}` is required {self.when}."
+
+    def _member(self) -> str:
+        return self.name
+
+    def _is_broken_by(self, item: Json) -> bool:
+        return self.name not in item
+
+    def _error(self, here: FieldPath, item: Json) -> FieldError:
+        del item
+        return required(here, self._message())
+
+    def _demand(self) -> str:
+        return f"has({cel_member(self.name, 'item')})"
+
+    def _message(self) -> str:
+        return f"must be set {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastInItems(EachItem):
+    """In items that have some field, a number has a minimum."""
+
+    items: str
+    name: str
+    minimum: int
+    having: str
+    when: Beside
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return (
+            f"`{self.name}` of `{self.items}` is {self.minimum} at least where `{self.having}` of the same"
+            f" item is set, {self.when}."
+        )
+
+    def _member(self) -> str:
+        return self.name
+
+    def _is_broken_by(self, item: Json) -> bool:
+        return self.having in item and self.name in item and item[self.name] < self.minimum
+
+    def _demand(self) -> str:
+        having, member = cel_member(self.having, "item"), cel_member(self.name, "item")
+        return f"!has({having}) || !has({member}) || {member} >= {self.minimum}"
+
+    def _message(self) -> str:
+        return f"must be greater than or equal to {self.minimum} when `{self.having}` is set"
+
+
+@dataclass(frozen=True, slots=True)
+class EqualInItems(EachItem):
+    """In items that lack some field, a number is not lower than another, which is its maximum anyway.
+
+    So the two are the same, and who breaks both demands hears of one.
+    """
+
+    items: str
+    names: tuple[str, str]
+    lacking: str
+    when: Beside
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return (
+            f"`{self.names[0]}` of `{self.items}` equals `{self.names[1]}` where `{self.lacking}` of the same"
+            f" item is not set, {self.when}."
+        )
+
+    def _member(self) -> str:
+        return self.names[0]
+
+    def _is_broken_by(self, item: Json) -> bool:
+        first, second = self.names
+        return self.lacking not in item and first in item and second in item and item[first] < item[second]
+
+    def _demand(self) -> str:
+        lacking, first, second = (cel_member(name, "item") for name in (self.lacking, *self.names))
+        return f"has({lacking}) || !has({first}) || !has({second}) || {first} >= {second}"
+
+    def _message(self) -> str:
+        return (
+            f"must be equal to `{self.names[1]}` when neither `{self.lacking}` nor `{self.when.shown}` is set"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SumAtLeast(Rule):
+    """The sum of one number over all items has a minimum. Said at the list."""
+
+    items: str
+    name: str
+    minimum: int
+    when: Beside
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the sum is lower."""
+        if self.when.holds(value) and value.get(self.items):
+            total = sum(item.get(self.name, 0) for item in value[self.items])
+            if total < self.minimum:
+                yield invalid(path.child(self.items), total, self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        member, items = cel_member(self.name, "item"), cel_member(self.items)
+        total = f"{items}.map(item, has({member}) ? {member} : 0).sum() >= {self.minimum}"
+        return [
+            CelRule(
+                rule=f"{self.when.cel()} || !has({items}) || size({items}) == 0 || {total}",
+                message=self._message(),
+                reason="FieldValueInvalid",
+                field_name=self.items,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` of all `{self.items}` is {self.minimum} at least in sum {self.when}."
+
+    def _message(self) -> str:
+        return f"the sum of `{self.name}` must be greater than or equal to {self.minimum} {self.when}"

@@ -1,0 +1,203 @@
+"""Rules about which fields are set together, whatever they hold; `filling` asks that they hold something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.errors import FieldError, forbidden, required
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, has, listed
+
+
+@dataclass(frozen=True, slots=True)
+class Excludes(Rule):
+    """Where one field is set, none of the others may be."""
+
+    name: str
+    others: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error for each field that stands beside the one that excludes it."""
+        if self.name in value:
+            for other in self.others:
+                if other in value:
+                    yield forbidden(path.child(other), _not_beside((self.name,)))
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one rule for each excluded field."""
+        return [_excluding(other, (self.name,)) for other in self.others]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` may not be set together with {listed(self.others, 'or')}."
+
+
+@dataclass(frozen=True, slots=True)
+class Needs(Rule):
+    """A field may be set only beside another."""
+
+    name: str
+    other: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when the field stands alone."""
+        if self.name in value and self.other not in value:
+            yield forbidden(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        return [
+            CelRule(
+                rule=f"!{has(self.name)} || {has(self.other)}",
+                message=self._message(),
+                reason="FieldValueForbidden",
+                field_name=self.name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` may be set only together with `{self.other}`."
+
+    def _message(self) -> str:
+        return f"may not be set when `{self.other}` is not set"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOrNone(Rule):
+    """Some fields come all together or not at all, unless another field is set."""
+
+    names: tuple[str, ...]
+    unless: str
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error for each field missing beside those that are there."""
+        present = [name for name in self.names if name in value]
+        if present and self.unless not in value:
+            for name in self.names:
+                if name not in value:
+                    yield required(path.child(name), self._message(name))
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one rule for each field."""
+        return [
+            CelRule(
+                rule=f"{has(name)} || {has(self.unless)} || !({self._any_but(name)})",
+                message=self._message(name),
+                reason="FieldValueRequired",
+                field_name=name,
+            )
+            for name in self.names
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return (
+            f"{listed(self.names, 'and')} are set all together or not at all, unless `{self.unless}` is set."
+        )
+
+    def _message(self, name: str) -> str:
+        return f"must be set together with {listed([n for n in self.names if n != name], 'and')}"
+
+    def _any_but(self, name: str) -> str:
+        return " || ".join(has(other) for other in self.names if other != name)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredUnless(Rule):
+    """A field must be set unless one of some others is."""
+
+    name: str
+    alternatives: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when neither the field nor an alternative is there."""
+        if self.name not in value and not any(other in value for other in self.alternatives):
+            yield required(path.child(self.name), self._message())
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the one rule."""
+        names = (self.name, *self.alternatives)
+        return [
+            CelRule(
+                rule=" || ".join(map(has, names)),
+                message=self._message(),
+                reason="FieldValueRequired",
+                field_name=self.name,
+            )
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"`{self.name}` is required unless {listed(self.alternatives, 'or')} is set."
+
+    def _message(self) -> str:
+        return f"must be set unless {listed(self.alternatives, 'or')} is set"
+
+
+@dataclass(frozen=True, slots=True)
+class AtMostOneOf(Rule):
+    """Of some fields one may be set. The first that is set stands; the others are the errors."""
+
+    names: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error for each field set beside an earlier one."""
+        present = [name for name in self.names if name in value]
+        for name in present[1:]:
+            earlier = self.names[: self.names.index(name)]
+            yield forbidden(path.child(name), _not_beside(earlier))
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one rule for each field but the first."""
+        return [_excluding(name, self.names[:rank]) for rank, name in enumerate(self.names) if rank]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"At most one of {listed(self.names, 'and')} may be set."
+
+
+@dataclass(frozen=True, slots=True)
+class ExactlyOneOf(Rule):
+    """Of some fields one must be set, and no more. That none is set is said at the first."""
+
+    names: tuple[str, ...]
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield one error when none is set, or one for each beside an earlier one."""
+        if not any(name in value for name in self.names):
+            yield required(path.child(self.names[0]), self._message())
+        yield from AtMostOneOf(self.names).check(value, path)
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return the rule that one is set, and those that no two are."""
+        some = CelRule(
+            rule=" || ".join(map(has, self.names)),
+            message=self._message(),
+            reason="FieldValueRequired",
+            field_name=self.names[0],
+        )
+        return [some, *AtMostOneOf(self.names).cel()]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"Exactly one of {listed(self.names, 'and')} is set."
+
+    def _message(self) -> str:
+        return f"exactly one of {listed(self.names, 'and')} must be set"
+
+
+def _not_beside(others: Sequence[str]) -> str:
+    return f"may not be set together with {listed(others, 'or')}"
+
+
+def _excluding(name: str, others: Sequence[str]) -> CelRule:
+    alone = " && ".join(f"!{has(other)}" for other in others)
+    return CelRule(
+        rule=f"!{has(name)} || {alone}" if len(others) == 1 else f"!{has(name)} || ({alone})",
+        message=_not_beside(others),
+        reason="FieldValueForbidden",
+        field_name=name,
+    )

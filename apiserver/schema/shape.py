@@ -1,0 +1,106 @@
+"""A raw value held against the shape that a declaration gives it: nulls, wrong types, depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import UnionType
+from typing import Final
+
+from apiserver.schema.json import JsonValue
+from apiserver.schema.model import Node
+
+
+class Blank(str):
+    """The text that stands for a value of a wrong type: empty, and the same as no other."""
+
+    __slots__ = ()
+
+
+_EMPTY: Final[Mapping[str, Callable[[], JsonValue]]] = {
+    "object": dict,
+    "array": list,
+    "string": Blank,
+    "integer": lambda: math.nan,
+    "number": lambda: math.nan,
+    "boolean": bool,
+    "int-or-string": str,
+}
+
+_TYPES: Final[Mapping[str, type | UnionType]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "int-or-string": int | str,
+    "any": object,
+}
+
+DEEPEST: Final = 64
+"""No declaration nests nearly as deep; what is deeper could exhaust the stack of whoever walks it."""
+
+
+def is_deeper_than(value: JsonValue, levels: int) -> bool:
+    """Tell whether a value is nested deeper than some number of levels, without recursion."""
+    waiting = [(value, 0)]
+    while waiting:
+        item, level = waiting.pop()
+        if level > levels:
+            return True
+        if isinstance(item, dict):
+            waiting += [(inner, level + 1) for inner in item.values()]
+        elif isinstance(item, list):
+            waiting += [(inner, level + 1) for inner in item]
+    return False
+
+
+def without_nulls(node: Node, value: JsonValue) -> JsonValue:
+    """Return a value without declared members that are null: the server drops them before anyone looks.
+
+    A null inside a list stays, and so does whatever free JSON holds.
+    """
+    if isinstance(value, dict) and (node.properties or node.values is not None):
+        return {
+            key: without_nulls(_below(node, key), item) for key, item in value.items() if item is not None
+        }
+    if isinstance(value, list) and node.items is not None:
+        return [without_nulls(node.items, item) for item in value]
+    return value
+
+
+def well_typed(node: Node, value: JsonValue) -> JsonValue:
+    """Return what of a value has the declared JSON types, so that rules need not ask.
+
+    What is of another type leaves an empty value of the right one, so that it still counts as set. The
+    empty number is not-a-number: no comparison with it holds.
+    """
+    if isinstance(value, dict) and (node.properties or node.values is not None):
+        return {key: _fitted(_below(node, key), item) for key, item in value.items()}
+    if isinstance(value, list) and node.items is not None:
+        return [_fitted(node.items, item) for item in value]
+    return value
+
+
+def is_typed(node: Node, value: JsonValue) -> bool:
+    """Tell whether a value has the JSON type that a node declares; a whole float is an integer."""
+    if isinstance(value, bool):
+        return node.type in {"boolean", "any"}
+    if isinstance(value, float) and value.is_integer():
+        return node.type in {"integer", "int-or-string", "number", "any"}
+    return isinstance(value, _TYPES[node.type])
+
+
+def _fitted(node: Node, value: JsonValue) -> JsonValue:
+    return well_typed(node, value) if is_typed(node, value) else _EMPTY[node.type]()
+
+
+def _below(node: Node, key: str) -> Node:
+    if node.values is not None:
+        return node.values
+    prop = node.property(key)
+    return _UNDECLARED if prop is None else prop.node
+
+
+_UNDECLARED: Final = Node(type="any")

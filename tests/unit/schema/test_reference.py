@@ -1,0 +1,146 @@
+"""What a reference page says of each sort of field."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+
+from apiserver.schema.comparison import Within
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Range
+from apiserver.schema.members import NotEmpty
+from apiserver.schema.presence import AtMostOneOf
+from apiserver.schema.reference import kind_page
+
+
+@declaration(AtMostOneOf(("name", "age")))
+class Part:
+    """A part."""
+
+    name: Annotated[str, Length(1, 8)] = "x"
+    """Name of the part."""
+
+    age: Maybe[int] = UNSET
+    """Age of the part."""
+
+
+@declaration()
+class Nothing:
+    """A type that has no fields yet."""
+
+
+@declaration()
+class Thing:
+    """One field of each sort."""
+
+    count: Annotated[int, Range(0, 9)]
+    """A number."""
+
+    name: Annotated[str, Pattern(r"^(a|b)$", says="a or b")] = "a"
+    """A text."""
+
+    is_on: bool = True
+    """A choice."""
+
+    pause: Maybe[Annotated[str, Within("0s", "1h")]] = UNSET
+    """A length of time."""
+
+    since: Maybe[Annotated[str, Format("date-time")]] = UNSET
+    """A moment."""
+
+    amount: Maybe[int | str] = UNSET
+    """A quantity."""
+
+    free: Maybe[Any] = UNSET
+    """Anything."""
+
+    names: Annotated[tuple[Annotated[str, Length(1, 8)], ...], Items(maximum=2)] = ("a", "b")
+    """Texts."""
+
+    labels: Maybe[dict[str, Annotated[str, Length(maximum=3)]]] = UNSET
+    """A map."""
+
+    parts: Annotated[tuple[Part, ...], MapKeys("name")] = (Part(age=1),)
+    """Objects."""
+
+    part: Maybe[Annotated[Part, NotEmpty("name")]] = UNSET
+    """An object of which more is demanded than of others."""
+
+    nothing: Nothing = Nothing()
+    """An object without fields."""
+
+
+def page(*short_names: str) -> str:
+    """Return the page of a kind made of the type above."""
+    return kind_page(
+        Kind(
+            group="example.com",
+            kind="Thing",
+            plural="things",
+            singular="thing",
+            short_names=short_names,
+            categories=(),
+            versions=(Version(name="v1", declaration=Thing, columns=(), is_storage=True),),
+        )
+    )
+
+
+LINES = {
+    "a number": "| `count` _integer_ | A number. |  | Required<br />Minimum: 0<br />Maximum: 9 |",
+    "a pattern, its words and its default": (
+        "| `name` _string_ | A text. Must be a or b. | a | Pattern: `^(a\\|b)$` |"
+    ),
+    "a boolean default": "| `isOn` _boolean_ | A choice. | true |  |",
+    "a rule on a text": "| `pause` _string_ | A length of time. |  | Between 0s and 1h. |",
+    "a format": "| `since` _string_ | A moment. |  | Format: date-time |",
+    "an integer or a string": "| `amount` _integer or string_ | A quantity. |  |  |",
+    "free JSON": "| `free` _JSON_ | Anything. |  |  |",
+    "demands on items": (
+        "| `names` _string array_ | Texts. | a, b | MaxItems: 2<br />Each: MinLength: 1; MaxLength: 8 |"
+    ),
+    "demands on values": "| `labels` _map of string_ | A map. |  | Each: MaxLength: 3 |",
+    "a default of objects, as JSON": (
+        '| `parts` _Part array_ | Objects. | `[{"name": "x", "age": 1}]` | Unique by: name |'
+    ),
+    "a demand on one use of a type": (
+        "| `part` _Part_ | An object of which more is demanded than of others. |  |"
+        " `name` is set and not empty. |"
+    ),
+    "an object's own default is told by its fields": (
+        "| `nothing` _Nothing_ | An object without fields. |  |  |"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
+def test_a_field_has_a_line(line: str) -> None:
+    """Type, description, default, and everything that is demanded."""
+    assert line in page().splitlines()
+
+
+def test_a_type_tells_its_own_rules_only() -> None:
+    """What one use demands beyond them stands with that use."""
+    part = page().partition("### Part\n")[2].partition("\n### ")[0]
+
+    assert "- At most one of `name` and `age` may be set." in part
+    assert "is set and not empty" not in part
+
+
+def test_a_type_without_fields_has_no_table() -> None:
+    """A head without rows would look like a mistake."""
+    assert page().endswith("### Nothing\n\nA type that has no fields yet.\n")
+
+
+@pytest.mark.parametrize(
+    ("short_names", "want"),
+    [
+        pytest.param((), "Group `example.com`, namespaced.", id="none"),
+        pytest.param(("th",), "Group `example.com`, short name `th`, namespaced.", id="one"),
+        pytest.param(("t", "th"), "Group `example.com`, short names `t`, `th`, namespaced.", id="two"),
+    ],
+)
+def test_short_names_are_listed(short_names: tuple[str, ...], want: str) -> None:
+    """Where there are any."""
+    assert want in page(*short_names).splitlines()

@@ -1,0 +1,112 @@
+"""Words of the rule vocabulary, one by one: what each refuses, and how it says so to the server."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from apiserver.schema.comparison import Different, SomePositive
+from apiserver.schema.filling import NotEmptyUnless
+from apiserver.schema.json import JsonValue
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import Rule
+from apiserver.schema.transitions import Unchanged
+
+DIFFERENT = Different("left", "right")
+POSITIVE = SomePositive("weight", default=100)
+NOT_EMPTY = NotEmptyUnless("labels", "group")
+
+HOLDS: dict[str, tuple[Rule, JsonValue]] = {
+    "two maps differ": (DIFFERENT, {"left": {"a": "1"}, "right": {"a": "2"}}),
+    "one map is absent": (DIFFERENT, {"left": {"a": "1"}}),
+    "two empty maps are the schema's matter": (DIFFERENT, {"left": {}, "right": {}}),
+    "one weight is above zero": (POSITIVE, [{"weight": 0}, {"weight": 1}]),
+    "an absent weight counts as the default": (POSITIVE, [{"weight": 0}, {}]),
+    "no items are the schema's matter": (POSITIVE, []),
+    "a weight of a wrong type is the schema's matter": (POSITIVE, [{"weight": math.nan}]),
+    "labels are there": (NOT_EMPTY, {"labels": {"a": "1"}}),
+    "the other field is there": (NOT_EMPTY, {"group": {}}),
+    "the other field is there beside empty labels": (NOT_EMPTY, {"labels": {}, "group": {}}),
+}
+
+BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
+    "two maps are the same": (
+        DIFFERENT,
+        {"left": {"a": "1"}, "right": {"a": "1"}},
+        'left: Invalid value: {"a":"1"}: must differ from `right`',
+    ),
+    "all weights are zero": (
+        POSITIVE,
+        [{"weight": 0}, {"weight": 0}],
+        "<nil>: Invalid value: 0: the sum of `weight` must be greater than 0",
+    ),
+    "neither labels nor the other field": (
+        NOT_EMPTY,
+        {},
+        "labels: Required value: must be set and not empty unless `group` is set",
+    ),
+    "empty labels alone": (
+        NOT_EMPTY,
+        {"labels": {}},
+        "labels: Required value: must be set and not empty unless `group` is set",
+    ),
+}
+
+CEL: dict[str, tuple[Rule, str]] = {
+    "Different": (
+        DIFFERENT,
+        "!has(self.left) || !has(self.right) || size(self.left) == 0 || self.left != self.right",
+    ),
+    "SomePositive": (
+        POSITIVE,
+        "size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : 100) > 0)",
+    ),
+    "NotEmptyUnless": (NOT_EMPTY, "has(self.group) || (has(self.labels) && size(self.labels) > 0)"),
+    "Unchanged": (Unchanged(), "self == oldSelf"),
+}
+
+ENGLISH: dict[str, tuple[Rule, str]] = {
+    "Different": (DIFFERENT, "`left` differs from `right`."),
+    "SomePositive": (POSITIVE, "`weight` of at least one item is greater than 0."),
+    "NotEmptyUnless": (NOT_EMPTY, "`labels` is set and not empty unless `group` is set."),
+    "Unchanged": (Unchanged(), "Cannot be changed to another value once it is stored."),
+}
+
+
+@pytest.mark.parametrize(("word", "value"), HOLDS.values(), ids=HOLDS.keys())
+def test_a_word_that_holds_says_nothing(word: Rule, value: JsonValue) -> None:
+    """What the word does not speak of is no error either."""
+    assert list(word.check(value, FieldPath())) == []
+
+
+@pytest.mark.parametrize(("word", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_word_that_is_broken_says_so_once(word: Rule, value: JsonValue, want: str) -> None:
+    """One error at the field that has to change."""
+    assert [str(error) for error in word.check(value, FieldPath())] == [want]
+
+
+@pytest.mark.parametrize(("word", "want"), CEL.values(), ids=CEL.keys())
+def test_a_word_says_itself_in_cel(word: Rule, want: str) -> None:
+    """The server gets the same demand."""
+    assert [rule.rule for rule in word.cel()] == [want]
+
+
+@pytest.mark.parametrize(("word", "want"), ENGLISH.values(), ids=ENGLISH.keys())
+def test_a_word_says_itself_in_english(word: Rule, want: str) -> None:
+    """The reference page gets a sentence."""
+    assert word.english() == want
+
+
+def test_an_unchanged_value_may_not_become_another() -> None:
+    """The path is that of the value itself."""
+    errors = Unchanged().compare("a", "b", FieldPath().child("name"))
+
+    assert [str(error) for error in errors] == [
+        'name: Invalid value: "b": field is immutable: to change it, delete the object and create it anew'
+    ]
+
+
+def test_an_unchanged_value_may_stay() -> None:
+    """An update that leaves it alone is no change."""
+    assert list(Unchanged().compare("a", "a", FieldPath())) == []
