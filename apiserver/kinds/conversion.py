@@ -26,6 +26,11 @@ def convert(value: Json, api_version: str) -> Json:
     return function(value, api_version)
 
 
+def kept_annotation(kind: Kind) -> str:
+    """Return the annotation in which conversion keeps what a version cannot say; empty if it never does."""
+    return _CONVERTERS[kind.group, kind.kind][1] if kind.has_conversion else ""
+
+
 def kept_bytes(kind: Kind, value: Json) -> int:
     """Return how much an object's other versions keep in their annotation, at most, in bytes."""
     if not kind.has_conversion:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from apiserver.kinds.core.names import ApiVersion, DnsSubdomain, KindName
+from apiserver.schema import durations, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Format, Length, Pattern, Range
+from apiserver.schema.texts import PathSegment
 
 Time = Annotated[str, Format("date-time")]
 """A moment in RFC 3339."""
@@ -15,21 +18,41 @@ DecimalText = Annotated[
 ]
 """A non-negative decimal number as text: its digits are kept as they were written. The bound is ours."""
 
-ObjectName = Annotated[str, Length(1, 253)]
-"""The name of a Kubernetes object."""
+Duration = Annotated[
+    str, Pattern(durations.PATTERN, says=durations.SAYS), Length(maximum=durations.LONGEST_CHARACTERS)
+]
+"""A length of time as Go writes one, unsigned; `apiserver.schema.durations` reads it. The bound is ours."""
+
+Quantity = Annotated[
+    int | str,
+    Pattern(quantities.PATTERN, says="a quantity such as 2, 500m or 80Gi"),
+    Length(maximum=quantities.LONGEST_CHARACTERS),
+]
+"""An amount as Kubernetes writes one; read it with `apiserver.schema.quantities`. The bound is ours."""
+
+PositiveQuantity = Annotated[
+    int | str,
+    Pattern(quantities.POSITIVE_PATTERN, says="a quantity greater than 0, such as 2, 500m or 80Gi"),
+    Length(maximum=quantities.LONGEST_CHARACTERS),
+    Range(1),
+]
+"""A quantity greater than 0."""
+
+ObjectName = Annotated[str, Length(1, 253), PathSegment()]
+"""The name of an object of any kind: what is allowed beyond this differs from kind to kind."""
 
 
 @declaration()
 class CrossVersionObjectReference:
     """Enough to find a scalable object in the same namespace."""
 
-    api_version: Maybe[Annotated[str, Length(maximum=317)]] = UNSET
+    api_version: Maybe[ApiVersion] = UNSET
     """Group and version of the object, such as `apps/v1`."""
 
-    kind: Annotated[str, Length(1, 63)]
+    kind: KindName
     """Kind of the object, such as `Deployment`."""
 
-    name: ObjectName
+    name: DnsSubdomain
     """Name of the object."""
 
 
@@ -45,10 +68,10 @@ class Condition:
             says="a name in CamelCase, optionally with a domain in front",
         ),
     ]
-    """What the condition is about."""
+    """The aspect of the state that the condition is about."""
 
     status: Literal["True", "False", "Unknown"]
-    """Whether it holds."""
+    """Whether the condition holds: True, False or Unknown."""
 
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
     """The generation of the spec that was judged; older than `metadata.generation` means out of date."""
@@ -61,7 +84,7 @@ class Condition:
         Length(1, 1024),
         Pattern(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$", says="a reason in CamelCase"),
     ]
-    """Why, in one word for programs."""
+    """The reason for the status, in one word for programs."""
 
     message: Annotated[str, Length(maximum=32768)]
-    """Why, in one sentence for people."""
+    """The reason for the status, in one sentence for people."""

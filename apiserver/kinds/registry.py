@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.models import MODEL
+from apiserver.kinds.kthena.routing import MODEL_ROUTE, MODEL_SERVER
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.kind import Kind, Version
 
-KINDS: Final[tuple[Kind, ...]] = (VARIANT_AUTOSCALING,)
+KINDS: Final[tuple[Kind, ...]] = (
+    VARIANT_AUTOSCALING,
+    AUTOSCALING_POLICY,
+    AUTOSCALING_POLICY_BINDING,
+    MODEL,
+    MODEL_ROUTE,
+    MODEL_SERVER,
+    INFERENCE_OBJECTIVE,
+)
 """All kinds of Stowplan."""
 
 

@@ -6,9 +6,10 @@ lose is kept by `apiserver.schema.conversion`.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-import re2
+import msgspec
 
 from apiserver.schema.conversion import Direction, converted
 from apiserver.schema.json import Json, JsonValue
@@ -26,7 +27,10 @@ ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 _HUB_LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 _SPOKE_ONLY: Final = ("variantID", "modelProfile")
-_VARIANT_ID: Final = re2.compile(r"^.+-[A-Za-z0-9]+-[1-9][0-9]*$")
+_VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
+"""What the schema demands of an identifier; in the dialect at hand, for this runs in every read."""
+
+_NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 
 
 def convert(value: Json, api_version: str) -> Json:
@@ -53,11 +57,14 @@ def implied_target(value: Json) -> Json:
     its own name, which is where they looked.
     """
     metadata = _object(value.get("metadata"))
-    owners = metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else []:
-        if isinstance(owner, dict) and owner.get("controller") is True and owner.get("kind") == "Deployment":
-            return {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner.get("name", "")}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": metadata.get("name", "")}
+    names = [owner.get("name") for owner in _list(metadata.get("ownerReferences")) if _is_deployment(owner)]
+    name = next((name for name in names if isinstance(name, str)), metadata.get("name", ""))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+
+
+def _is_deployment(owner: JsonValue) -> bool:
+    controls = isinstance(owner, dict) and owner.get("controller") is True
+    return controls and owner.get("kind") == "Deployment"
 
 
 def names_deployment(target: Json) -> bool:
@@ -69,11 +76,17 @@ def names_deployment(target: Json) -> bool:
 def _to_hub(value: Json, _: Json) -> Json:
     if not isinstance(value.get("spec"), dict):
         return dict(value)
-    spec = {name: item for name, item in value["spec"].items() if name not in _SPOKE_ONLY}
-    for name, item in _from_profile(value).items():
-        spec.setdefault(name, item)
-    spec.setdefault("scaleTargetRef", implied_target(value))
-    return value | {"spec": spec}
+    spec = value["spec"]
+    if "scaleTargetRef" in spec and not any(name in spec for name in _SPOKE_ONLY):
+        return dict(value)
+    spec = {name: item for name, item in spec.items() if name not in _SPOKE_ONLY}
+    if "modelProfile" in value["spec"]:
+        spec = _from_profile(value) | spec
+    if "scaleTargetRef" not in spec:
+        spec["scaleTargetRef"] = implied_target(value)
+    result = dict(value)
+    result["spec"] = spec
+    return result
 
 
 def _from_profile(value: Json) -> Json:
@@ -105,6 +118,8 @@ def _position(value: Json, entries: list[Json]) -> int:
 
 def _remember(value: Json) -> Json:
     profile = _object(value.get("spec")).get("modelProfile")
+    if profile is None:
+        return {}
     entries = _list(_object(profile).get("accelerators"))
     if not entries or not all(isinstance(entry, dict) for entry in entries):
         return {}
@@ -113,22 +128,39 @@ def _remember(value: Json) -> Json:
 
 def _from_hub(value: Json, source: Json) -> Json:
     result = dict(value)
-    if isinstance(value.get("status"), dict):
-        result["status"] = {name: item for name, item in value["status"].items() if name != "decision"}
-    if isinstance(value.get("spec"), dict):
-        result["spec"] = _spoke_spec(value["spec"], source)
+    status, spec = value.get("status"), value.get("spec")
+    if isinstance(status, dict) and "decision" in status:
+        result["status"] = {name: item for name, item in status.items() if name != "decision"}
+    if isinstance(spec, dict):
+        result["spec"] = _spoke_spec(spec, source)
     return result
 
 
 def _spoke_spec(spec: Json, source: Json) -> Json:
-    identifier = variant_identifier(spec)
-    profile = _profile(spec, source)
+    if not any(name in spec for name in _HUB_LEGACY):
+        return spec
+    profile = _profile(spec, source) if source else {}
     if profile:
         bare = {name: item for name, item in spec.items() if name not in _PROFILED}
         return bare | {"modelProfile": profile}
-    if all(name in spec for name in _HUB_LEGACY) and _VARIANT_ID.search(identifier):
-        return spec | {"variantID": identifier}
+    if all(name in spec for name in _HUB_LEGACY):
+        identifier = _speakable_identifier(spec)
+        if _VARIANT_ID.fullmatch(identifier):
+            return spec | {"variantID": identifier}
     return {name: item for name, item in spec.items() if name not in _HUB_LEGACY}
+
+
+def _speakable_identifier(spec: Json) -> str:
+    """Return the identifier, without what the legacy shape refuses in its parts.
+
+    Were there none for some names, the whole shape would be kept aside, out of reach of every edit.
+    """
+    identifier = variant_identifier(spec)
+    if _VARIANT_ID.fullmatch(identifier):
+        return identifier
+    token = _NOT_IN_AN_IDENTIFIER.sub("", str(spec["accelerator"])) or "unknown"
+    model = str(spec["modelID"]).replace("\n", " ") if "modelID" in spec else "unknown"
+    return f"{model}-{token}-{spec['acceleratorCount']}"
 
 
 def _profile(spec: Json, source: Json) -> Json:
@@ -160,6 +192,8 @@ def _with_target(result: Json, original: Json) -> Json:
 
 
 def _object(value: JsonValue) -> Json:
+    if type(value) is msgspec.Raw:
+        value = msgspec.json.decode(value)
     return value if isinstance(value, dict) else {}
 
 

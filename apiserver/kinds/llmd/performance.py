@@ -11,8 +11,18 @@ from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
+from apiserver.schema.remembering import remembered
+
+LONGEST_PARAMETER: Final = 64
+"""Most characters of the text of a parameter; a longer one is the schema's to refuse."""
 
 _NUMBER: Final = re2.compile(r"^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$")
+
+
+@remembered
+def _is_number(text: str) -> bool:
+    return _NUMBER.search(text) is not None
+
 
 EXPECTED_PARAMETERS: Final = {"decodeParms": ("alpha", "beta"), "prefillParms": ("gamma", "delta")}
 """The parameters of each phase. Others may stand beside them and are ignored."""
@@ -23,7 +33,7 @@ def numeric_parameters(value: Json, path: FieldPath) -> Iterator[FieldError]:
     for phase in EXPECTED_PARAMETERS:
         parameters = value.get(phase)
         for name, text in parameters.items() if isinstance(parameters, dict) else ():
-            if isinstance(text, str) and not _NUMBER.search(text):
+            if isinstance(text, str) and len(text) <= LONGEST_PARAMETER and not _is_number(text):
                 detail = "must be a non-negative decimal number such as 20.58"
                 yield errors.invalid(path.child(phase).key(name), text, detail)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from apiserver.kinds.llmd.performance import numeric_parameters
-from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, ObjectName, Time
+from apiserver.kinds.core.names import DnsSubdomain, KeyName
+from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_parameters
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.rules import AllOrNone, Excludes, RequiredUnless, WebhookOnly
+from apiserver.schema.presence import AllOrNone, Excludes, RequiredUnless
+from apiserver.schema.rules import WebhookOnly
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 """The fields of S2, which come all or none. `sloClassRef` was part of S1 as well."""
@@ -29,7 +31,7 @@ VariantIdentifier = Annotated[
         says="of the form {modelID}-{accelerator}-{acceleratorCount}, such as meta/llama-3.1-8b-A100-4",
     ),
 ]
-Parameters = Annotated[dict[str, Annotated[str, Length(maximum=64)]], Properties(1, 16)]
+Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER)]], Properties(1, 16)]
 
 
 @declaration(
@@ -61,10 +63,10 @@ class AcceleratorProfile:
     """One candidate of the modelProfile shape: an accelerator and the performance on it."""
 
     acc: Annotated[str, Length(1, 253)]
-    """Accelerator type."""
+    """Accelerator type of this candidate, such as A100."""
 
     acc_count: Annotated[int, Range(1)]
-    """Accelerators per replica."""
+    """Number of accelerators that one replica uses."""
 
     perf_parms: PerfParms
     """Parameters of the latency model on this accelerator."""
@@ -85,11 +87,11 @@ class ModelProfile:
 class ConfigMapKeyRef:
     """One key of a ConfigMap."""
 
-    name: ObjectName
-    """Name of the ConfigMap."""
+    name: Annotated[DnsSubdomain, Length(1, 253)]
+    """Name of the ConfigMap, in the namespace where Stowplan keeps its settings."""
 
-    key: ObjectName
-    """Key inside it."""
+    key: Annotated[KeyName, Length(1, 253)]
+    """Key in its data."""
 
 
 @declaration(
@@ -98,7 +100,7 @@ class ConfigMapKeyRef:
     RequiredUnless("scaleTargetRef", ("modelProfile", *LEGACY_FIELDS)),
 )
 class VariantAutoscalingSpec:
-    """What is wanted: which model, on which variant, to what service level."""
+    """The desired state of a VariantAutoscaling: its model, what is scaled, and the service level."""
 
     model_id: ModelName
     """Identifier of the model, as its engines report it in the label `model_name`."""
@@ -116,13 +118,13 @@ class VariantAutoscalingSpec:
     """Accelerator type of this variant, such as A100 or L40S."""
 
     accelerator_count: Maybe[Annotated[int, Range(1)]] = UNSET
-    """Accelerators per replica."""
+    """Number of accelerators that one replica uses."""
 
     slo_class_ref: Maybe[ConfigMapKeyRef] = UNSET
     """The service class: its priority and its latency targets."""
 
     variant_profile: Maybe[VariantProfile] = UNSET
-    """Performance of this variant."""
+    """Measured performance of this variant, from which its capacity is calculated."""
 
     model_profile: Maybe[ModelProfile] = UNSET
     """Performance of the model on several accelerators (releases before scale targets)."""
@@ -144,7 +146,7 @@ class Load:
 
 @declaration()
 class Allocation:
-    """What the variant holds now."""
+    """The replicas that the variant has now, and what they run on."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
@@ -153,7 +155,7 @@ class Allocation:
     """Accelerator type in use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Replicas that exist."""
+    """Number of replicas that exist."""
 
     max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
     """Most requests that one replica serves at a time."""
@@ -173,10 +175,10 @@ class Allocation:
 
 @declaration()
 class OptimizedAlloc:
-    """What the variant should hold."""
+    """The replicas that the variant should have, and what they should run on."""
 
     last_run_time: Maybe[Time] = UNSET
-    """When this was decided."""
+    """Time at which this was decided."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
@@ -185,12 +187,12 @@ class OptimizedAlloc:
     """Accelerator type to use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Replicas wanted."""
+    """Number of replicas that the variant should have."""
 
 
 @declaration()
 class ActuationStatus:
-    """Whether the decision was handed on."""
+    """Whether the last decision was handed on to those who act on it."""
 
     applied: Maybe[bool] = UNSET
     """True once the decision is published for the HorizontalPodAutoscaler to read."""
@@ -198,16 +200,16 @@ class ActuationStatus:
 
 @declaration()
 class VariantAutoscalingStatus:
-    """What is, and what was decided."""
+    """The observed state of a VariantAutoscaling, and the last decision about it."""
 
     current_alloc: Maybe[Allocation] = UNSET
-    """What the variant holds now."""
+    """The replicas that the variant has now, and what they run on."""
 
     desired_optimized_alloc: Maybe[OptimizedAlloc] = UNSET
-    """What the variant should hold."""
+    """The replicas that the variant should have, and what they should run on."""
 
     actuation: Maybe[ActuationStatus] = UNSET
-    """Whether the decision was handed on."""
+    """Whether the last decision was handed on to those who act on it."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
@@ -219,7 +221,7 @@ class VariantAutoscaling:
     """One way to run a model that is scaled jointly with the model's other variants."""
 
     spec: VariantAutoscalingSpec
-    """What is wanted."""
+    """The desired state of the variant: its model, its scale target and its service level."""
 
     status: Maybe[VariantAutoscalingStatus] = UNSET
-    """What is, and what was decided. Written by the controller."""
+    """The observed state of the variant, and the last decision about it. Written by the controller."""

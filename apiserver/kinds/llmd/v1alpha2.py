@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from apiserver.kinds.llmd.performance import numeric_parameters
-from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, ObjectName, Time
+from apiserver.kinds.core.names import DnsSubdomain, KeyName
+from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_parameters
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, MapKeys, Properties, Range
 from apiserver.schema.rules import WebhookOnly
 
 ModelName = Annotated[str, Length(1, 512)]
-Parameters = Annotated[dict[str, Annotated[str, Length(maximum=64)]], Properties(1, 16)]
+Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER)]], Properties(1, 16)]
 
 
 @declaration(
@@ -48,16 +49,16 @@ class VariantProfile:
 class ConfigMapKeyRef:
     """One key of a ConfigMap."""
 
-    name: ObjectName
-    """Name of the ConfigMap."""
+    name: Annotated[DnsSubdomain, Length(1, 253)]
+    """Name of the ConfigMap, in the namespace where Stowplan keeps its settings."""
 
-    key: ObjectName
-    """Key inside it."""
+    key: Annotated[KeyName, Length(1, 253)]
+    """Key in its data."""
 
 
 @declaration()
 class VariantAutoscalingSpec:
-    """What is wanted: which model, on which variant, to what service level."""
+    """The desired state of a VariantAutoscaling: its model, what is scaled, and the service level."""
 
     scale_target_ref: CrossVersionObjectReference
     """The object that is scaled, in the same namespace. A HorizontalPodAutoscaler acts on it."""
@@ -98,7 +99,7 @@ class Load:
 
 @declaration()
 class Allocation:
-    """What the variant holds now."""
+    """The replicas that the variant has now, and what they run on."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
@@ -107,7 +108,7 @@ class Allocation:
     """Accelerator type in use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Replicas that exist."""
+    """Number of replicas that exist."""
 
     max_batch: Maybe[Annotated[int, Range(0)]] = UNSET
     """Most requests that one replica serves at a time."""
@@ -127,10 +128,10 @@ class Allocation:
 
 @declaration()
 class OptimizedAlloc:
-    """What the variant should hold."""
+    """The replicas that the variant should have, and what they should run on."""
 
     last_run_time: Maybe[Time] = UNSET
-    """When this was decided."""
+    """Time at which this was decided."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""
@@ -139,12 +140,12 @@ class OptimizedAlloc:
     """Accelerator type to use."""
 
     num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Replicas wanted."""
+    """Number of replicas that the variant should have."""
 
 
 @declaration()
 class ActuationStatus:
-    """Whether the decision was handed on."""
+    """Whether the last decision was handed on to those who act on it."""
 
     applied: Maybe[bool] = UNSET
     """True once the decision is published for the HorizontalPodAutoscaler to read."""
@@ -152,13 +153,13 @@ class ActuationStatus:
 
 @declaration()
 class Decision:
-    """Why the variant should hold what it should: the numbers behind the last decision."""
+    """The reasons for the last decision, with the numbers behind it."""
 
     reason: Annotated[str, Length(1, 64)]
     """What was decided, in one word: ScaleUp, ScaleDown, Steady, Shortage, Holding or Unplanned."""
 
     message: Annotated[str, Length(maximum=1024)]
-    """Why, in one sentence with numbers."""
+    """The reason for the decision, in one sentence with numbers."""
 
     demand_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
     """Demand of the whole model in tokens of KV cache, shared by all its variants."""
@@ -194,7 +195,7 @@ class Decision:
     """Effective cost of one replica."""
 
     cost_source: Maybe[Literal["VariantCost", "UnitCost", "Default"]] = UNSET
-    """Where that cost comes from."""
+    """Origin of that cost: the spec, the unit cost of the accelerator, or the default."""
 
     solver_status: Maybe[Annotated[str, Length(1, 64)]] = UNSET
     """What the solver said of the plan: Optimal, Feasible, TimedOut or Failed."""
@@ -205,19 +206,19 @@ class Decision:
 
 @declaration()
 class VariantAutoscalingStatus:
-    """What is, and what was decided."""
+    """The observed state of a VariantAutoscaling, and the last decision about it."""
 
     current_alloc: Maybe[Allocation] = UNSET
-    """What the variant holds now."""
+    """The replicas that the variant has now, and what they run on."""
 
     desired_optimized_alloc: Maybe[OptimizedAlloc] = UNSET
-    """What the variant should hold."""
+    """The replicas that the variant should have, and what they should run on."""
 
     actuation: Maybe[ActuationStatus] = UNSET
-    """Whether the decision was handed on."""
+    """Whether the last decision was handed on to those who act on it."""
 
     decision: Maybe[Decision] = UNSET
-    """Why: the numbers behind the last decision."""
+    """The reasons for the last decision, with the numbers behind it."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
@@ -229,7 +230,7 @@ class VariantAutoscaling:
     """One way to run a model that is scaled jointly with the model's other variants."""
 
     spec: VariantAutoscalingSpec
-    """What is wanted."""
+    """The desired state of the variant: its model, its scale target and its service level."""
 
     status: Maybe[VariantAutoscalingStatus] = UNSET
-    """What is, and what was decided. Written by the controller."""
+    """The observed state of the variant, and the last decision about it. Written by the controller."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from apiserver.kinds.columns import AGE
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
-from apiserver.kinds.llmd.conversion import GROUP, variant_identifier
+from apiserver.kinds.llmd.conversion import GROUP, implied_target, names_deployment, variant_identifier
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Column, Kind, ObjectDefault, Version
+from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
+from apiserver.schema.paths import FieldPath
 
 DEFAULT_COST: Final = "10.0"
 """Cost of one replica when nothing else is known."""
 
+_LABEL_VALUE_CHARACTERS: Final = 63
 _READY: Final = '.status.conditions[?(@.type=="OptimizationReady")]'
 _MODEL: Final = Column(name="Model", type="string", json_path=".spec.modelID", description="Model served.")
 _TARGET: Final = Column(
@@ -27,7 +31,12 @@ _DESIRED: Final = Column(
     json_path=".status.desiredOptimizedAlloc.numReplicas",
     description="Replicas wanted.",
 )
-_AGE: Final = Column(name="Age", type="date", json_path=".metadata.creationTimestamp", description="Age.")
+_METRICS_READY: Final = Column(
+    name="MetricsReady",
+    type="string",
+    json_path='.status.conditions[?(@.type=="MetricsAvailable")].status',
+    description="Whether the engines report.",
+)
 _MESSAGE: Final = Column(
     name="Message",
     type="string",
@@ -41,10 +50,11 @@ def _reason(json_path: str) -> Column:
     return Column(name="Reason", type="string", json_path=json_path, description="What was decided last.")
 
 
-def _is_current_shape(value: Json) -> bool:
-    """Tell whether a cost must be made up: the legacy shapes take theirs from the accelerator's unit cost."""
-    spec = value["spec"]
-    return not any(name in spec for name in ("modelProfile", *v1alpha1.LEGACY_FIELDS))
+def _cost(value: Json) -> Iterator[Filled]:
+    """Make up a cost for the current shape; the others take theirs from the accelerator's unit cost."""
+    spec = value.get("spec", {})
+    if not any(name in spec for name in ("modelProfile", *v1alpha1.LEGACY_FIELDS)):
+        yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
 
 
 def _identifier_advice(value: Json) -> list[str]:
@@ -62,7 +72,38 @@ def _parameter_advice(value: Json) -> list[str]:
     return [f"{where}: {', '.join(missing)} missing: latency cannot be predicted"] if missing else []
 
 
-_COST: Final = ObjectDefault(path=("spec", "variantCost"), value=DEFAULT_COST, applies=_is_current_shape)
+def _target_advice(value: Json) -> list[str]:
+    target = value["spec"].get("scaleTargetRef") or implied_target(value)
+    if names_deployment(target):
+        return []
+    return [f"spec.scaleTargetRef: only apps/v1 Deployments are planned for, not {target['kind']}"]
+
+
+def _name_advice(value: Json) -> list[str]:
+    if len((value.get("metadata") or {}).get("name") or "") <= _LABEL_VALUE_CHARACTERS:
+        return []
+    limit = f"longer than {_LABEL_VALUE_CHARACTERS} characters"
+    return [f"metadata.name: {limit}: no HorizontalPodAutoscaler can select its metric by it"]
+
+
+def _references(value: Json) -> Iterator[Reference]:
+    spec = value.get("spec", {})
+    target = spec.get("scaleTargetRef") or implied_target(value)
+    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    path = FieldPath().child("spec", "scaleTargetRef")
+    yield Reference(
+        path=path, group=group, kind=target.get("kind", ""), name=target.get("name", ""), is_scaled=True
+    )
+    if service_class := spec.get("sloClassRef"):
+        yield Reference(
+            path=path.parent.child("sloClassRef"),
+            group="",
+            kind="ConfigMap",
+            name=service_class.get("name", ""),
+            key=service_class.get("key", ""),
+            is_settings=True,
+        )
+
 
 VARIANT_AUTOSCALING: Final = Kind(
     group=GROUP,
@@ -77,20 +118,40 @@ VARIANT_AUTOSCALING: Final = Kind(
             name="v1alpha1",
             declaration=v1alpha1.VariantAutoscaling,
             deprecation_warning=(
-                "llmd.ai/v1alpha1 VariantAutoscaling is deprecated; use llmd.ai/v1alpha2, which has the same"
-                " fields and requires spec.scaleTargetRef"
+                "llmd.ai/v1alpha1 VariantAutoscaling is deprecated; use llmd.ai/v1alpha2. `stowplan convert"
+                " -f FILE --to v1alpha2 --in-place` moves a manifest on, `stowplan upgrade` what is stored"
             ),
-            columns=(_MODEL, _TARGET, _CURRENT, _DESIRED, _reason(f"{_READY}.reason"), _AGE, _MESSAGE),
-            defaults=(_COST,),
-            advise=(_identifier_advice, _parameter_advice),
+            columns=(
+                _MODEL,
+                _TARGET,
+                _CURRENT,
+                _DESIRED,
+                _METRICS_READY,
+                _reason(f"{_READY}.reason"),
+                AGE,
+                _MESSAGE,
+            ),
+            fill=(_cost,),
+            references=_references,
+            advise=(_identifier_advice, _parameter_advice, _target_advice, _name_advice),
         ),
         Version(
             name="v1alpha2",
             declaration=v1alpha2.VariantAutoscaling,
             is_storage=True,
-            columns=(_MODEL, _TARGET, _CURRENT, _DESIRED, _reason(".status.decision.reason"), _AGE, _MESSAGE),
-            defaults=(_COST,),
-            advise=(_parameter_advice,),
+            columns=(
+                _MODEL,
+                _TARGET,
+                _CURRENT,
+                _DESIRED,
+                _METRICS_READY,
+                _reason(".status.decision.reason"),
+                AGE,
+                _MESSAGE,
+            ),
+            fill=(_cost,),
+            references=_references,
+            advise=(_parameter_advice, _target_advice, _name_advice),
         ),
     ),
 )

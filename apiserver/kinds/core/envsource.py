@@ -1,0 +1,186 @@
+"""Where the value of an environment variable comes from, as a Pod declares it.
+
+Rules: `validateEnvVarValueFrom` of `k8s.io/kubernetes/pkg/apis/core/validation/validation.go`,
+as of 1.36. Bounds on lengths of text are ours where the API server has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+import re2
+
+from apiserver.kinds.core.labels import label_key_errors
+from apiserver.kinds.core.names import DnsLabel, DnsSubdomain, KeyName, VariableName
+from apiserver.kinds.meta import Quantity
+from apiserver.schema import errors
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.markers import Atomic, Length
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.presence import ExactlyOneOf
+from apiserver.schema.quantities import amount
+from apiserver.schema.rules import WebhookOnly
+
+_FIELDS: Final = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+_LONGEST_FIELD: Final = 512
+_LONGEST_RESOURCE: Final = 317
+_LONGEST_PATH: Final = 4096
+_ENTRY: Final = re2.compile(r"^(.+?)\['(.*)'\]$")
+_RESOURCES: Final = tuple(
+    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "memory", "ephemeral-storage")
+)
+_HUGE_PAGES: Final = ("limits.hugepages-", "requests.hugepages-")
+_CPU_DIVISORS: Final = ("1m", "1")
+_BYTE_DIVISORS: Final = (
+    "1",
+    *(f"1{unit}" for unit in ("k", "M", "G", "T", "P", "E")),
+    *(f"1{unit}" for unit in ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")),
+)
+
+
+def _field_path_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
+    if len(value) > _LONGEST_FIELD:
+        return
+    entry = _ENTRY.search(value)
+    if entry is None:
+        if value and value not in _FIELDS:
+            yield errors.unsupported(path, value, _FIELDS)
+    elif entry.group(1) not in {"metadata.labels", "metadata.annotations"}:
+        yield errors.invalid(path, value, "only metadata.labels and metadata.annotations take a key")
+    else:
+        key = entry.group(2)
+        is_annotation = entry.group(1) == "metadata.annotations"
+        for detail in label_key_errors(key.lower() if is_annotation else key):
+            yield errors.invalid(path, value, detail)
+
+
+def _resource_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
+    is_known = not value or value in _RESOURCES or len(value) > _LONGEST_RESOURCE
+    if not is_known and not value.startswith(_HUGE_PAGES):
+        yield errors.unsupported(path, value, _RESOURCES)
+
+
+def _divisor_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    divisor = amount(value.get("divisor", "0"))
+    is_cpu = value.get("resource") in {"limits.cpu", "requests.cpu"}
+    allowed = _CPU_DIVISORS if is_cpu else _BYTE_DIVISORS
+    if divisor and divisor not in {amount(text) for text in allowed}:
+        yield errors.unsupported(path.child("divisor"), value["divisor"], allowed)
+
+
+def _backstep_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
+    if len(value) <= _LONGEST_PATH and ".." in value.split("/"):
+        yield errors.invalid(path, value, "must not contain '..'")
+
+
+@declaration()
+class ObjectFieldSelector:
+    """A field of the pod that the variable is set in."""
+
+    api_version: Maybe[Literal["v1"]] = UNSET
+    """Version of the Pod whose field it is. Without it: v1."""
+
+    field_path: Annotated[
+        str,
+        Length(1, _LONGEST_FIELD),
+        WebhookOnly(_field_path_errors, "A field of a Pod that a variable can have."),
+    ]
+    """The field, such as `status.podIP` or `metadata.labels['app']`."""
+
+
+@declaration(
+    WebhookOnly(_divisor_errors, "`divisor` is a whole unit: 1m or 1 for cpu, 1, 1k or 1Ki and so on else.")
+)
+class ResourceFieldSelector:
+    """What a container of the pod requests or may use at most."""
+
+    container_name: Maybe[Annotated[str, Length(maximum=63)]] = UNSET
+    """The container. Without it: the one that the variable is set in."""
+
+    resource: Annotated[
+        str,
+        Length(1, _LONGEST_RESOURCE),
+        WebhookOnly(_resource_errors, "A limit or request that a variable can have."),
+    ]
+    """The limit or request that is read, such as `limits.memory`."""
+
+    divisor: Maybe[Quantity] = UNSET
+    """The unit that the value is given in, rounded up. Without it: 1."""
+
+
+@declaration()
+class ConfigMapKeySelector:
+    """One key of a ConfigMap in the same namespace."""
+
+    name: DnsSubdomain
+    """Name of the ConfigMap."""
+
+    key: KeyName
+    """Key in the data of the ConfigMap."""
+
+    optional: Maybe[bool] = UNSET
+    """Whether the pod starts without the ConfigMap or the key; the variable is not set then."""
+
+
+@declaration()
+class SecretKeySelector:
+    """One key of a Secret in the same namespace."""
+
+    name: DnsSubdomain
+    """Name of the Secret."""
+
+    key: KeyName
+    """Key in the data of the Secret."""
+
+    optional: Maybe[bool] = UNSET
+    """Whether the pod starts without the Secret or the key; the variable is not set then."""
+
+
+@declaration()
+class FileKeySelector:
+    """One variable of a file that an init container has written."""
+
+    volume_name: DnsLabel
+    """Volume of the pod that holds the file."""
+
+    path: Annotated[str, Length(1, _LONGEST_PATH), WebhookOnly(_backstep_errors, "A path without `..`.")]
+    """Path of the file inside the volume."""
+
+    key: VariableName
+    """Name of the variable in the file."""
+
+    optional: Maybe[bool] = UNSET
+    """Whether the pod starts without the file or the variable."""
+
+
+@declaration(ExactlyOneOf(("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")))
+class EnvVarSource:
+    """Where the value of a variable comes from."""
+
+    field_ref: Maybe[Annotated[ObjectFieldSelector, Atomic()]] = UNSET
+    """A field of the pod."""
+
+    resource_field_ref: Maybe[Annotated[ResourceFieldSelector, Atomic()]] = UNSET
+    """A resource that a container of the pod requests or may use at most."""
+
+    config_map_key_ref: Maybe[Annotated[ConfigMapKeySelector, Atomic()]] = UNSET
+    """A key of a ConfigMap."""
+
+    secret_key_ref: Maybe[Annotated[SecretKeySelector, Atomic()]] = UNSET
+    """A key of a Secret."""
+
+    file_key_ref: Maybe[Annotated[FileKeySelector, Atomic()]] = UNSET
+    """A variable of a file."""

@@ -1,0 +1,150 @@
+"""Labels and what selects by them: keys, values, maps of them, and label selectors.
+
+Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
+`k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go`. Bounds on counts are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+import re2
+
+from apiserver.schema import errors
+from apiserver.schema.choices import ForbiddenWhen, RequiredWhen
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FieldError
+from apiserver.schema.markers import Atomic, Items, Length, Pattern, Properties
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.remembering import remembered
+from apiserver.schema.rules import WebhookOnly, WithoutCel
+
+_NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_CHARACTERS: Final = (
+    "consist of alphanumeric characters, '-', '_' or '.',"
+    " and must start and end with an alphanumeric character"
+)
+_NAME_CHARACTERS: Final = re2.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+_VALUE_CHARACTERS: Final = re2.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+_PREFIX: Final = re2.compile(f"^{_SUBDOMAIN}$")
+_LONGEST_NAME: Final = 63
+_LONGEST_PREFIX: Final = 253
+_LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
+_PREFIX_TOO_LONG: Final = f"prefix part must be no more than {_LONGEST_PREFIX} characters"
+
+
+def _long_prefix(value: str, path: FieldPath) -> Iterator[FieldError]:
+    if value.find("/", 0, _LONGEST_KEY) > _LONGEST_PREFIX and len(value) <= _LONGEST_KEY:
+        yield errors.invalid(path, value, _PREFIX_TOO_LONG)
+
+
+LabelKey = Annotated[
+    str,
+    Length(maximum=_LONGEST_KEY),
+    Pattern(rf"^({_SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
+    WebhookOnly(_long_prefix, f"A prefix of a label key has up to {_LONGEST_PREFIX} characters."),
+]
+"""The key of a label: a name of up to 63 characters, optionally with a domain in front."""
+
+LabelValue = Annotated[str, Length(maximum=_LONGEST_NAME)]
+"""The value of a label in a map; `LABELS` on the map knows its characters."""
+
+
+@remembered
+def label_key_errors(key: str) -> tuple[str, ...]:
+    """Return what is wrong with the key of a label, in the words of the API server."""
+    return tuple(_key_errors(key))
+
+
+@remembered
+def label_value_errors(value: str) -> tuple[str, ...]:
+    """Return what is wrong with the characters of a label's value; its length is the schema's matter."""
+    if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.search(value):
+        return ()
+    return (f"a valid label must be an empty string or {_CHARACTERS}",)
+
+
+def _key_errors(key: str) -> Iterator[str]:
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        yield f"a valid label key must {_CHARACTERS} with an optional DNS subdomain prefix and '/'"
+        return
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif len(prefix) > _LONGEST_PREFIX:
+        yield _PREFIX_TOO_LONG
+    elif prefix and not _PREFIX.search(prefix):
+        yield "prefix part must be a lowercase RFC 1123 subdomain such as example.com"
+    yield from _name_errors(name)
+
+
+def _name_errors(name: str) -> Iterator[str]:
+    if not name:
+        yield "name part must be non-empty"
+    elif len(name) > _LONGEST_NAME:
+        yield f"name part must be no more than {_LONGEST_NAME} characters"
+    elif not _NAME_CHARACTERS.search(name):
+        yield f"name part must {_CHARACTERS}"
+
+
+def label_errors(value: dict[str, str], path: FieldPath) -> Iterator[FieldError]:
+    """Yield what is wrong with labels: with a key at the map, as the API server does, with a value at it."""
+    for key, text in value.items():
+        for detail in label_key_errors(key):
+            yield errors.invalid(path, key, detail)
+        for detail in label_value_errors(text):
+            yield errors.invalid(path.key(key), text, detail)
+
+
+def _selector_value_errors(value: list[str], path: FieldPath) -> Iterator[FieldError]:
+    for position, text in enumerate(value):
+        for detail in label_value_errors(text):
+            yield errors.invalid(path.index(position), text, detail)
+
+
+LABELS: Final = WebhookOnly(label_errors, "Keys and values are valid as those of labels.")
+"""Stands on a map of labels. Not in CEL: the server bounds no key of a map, so it cannot bound the cost."""
+
+Labels = Annotated[dict[str, LabelValue], Properties(maximum=64), LABELS]
+"""A map of labels."""
+
+SelectorValues = Annotated[
+    tuple[LabelValue, ...],
+    Items(maximum=64),
+    WebhookOnly(_selector_value_errors, "Values are valid as those of labels."),
+]
+"""Values that a selector compares with."""
+
+
+@declaration(
+    WithoutCel(RequiredWhen("values", "operator", ("In", "NotIn"))),
+    WithoutCel(ForbiddenWhen("values", "operator", ("Exists", "DoesNotExist"))),
+)
+class LabelSelectorRequirement:
+    """One condition on labels."""
+
+    key: LabelKey
+    """The key of the label that is compared."""
+
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How the label is compared with the values."""
+
+    values: Maybe[SelectorValues] = UNSET
+    """What the label is compared with: one or more for In and NotIn, none otherwise."""
+
+
+@declaration()
+class LabelSelector:
+    """A set of objects by their labels; every condition must hold. An empty one selects all."""
+
+    match_labels: Maybe[Labels] = UNSET
+    """Labels that must have exactly these values."""
+
+    match_expressions: Maybe[Annotated[tuple[LabelSelectorRequirement, ...], Items(maximum=32)]] = UNSET
+    """Further conditions on labels; all of them must hold."""
+
+
+Selector = Annotated[LabelSelector, Atomic()]
+"""A label selector that is applied as a whole."""

@@ -1,0 +1,89 @@
+"""InferenceObjective as a whole: its names, columns, advice and what it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.columns import AGE
+from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND, InferenceObjective
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Column, Kind, Reference, Version
+from apiserver.schema.paths import FieldPath
+
+_GROUP: Final = "inference.networking.x-k8s.io"
+"""Group of the objective, and of the InferencePool before it was generally available."""
+
+_INT32: Final = range(-(2**31), 2**31)
+
+# As released, `Priority` as text included: an absent one shows as nothing, and not as 0.
+_COLUMNS: Final = (
+    Column(
+        name="Inference Pool",
+        type="string",
+        json_path=".spec.poolRef.name",
+        description="Pool whose capacity is shared.",
+    ),
+    Column(
+        name="Priority",
+        type="string",
+        json_path=".spec.priority",
+        description="Importance of requests; 0 when there is none.",
+    ),
+    AGE,
+)
+
+
+def objective_advice(value: Json) -> list[str]:
+    """Return a sentence for each oddity of a valid objective."""
+    spec: Json | None = value.get("spec")
+    if spec is None:
+        return ["spec: not set: the objective is about no pool, and no request can use it"]
+    return [*_priority_advice(spec), *_pool_advice(spec["poolRef"])]
+
+
+def _priority_advice(spec: Json) -> Iterator[str]:
+    if spec.get("priority", 0) not in _INT32:
+        yield "spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"
+
+
+def _pool_advice(pool: Json) -> Iterator[str]:
+    path = "spec.poolRef"
+    if pool.get("kind", POOL_KIND) != POOL_KIND:
+        yield f"{path}.kind: endpoint pickers look for an InferencePool of that name, whatever stands here"
+    group = pool.get("group", POOL_GROUP)
+    if group == _GROUP:
+        yield f"{path}.group: the group of InferencePools before they were stable; now {POOL_GROUP}"
+    elif group != POOL_GROUP:
+        yield f"{path}.group: no InferencePool is in this group; most are in {POOL_GROUP}"
+
+
+def _references(value: Json) -> Iterator[Reference]:
+    pool = value.get("spec", {}).get("poolRef")
+    if pool is not None:
+        yield Reference(
+            path=FieldPath().child("spec", "poolRef"),
+            group=pool.get("group", POOL_GROUP),
+            kind=pool.get("kind", POOL_KIND),
+            name=pool.get("name", ""),
+        )
+
+
+INFERENCE_OBJECTIVE: Final = Kind(
+    group=_GROUP,
+    kind="InferenceObjective",
+    plural="inferenceobjectives",
+    singular="inferenceobjective",
+    short_names=(),
+    categories=("stowplan",),
+    versions=(
+        Version(
+            name="v1alpha2",
+            declaration=InferenceObjective,
+            is_storage=True,
+            columns=_COLUMNS,
+            advise=(objective_advice,),
+            references=_references,
+        ),
+    ),
+)

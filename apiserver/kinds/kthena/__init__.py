@@ -1,0 +1,1 @@
+"""The kinds of Kthena: groups registry.volcano.sh and networking.volcano.sh."""

@@ -1,0 +1,105 @@
+"""AutoscalingPolicy and AutoscalingPolicyBinding as a whole: names, columns, object defaults and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.columns import AGE
+from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
+from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
+from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
+from apiserver.kinds.kthena.autoscalingpolicybinding_advice import binding_advice
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import named_by
+from apiserver.kinds.kthena.groups import REGISTRY
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Column, Filled, Kind, Version
+
+
+def _behavior(value: Json) -> Iterator[Filled]:
+    return behavior_fill(value.get("spec", {}), ("spec",))
+
+
+def _policy_advice(value: Json) -> list[str]:
+    return policy_advice(value["spec"], ("spec",))
+
+
+def _column(name: str, type_: str, json_path: str, description: str, *, priority: int = 0) -> Column:
+    return Column(name=name, type=type_, json_path=json_path, description=description, priority=priority)
+
+
+AUTOSCALING_POLICY: Final = Kind(
+    group=REGISTRY,
+    kind="AutoscalingPolicy",
+    plural="autoscalingpolicies",
+    singular="autoscalingpolicy",
+    short_names=("asp",),
+    categories=("stowplan", "autoscaling"),
+    versions=(
+        Version(
+            name="v1alpha1",
+            declaration=AutoscalingPolicy,
+            is_storage=True,
+            columns=(
+                _column("Metric", "string", ".spec.metrics[0].metricName", "The first metric."),
+                _column("Target", "string", ".spec.metrics[0].targetValue", "Its value for one replica."),
+                _column("Tolerance", "integer", ".spec.tolerancePercent", "Deviation let be, in percent."),
+                AGE,
+                _column(
+                    "Panic",
+                    "integer",
+                    ".spec.behavior.scaleUp.panicPolicy.panicThresholdPercent",
+                    "Demand at which panic begins, in percent of what is there.",
+                    priority=1,
+                ),
+            ),
+            fill=(_behavior,),
+            advise=(_policy_advice,),
+        ),
+    ),
+)
+
+AUTOSCALING_POLICY_BINDING: Final = Kind(
+    group=REGISTRY,
+    kind="AutoscalingPolicyBinding",
+    plural="autoscalingpolicybindings",
+    singular="autoscalingpolicybinding",
+    short_names=("aspb",),
+    categories=("stowplan", "autoscaling"),
+    versions=(
+        Version(
+            name="v1alpha1",
+            declaration=AutoscalingPolicyBinding,
+            is_storage=True,
+            columns=(
+                _column("Policy", "string", ".spec.policyRef.name", "The policy that holds."),
+                _column(
+                    "Target",
+                    "string",
+                    ".spec.scalingConfiguration.target.targetRef.name",
+                    "What is scaled, where it is one object.",
+                ),
+                _column("Min", "integer", ".spec.scalingConfiguration.minReplicas", "Fewest replicas."),
+                _column("Max", "integer", ".spec.scalingConfiguration.maxReplicas", "Most replicas."),
+                AGE,
+                _column(
+                    "First of several",
+                    "string",
+                    ".spec.optimizerConfiguration.params[0].target.targetRef.name",
+                    "The first target, where several share a load.",
+                    priority=1,
+                ),
+            ),
+            advise=(binding_advice,),
+            references=named_by,
+        ),
+    ),
+)
+
+
+def effective_policy(spec: Json) -> Json:
+    """Return a policy spec with every default in it, as a reader takes one that admission never saw."""
+    result: Json = defaulted(AUTOSCALING_POLICY.storage_version, {"spec": spec})["spec"]
+    return result

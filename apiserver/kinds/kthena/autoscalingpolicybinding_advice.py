@@ -1,0 +1,53 @@
+"""What is legal in a binding, but hardly meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+
+_MEANINGLESS: Final = ("uid", "resourceVersion", "fieldPath")
+_STEADY_RATE_PERCENT: Final = 100
+_ASLEEP: Final = "at 0 replicas no pod reports metrics, so nothing scales up again"
+
+
+def binding_advice(value: Json) -> list[str]:
+    """Return warnings about a valid binding."""
+    spec = value["spec"]
+    return [*_reference_advice(spec), *_scaling_advice(spec), *_optimizer_advice(spec)]
+
+
+def _reference_advice(spec: Json) -> Iterator[str]:
+    for below, target in targets_of(spec):
+        for name in _MEANINGLESS:
+            if target.get("targetRef", {}).get(name):
+                yield f"{FieldPath(('spec', *below, 'targetRef', name))}: means nothing here and is ignored"
+
+
+def _scaling_advice(spec: Json) -> Iterator[str]:
+    scaling = spec.get("scalingConfiguration", {})
+    if _is_fixed(scaling):
+        yield "spec.scalingConfiguration.maxReplicas: equals minReplicas, so nothing is ever scaled"
+    if scaling.get("minReplicas") == 0:
+        yield f"spec.scalingConfiguration.minReplicas: {_ASLEEP}"
+
+
+def _optimizer_advice(spec: Json) -> Iterator[str]:
+    optimizer = spec.get("optimizerConfiguration", {})
+    where, params = "spec.optimizerConfiguration", optimizer.get("params", [])
+    if params and all(map(_is_fixed, params)):
+        yield f"{where}.params: every maxReplicas equals its minReplicas, so nothing is ever scaled"
+    if params and all(param.get("minReplicas") == 0 for param in params):
+        yield f"{where}.params: {_ASLEEP}"
+    if free := [position for position, param in enumerate(params) if not param.get("cost")]:
+        others = f" (as in {len(free) - 1} more)" if len(free) > 1 else ""
+        yield f"{where}.params[{free[0]}].cost: 0{others} comes first; equal costs are taken by position"
+    if optimizer.get("costExpansionRatePercent", 200) < _STEADY_RATE_PERCENT:
+        yield f"{where}.costExpansionRatePercent: below 100 no step grows, and each adds one replica"
+
+
+def _is_fixed(bounds: Json) -> bool:
+    return "minReplicas" in bounds and bounds["minReplicas"] == bounds.get("maxReplicas")

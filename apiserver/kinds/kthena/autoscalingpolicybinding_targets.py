@@ -1,0 +1,132 @@
+"""What a binding names: which objects its targets mean, that no two mean the same one, and its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.kthena.groups import REGISTRY
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.kind import Reference
+from apiserver.schema.paths import FieldPath
+
+DEFAULT_KIND: Final = "ModelInfer"
+"""What a reference without a kind means, as in the releases of this kind."""
+
+DEFAULT_API_VERSION: Final = "workload.volcano.sh/v1alpha1"
+"""Group and version of that."""
+
+
+_API_VERSIONS: Final = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ModelServing": "workload.serving.volcano.sh/v1alpha1",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+}
+_EXAMPLES: Final = ("Deployment", "ModelServing")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetObject:
+    """The object that a reference means; it is in the namespace of the binding."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    @property
+    def group(self) -> str:
+        """Return the API group; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+
+def target_object(reference: Json) -> TargetObject:
+    """Return what a `targetRef` means, with the defaults for what it leaves out.
+
+    A kind or apiVersion that cannot be known from the other is empty; an admitted object has none such.
+    """
+    kind = reference.get("kind") or ("" if reference.get("apiVersion") else DEFAULT_KIND)
+    api_version = reference.get("apiVersion") or (DEFAULT_API_VERSION if kind == DEFAULT_KIND else "")
+    return TargetObject(api_version=api_version, kind=kind, name=reference.get("name", ""))
+
+
+def targets_of(spec: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """Yield each target of a binding's spec with its path below the spec."""
+    scaling = spec.get("scalingConfiguration", {})
+    if "target" in scaling:
+        yield ("scalingConfiguration", "target"), scaling["target"]
+    for position, param in enumerate(spec.get("optimizerConfiguration", {}).get("params", [])):
+        if "target" in param:
+            yield ("optimizerConfiguration", "params", position, "target"), param["target"]
+
+
+def named_by(value: Json) -> Iterator[Reference]:
+    """Yield the policy of a binding and what it scales; without a kind where only half of it is known."""
+    spec, here = value.get("spec", {}), FieldPath().child("spec")
+    policy = spec.get("policyRef", {}).get("name", "")
+    yield Reference(path=here.child("policyRef"), group=REGISTRY, kind="AutoscalingPolicy", name=policy)
+    for below, target in targets_of(spec):
+        meant = target_object(target.get("targetRef", {}))
+        around = _beside(spec, below)
+        yield Reference(
+            path=FieldPath((*here.parts, *below, "targetRef")),
+            group=meant.group,
+            kind=meant.kind if meant.api_version else "",
+            name=meant.name,
+            is_scaled=True,
+            bounds=(around.get("minReplicas", 0), around.get("maxReplicas", 0)),
+        )
+
+
+def _beside(spec: Json, below: tuple[str | int, ...]) -> Json:
+    """Return what stands beside a target: the bounds within which it is scaled."""
+    here: JsonValue = spec
+    for part in below[:-1]:
+        here = here[part]
+    found: Json = here
+    return found
+
+
+def fully_named(reference: Json, path: FieldPath) -> Iterator[FieldError]:
+    """Yield one error for a reference of which only half the type is known."""
+    kind, api_version = reference.get("kind"), reference.get("apiVersion")
+    if api_version and not kind:
+        yield errors.required(path.child("kind"), "must be set together with `apiVersion`")
+    if kind and kind != DEFAULT_KIND and not api_version:
+        yield errors.required(path.child("apiVersion"), _what_to_write(kind))
+
+
+def _what_to_write(kind: str) -> str:
+    known = _API_VERSIONS.get(kind)
+    if known is not None:
+        return f"must be {known} for a {kind}"
+    examples = " or ".join(f"{_API_VERSIONS[example]} for a {example}" for example in _EXAMPLES)
+    return f"must be set to the group and version of the kind, such as {examples}"
+
+
+def distinct_targets(params: list[Json], path: FieldPath) -> Iterator[FieldError]:
+    """Yield one error for each item whose target an earlier one has."""
+    seen: set[tuple[str, str, str]] = set()
+    for position, param in enumerate(params):
+        reference = param.get("target", {}).get("targetRef", {})
+        meant = target_object(reference)
+        identity = (meant.group, meant.kind, meant.name)
+        if meant.name and identity in seen:
+            yield errors.duplicate(path.index(position).child("target", "targetRef"), reference)
+        seen.add(identity)
+
+
+def own_namespace(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    """Yield one error for each target in another namespace than the binding; without one nothing is known."""
+    metadata = value.get("metadata")
+    own = metadata.get("namespace") if isinstance(metadata, dict) else None
+    if not own:
+        return
+    for below, target in targets_of(value.get("spec", {})):
+        namespace = target.get("targetRef", {}).get("namespace")
+        if namespace and namespace != own:
+            where = FieldPath((*path.parts, "spec", *below, "targetRef", "namespace"))
+            yield errors.invalid(where, namespace, "must be the namespace of the binding itself, or left out")

@@ -1,0 +1,90 @@
+"""What is legal in a Model, but hardly meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.modelconfigadvice import config_advice
+from apiserver.schema.json import Json
+
+_LONGEST_LABEL: Final = 63
+_MOST_ROUTED_ADAPTERS: Final = 10
+_MOST_ROUTED_TARGETS: Final = 16
+
+
+def model_advice(value: Json) -> list[str]:
+    """Return warnings about a valid model, from the whole to its parts."""
+    spec = value["spec"]
+    found = list(_whole(spec))
+    if "autoscalingPolicy" in spec:
+        found += policy_advice(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+    for position, backend in enumerate(spec["backends"]):
+        where = f"spec.backends[{position}]"
+        found += _names(where, backend, str(value.get("metadata", {}).get("name", "")))
+        found += _sources(where, backend)
+        found += _cost(where, backend, spec)
+        found += _workers(where, backend)
+        if "autoscalingPolicy" in backend:
+            path = ("spec", "backends", position, "autoscalingPolicy")
+            found += policy_advice(backend["autoscalingPolicy"], path)
+    return found
+
+
+def _whole(spec: Json) -> Iterator[str]:
+    backends = spec["backends"]
+    if all(backend.get("routeWeight") == 0 for backend in backends):
+        yield "spec.backends: every routeWeight is 0, so no backend gets requests"
+    adapters = {adapter["name"] for backend in backends for adapter in backend.get("loraAdapters", [])}
+    if len(adapters) > _MOST_ROUTED_ADAPTERS:
+        yield f"spec.backends: {len(adapters)} LoRA adapters; a ModelRoute takes {_MOST_ROUTED_ADAPTERS}"
+    if len(backends) > _MOST_ROUTED_TARGETS:
+        yield f"spec.backends: {len(backends)} backends; a rule of a ModelRoute takes {_MOST_ROUTED_TARGETS}"
+
+
+def _names(where: str, backend: Json, model: str) -> Iterator[str]:
+    """Speak of the longest name that a pod of the backend will have: it is also the value of a label."""
+    last = backend["maxReplicas"] - 1
+    tails = (
+        f"-{worker.get('type', 'server')}-{_last(worker, 'replicas')}-{_last(worker, 'pods')}"
+        for worker in backend["workers"]
+    )
+    longest = max(len(f"{model}-{backend['name']}-{last}{tail}") for tail in tails)
+    if longest > _LONGEST_LABEL:
+        yield f"{where}.name: names of pods made of it take {longest} characters; {_LONGEST_LABEL} is most"
+
+
+def _last(worker: Json, name: str) -> int:
+    return max(int(worker.get(name, 1)) - 1, 0)
+
+
+def _sources(where: str, backend: Json) -> Iterator[str]:
+    source, cache = backend["modelURI"], backend.get("cacheURI", "")
+    adapters = [adapter["artifactURL"] for adapter in backend.get("loraAdapters", [])]
+    variables = {variable["name"] for variable in backend.get("env", [])}
+    from_bucket = any(uri.startswith("s3://") for uri in (source, *adapters))
+    if from_bucket and "ENDPOINT" not in variables and not backend.get("envFrom"):
+        yield f"{where}.env: s3:// needs the variable ENDPOINT, the address of the bucket's service"
+    if cache.startswith("hostpath://"):
+        yield f"{where}.cacheURI: hostpath:// reads and writes the disk of every node that runs the model"
+    if source.startswith("pvc://") and not cache.startswith("pvc://"):
+        yield f"{where}.modelURI: pvc:// is read from a volume, and cacheURI names none to mount"
+
+
+def _cost(where: str, backend: Json, spec: Json) -> Iterator[str]:
+    if "autoscalingPolicy" in spec and backend.get("scalingCost") == 0:
+        yield f"{where}.scalingCost: 0 counts as free, so this backend is scaled first"
+
+
+def _workers(where: str, backend: Json) -> Iterator[str]:
+    for position, worker in enumerate(backend["workers"]):
+        here = f"{where}.workers[{position}]"
+        if not worker.get("image"):
+            yield f"{here}.image: not set, so there is nothing to run"
+        for name in ("replicas", "pods"):
+            if worker.get(name) == 0:
+                yield f"{here}.{name}: 0, so the backend cannot serve"
+        if worker.get("resources", {}).get("claims"):
+            yield f"{here}.resources.claims: pods of a model have no resource claims, so they are refused"
+    yield from config_advice(where, backend["workers"])

@@ -1,0 +1,75 @@
+"""What an engine will hardly take of a worker's `config`.
+
+The config is free: engines differ, and gain settings with every release. So these are warnings, and only
+about settings whose meaning is certain: the port, and how prefill and decode hand over their cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+
+_ROLES: Final = {
+    "prefill": ("kv_producer", "kv_both"),
+    "decode": ("kv_consumer", "kv_both"),
+}
+_TRANSFER: Final = ("kv-transfer-config", "kv_transfer_config")
+_HIGHEST_PORT: Final = 65535
+
+
+def config_advice(where: str, workers: list[Json]) -> Iterator[str]:
+    """Yield warnings about the configs of the workers of one backend, which stands at `where`."""
+    ports: set[int] = set()
+    connectors: set[str] = set()
+    for position, worker in enumerate(workers):
+        config, here = worker.get("config"), f"{where}.workers[{position}].config"
+        if config is None:
+            continue
+        if not isinstance(config, dict):
+            yield f"{here}: not an object, and its members are the arguments of the engine"
+            continue
+        yield from _port(here, config, ports)
+        yield from _transfer(here, config, str(worker.get("type")), connectors)
+    if len(ports) > 1:
+        yield f"{where}.workers: engines answer on different ports: {', '.join(map(str, sorted(ports)))}"
+    if len(connectors) > 1:
+        yield f"{where}.workers: kv_connector differs: {', '.join(sorted(connectors))[:60]}"
+
+
+def _port(here: str, config: Json, ports: set[int]) -> Iterator[str]:
+    port = config.get("port")
+    if port is None:
+        return
+    if isinstance(port, bool) or not str(port).isascii() or not str(port).isdigit():
+        yield f"{here}.port: not a number"
+    elif not 1 <= int(str(port)[:6]) <= _HIGHEST_PORT:
+        yield f"{here}.port: not between 1 and {_HIGHEST_PORT}"
+    else:
+        ports.add(int(port))
+
+
+def _transfer(here: str, config: Json, worker_type: str, connectors: set[str]) -> Iterator[str]:
+    name = next((name for name in _TRANSFER if name in config), None)
+    if name is None:
+        return
+    found = _decoded(config[name])
+    if not isinstance(found, dict) or not isinstance(found.get("kv_connector"), str):
+        yield f"{here}.{name}: not a JSON object with a kv_connector"
+        return
+    connectors.add(found["kv_connector"])
+    allowed = _ROLES.get(worker_type)
+    if allowed and found.get("kv_role") not in allowed:
+        yield f"{here}.{name}: kv_role of a {worker_type} worker is {' or '.join(allowed)}"
+
+
+def _decoded(value: JsonValue) -> JsonValue:
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,45 @@
+"""What the webhook fills into a Model because it depends on other fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Filled
+
+GRACE_PERIOD: Final = "30s"
+"""How long a backend waits before its last replica is removed, where a policy of the model scales it."""
+
+EXPANSION_RATE_PERCENT: Final = 200
+"""How fast the steps of scaling grow, where a policy of the model scales."""
+
+
+def model_fill(value: Json) -> Iterator[Filled]:
+    """Yield what is absent that a policy of the model implies, and the behaviour of every policy."""
+    spec = value.get("spec", {})
+    backends = spec.get("backends", [])
+    if "autoscalingPolicy" in spec:
+        yield from _with_policy(spec, backends)
+        yield from behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+    for position, backend in enumerate(backends):
+        if "autoscalingPolicy" in backend:
+            where = ("spec", "backends", position, "autoscalingPolicy")
+            yield from behavior_fill(backend["autoscalingPolicy"], where)
+
+
+def _with_policy(spec: Json, backends: list[Json]) -> Iterator[Filled]:
+    for position, backend in enumerate(backends):
+        if "scaleToZeroGracePeriod" not in backend:
+            yield Filled(
+                path=("spec", "backends", position, "scaleToZeroGracePeriod"),
+                value=GRACE_PERIOD,
+                warning=f"spec.backends[{position}].scaleToZeroGracePeriod: filled in with {GRACE_PERIOD}",
+            )
+    if "costExpansionRatePercent" not in spec:
+        yield Filled(
+            path=("spec", "costExpansionRatePercent"),
+            value=EXPANSION_RATE_PERCENT,
+            warning=f"spec.costExpansionRatePercent: filled in with {EXPANSION_RATE_PERCENT}",
+        )

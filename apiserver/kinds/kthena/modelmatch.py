@@ -1,0 +1,77 @@
+"""Which requests a rule applies to: conditions on headers, path and body. All of them must hold.
+
+Bounds on the length of text and on the number of headers are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import re2
+
+from apiserver.kinds.kthena.regularexpressions import COMPILES, LONGEST_REGEX
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FieldError, invalid
+from apiserver.schema.json import Json
+from apiserver.schema.markers import Length, Properties
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.presence import AtMostOneOf
+from apiserver.schema.rules import WebhookOnly
+
+ServedModelName = Annotated[str, Length(maximum=256)]
+"""What a request calls a model. The bound is that of a ModelServer's `model`."""
+
+_LONGEST_HEADER: Final = 256
+_TOKEN: Final = re2.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+"""A header name: `token` of RFC 9110, section 5.6.2."""
+
+
+@declaration(AtMostOneOf(("exact", "prefix", "regex")))
+class StringMatch:
+    """One condition on a text. With none of its fields set it holds for every text."""
+
+    exact: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
+    """The whole text, upper and lower case told apart."""
+
+    prefix: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
+    """What the text begins with."""
+
+    regex: Maybe[Annotated[str, Length(maximum=LONGEST_REGEX), COMPILES]] = UNSET
+    """A regular expression in RE2 syntax that is found somewhere in the text; anchor it with ^ and $ to match
+    the whole."""
+
+
+@declaration()
+class BodyMatch:
+    """Conditions on the JSON body of a request."""
+
+    model: Maybe[ServedModelName] = UNSET
+    """The model or LoRA adapter that the request names. Without it, any."""
+
+
+def _header_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    for name in value:
+        if len(name) > _LONGEST_HEADER or not _TOKEN.search(name):
+            yield invalid(path, name, "must be a header name of letters, digits and any of !#$%&'*+.^_`|~-")
+
+
+HeaderMatches = Annotated[
+    dict[str, StringMatch],
+    Properties(maximum=16),
+    WebhookOnly(_header_names, "Each key is the name of a header."),
+]
+
+
+@declaration()
+class ModelMatch:
+    """Which requests a rule applies to. All conditions must hold; without any, every request is meant."""
+
+    headers: Maybe[HeaderMatches] = UNSET
+    """Conditions on headers, by header name. A header that a request lacks counts as empty."""
+
+    uri: Maybe[StringMatch] = UNSET
+    """Condition on the path, without the query. Without it, the prefix `/`: every path."""
+
+    body: Maybe[BodyMatch] = UNSET
+    """Conditions on the JSON body of the request."""

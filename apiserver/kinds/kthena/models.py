@@ -1,0 +1,67 @@
+"""Model as a whole: its names, columns, object defaults and advice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.kinds.columns import AGE
+from apiserver.kinds.kthena.groups import REGISTRY
+from apiserver.kinds.kthena.model import Model
+from apiserver.kinds.kthena.modeladvice import model_advice
+from apiserver.kinds.kthena.modelfill import model_fill
+from apiserver.schema.kind import Column, Kind, Version
+
+_ACTIVE: Final = '.status.conditions[?(@.type=="Active")]'
+
+MODEL: Final = Kind(
+    group=REGISTRY,
+    kind="Model",
+    plural="models",
+    singular="model",
+    short_names=("mdl",),
+    categories=("stowplan",),
+    versions=(
+        Version(
+            name="v1alpha1",
+            declaration=Model,
+            is_storage=True,
+            columns=(
+                Column(
+                    name="Engine",
+                    type="string",
+                    json_path=".spec.backends[0].type",
+                    description="Engine of the first backend.",
+                ),
+                Column(
+                    name="Source",
+                    type="string",
+                    json_path=".spec.backends[0].modelURI",
+                    description="Where the first backend fetches the model.",
+                ),
+                Column(
+                    name="Active",
+                    type="string",
+                    json_path=f"{_ACTIVE}.status",
+                    description="Whether all backends serve.",
+                ),
+                AGE,
+                Column(
+                    name="Owner",
+                    type="string",
+                    json_path=".spec.owner",
+                    description="Whose model it is.",
+                    priority=1,
+                ),
+                Column(
+                    name="Message",
+                    type="string",
+                    json_path=f"{_ACTIVE}.message",
+                    description="Why, in one sentence.",
+                    priority=1,
+                ),
+            ),
+            fill=(model_fill,),
+            advise=(model_advice,),
+        ),
+    ),
+)

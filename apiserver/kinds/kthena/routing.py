@@ -1,0 +1,123 @@
+"""ModelRoute and ModelServer as a whole: names, columns, advice and references."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.kinds.columns import AGE
+from apiserver.kinds.kthena.groups import NETWORKING
+from apiserver.kinds.kthena.modelroute import ModelRoute
+from apiserver.kinds.kthena.modelroute_advice import route_advice
+from apiserver.kinds.kthena.modelserver import ModelServer
+from apiserver.kinds.kthena.modelserver_advice import server_advice
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Column, Kind, Reference, Version
+from apiserver.schema.paths import FieldPath
+
+_ROUTE_COLUMNS: Final = (
+    Column(name="Model", type="string", json_path=".spec.modelName", description="Model that it answers to."),
+    Column(
+        name="Adapters",
+        type="string",
+        json_path=".spec.loraAdapters",
+        description="LoRA adapters that it answers to.",
+    ),
+    AGE,
+    Column(
+        name="Input tokens",
+        type="integer",
+        json_path=".spec.rateLimit.inputTokensPerUnit",
+        description="Most tokens of prompts per unit of time.",
+        priority=1,
+    ),
+    Column(
+        name="Output tokens",
+        type="integer",
+        json_path=".spec.rateLimit.outputTokensPerUnit",
+        description="Most tokens of answers per unit of time.",
+        priority=1,
+    ),
+    Column(
+        name="Unit",
+        type="string",
+        json_path=".spec.rateLimit.unit",
+        description="Unit of time of the limits.",
+        priority=1,
+    ),
+)
+
+_SERVER_COLUMNS: Final = (
+    Column(name="Model", type="string", json_path=".spec.model", description="Model that is served."),
+    Column(
+        name="Engine", type="string", json_path=".spec.inferenceEngine", description="Engine that serves it."
+    ),
+    Column(
+        name="Port", type="integer", json_path=".spec.workloadPort.port", description="Where the pods listen."
+    ),
+    AGE,
+    Column(
+        name="KV connector",
+        type="string",
+        json_path=".spec.kvConnector.type",
+        description="How prefill hands over to decode.",
+        priority=1,
+    ),
+    Column(
+        name="PD group",
+        type="string",
+        json_path=".spec.workloadSelector.pdGroup.groupKey",
+        description="Label that tells groups of prefill and decode apart.",
+        priority=1,
+    ),
+)
+
+
+def _references(value: Json) -> list[Reference]:
+    # Each server once, where it is named first: a route may name the same one in every rule.
+    found: dict[str, FieldPath] = {}
+    rules = FieldPath().child("spec", "rules")
+    for position, rule in enumerate(value.get("spec", {}).get("rules", ())):
+        targets = rules.index(position).child("targetModels")
+        for rank, target in enumerate(rule.get("targetModels", ())):
+            found.setdefault(target.get("modelServerName", ""), targets.index(rank).child("modelServerName"))
+    return [
+        Reference(path=path, group=NETWORKING, kind="ModelServer", name=name) for name, path in found.items()
+    ]
+
+
+MODEL_ROUTE: Final = Kind(
+    group=NETWORKING,
+    kind="ModelRoute",
+    plural="modelroutes",
+    singular="modelroute",
+    short_names=(),
+    categories=("stowplan",),
+    versions=(
+        Version(
+            name="v1alpha1",
+            declaration=ModelRoute,
+            is_storage=True,
+            columns=_ROUTE_COLUMNS,
+            advise=(route_advice,),
+            references=_references,
+        ),
+    ),
+)
+
+MODEL_SERVER: Final = Kind(
+    group=NETWORKING,
+    kind="ModelServer",
+    plural="modelservers",
+    singular="modelserver",
+    short_names=(),
+    categories=("stowplan",),
+    versions=(
+        Version(
+            name="v1alpha1",
+            declaration=ModelServer,
+            is_storage=True,
+            columns=_SERVER_COLUMNS,
+            advise=(server_advice,),
+        ),
+    ),
+)

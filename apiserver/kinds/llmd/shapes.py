@@ -1,0 +1,170 @@
+"""VariantAutoscalings in the shape of a release: the way back, for manifests and for whole clusters.
+
+Conversion changes between version names and loses nothing; a shape change stays under `llmd.ai/v1alpha1`
+and may lose something, for a release has no annotation of ours to keep it in. So it tells what it lost, and
+what it had to make up because the shape demands it and nobody knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import (
+    ACCELERATOR_LABEL,
+    ANNOTATION,
+    HUB,
+    SPOKE,
+    convert,
+    implied_target,
+)
+from apiserver.kinds.llmd.shapes_facts import Facts, as_object, facts_of
+from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
+from apiserver.kinds.llmd.shapes_making import MAKERS
+from apiserver.kinds.llmd.shapes_released import (
+    CURRENT,
+    LEGACY,
+    MODEL_PROFILE,
+    RELEASES,
+    SHAPES,
+    Family,
+    Shape,
+)
+from apiserver.kinds.llmd.shapes_status import released_status
+from apiserver.schema.conversion import same
+from apiserver.schema.json import Json
+
+__all__ = [
+    "CURRENT",
+    "LEGACY",
+    "MODEL_PROFILE",
+    "RELEASES",
+    "SHAPES",
+    "Family",
+    "Shape",
+    "Shaped",
+    "as_object",
+    "in_shape",
+    "shape_of",
+    "without_annotation",
+]
+
+_DECLARED: Final = MODEL_PROFILE.fields | LEGACY.fields
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shaped:
+    """An object in a shape; one sentence for each field that it lost, and for each that was made up.
+
+    Each sentence begins with the path of the field: `spec.acceleratorCount: 4 has no place in …`.
+    """
+
+    value: Json
+    lost: list[str]
+    made_up: list[str]
+
+
+def shape_of(value: Json) -> Shape:
+    """Return which of `SHAPES` an object has, in whichever version it is given; never fails."""
+    spec = as_object(convert(value, SPOKE).get("spec"))
+    if "modelProfile" in spec:
+        return MODEL_PROFILE
+    if any(name in spec for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")):
+        return LEGACY
+    # One release of the modelProfile shape demanded the model only.
+    is_bare = "scaleTargetRef" not in spec and ("modelID" in spec or "sloClassRef" in spec)
+    return MODEL_PROFILE if is_bare else CURRENT
+
+
+def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Shaped:
+    """Return an object in `llmd.ai/v1alpha1` and in a shape; the input is left as it is.
+
+    An object that had this shape comes back as it was. Our annotation is dropped unless it is to be kept for
+    a later way up; what only the annotation holds counts as lost either way, for a release doesn't read it.
+    Never fails, whatever the object.
+    """
+    spoke, hub = convert(value, SPOKE), convert(value, HUB)
+    plain = without_annotation(spoke)
+    made_up: list[str] = []
+    is_other = shape_of(spoke).family is not shape.family
+    shaped = plain
+    if isinstance(plain.get("spec"), dict) and (is_other or shape.status is not None):
+        shaped = plain | {"spec": _spec(plain, hub, shape, is_other=is_other, made_up=made_up)}
+    lost_status: list[str] = []
+    if shape.status is not None:
+        shaped = released_status(shaped, facts_of(hub), shape.status, title=str(shape), lost=lost_status)
+    shaped = _labelled(shaped, hub, is_other=is_other)
+    lost = [*lost_fields(plain, hub, shaped, shape), *lost_cost(shaped, shape, is_other=is_other)]
+    lost += lost_status
+    if keep_annotation:
+        shaped = _with_annotation(shaped, spoke)
+    return Shaped(value=shaped, lost=lost, made_up=made_up)
+
+
+def without_annotation(value: Json) -> Json:
+    """Return an object without what conversion kept for its other version."""
+    metadata = as_object(value.get("metadata"))
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict) or ANNOTATION not in annotations:
+        return value
+    others = {name: item for name, item in annotations.items() if name != ANNOTATION}
+    bare = {name: item for name, item in metadata.items() if name != "annotations"}
+    return value | {"metadata": bare | ({"annotations": others} if others else {})}
+
+
+def _with_annotation(value: Json, source: Json) -> Json:
+    text = as_object(as_object(source.get("metadata")).get("annotations")).get(ANNOTATION)
+    if text is None:
+        return value
+    metadata = as_object(value.get("metadata"))
+    annotations = as_object(metadata.get("annotations")) | {ANNOTATION: text}
+    return value | {"metadata": metadata | {"annotations": annotations}}
+
+
+def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list[str]) -> Json:
+    source = as_object(hub.get("spec")) | _identified(plain) if is_other else plain["spec"]
+    spec = {name: item for name, item in source.items() if _has_place(name, shape)}
+    facts = facts_of(hub)
+    if (
+        is_other
+        and shape.family is not Family.CURRENT
+        and same(spec.get("scaleTargetRef"), implied_target(plain))
+    ):
+        del spec["scaleTargetRef"]
+    if is_other and shape.family is Family.CURRENT and "variantCost" not in spec and facts.cost:
+        spec["variantCost"] = facts.cost
+    for name in _wanted(shape, facts):
+        if name not in spec:
+            spec[name] = MAKERS[name](facts, made_up)
+    return spec
+
+
+def _identified(plain: Json) -> Json:
+    return {name: item for name, item in plain["spec"].items() if name == "variantID"}
+
+
+def _has_place(name: str, shape: Shape) -> bool:
+    return name in shape.fields or (shape.status is None and name not in _DECLARED)
+
+
+def _wanted(shape: Shape, facts: Facts) -> tuple[str, ...]:
+    is_known = "modelProfile" in shape.fields and facts.parameters is not None
+    return (*shape.required, "modelProfile") if is_known else shape.required
+
+
+def _labelled(value: Json, hub: Json, *, is_other: bool) -> Json:
+    """Put the accelerator into the label where the releases look for it, if it says nothing yet."""
+    said = as_object(hub.get("spec")).get("accelerator")
+    metadata = value.get("metadata")
+    labels = metadata.get("labels", {}) if isinstance(metadata, dict) else None
+    if not isinstance(labels, dict) or ACCELERATOR_LABEL in labels:
+        return value
+    if not isinstance(said, str) or not _LABEL_VALUE.fullmatch(said):
+        return value
+    # Of several candidates the one in status was in use; it is not told any more where status is cut.
+    is_told = as_object(convert(value, HUB).get("spec")).get("accelerator") == said
+    if not is_other and is_told:
+        return value
+    return value | {"metadata": as_object(metadata) | {"labels": labels | {ACCELERATOR_LABEL: said}}}

@@ -1,0 +1,147 @@
+"""What an object says about its variant, wherever it says it: spec first, then the label, then status."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, implied_target
+from apiserver.schema.json import Json, JsonValue
+
+UNKNOWN: Final = "unknown"
+"""Stands where a shape wants a name and nobody knows it."""
+
+_SERVICE_CLASSES: Final = "service-classes-config"
+_NO_FIGURES: Final = {"unknown": "0"}
+_NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
+_DECIMAL: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
+_MOST_CHARACTERS_SHOWN: Final = 60
+_MOST_DIGITS: Final = 32
+_LARGEST_BATCH: Final = 256
+_LARGEST_INTEGER: Final = 2**63 - 1
+_EXACT: Final = Context(prec=100)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What is known of a variant; None where nobody knows it."""
+
+    model: str | None
+    accelerator: str | None
+    count: int | None
+    parameters: Json | None
+    batch: int | None
+    service_class: Json | None
+    target: JsonValue
+    cost: str | None
+
+
+def facts_of(hub: Json) -> Facts:
+    """Return what an object, given in `v1alpha2`, says about its variant."""
+    spec, status = as_object(hub.get("spec")), as_object(hub.get("status"))
+    current = as_object(status.get("currentAlloc"))
+    desired = as_object(status.get("desiredOptimizedAlloc"))
+    profile = as_object(spec.get("variantProfile"))
+    count = _at_least_one(spec.get("acceleratorCount"))
+    accelerators = (
+        spec.get("accelerator"),
+        label_of(hub),
+        current.get("accelerator"),
+        desired.get("accelerator"),
+    )
+    return Facts(
+        model=_text(spec.get("modelID")),
+        accelerator=next(filter(None, map(_text, accelerators)), None),
+        count=count,
+        parameters=_parameters(profile.get("perfParms")),
+        batch=_at_least_one(profile.get("maxBatchSize")) or _at_least_one(current.get("maxBatch")),
+        service_class=_service_class(spec.get("sloClassRef")),
+        target=spec.get("scaleTargetRef") or implied_target(hub),
+        cost=_text(spec.get("variantCost")) or _cost_per_replica(current, count),
+    )
+
+
+def label_of(value: Json) -> str | None:
+    """Return the accelerator that an object's label names."""
+    labels = as_object(as_object(value.get("metadata")).get("labels"))
+    return _text(labels.get(ACCELERATOR_LABEL))
+
+
+def placeholder_parameters() -> Json:
+    """Return performance parameters of which every controller sees that they are none.
+
+    The names that a controller looks for are missing: it passes the object over, and so scales nothing by
+    figures that nobody measured.
+    """
+    return {"decodeParms": dict(_NO_FIGURES), "prefillParms": dict(_NO_FIGURES)}
+
+
+def placeholder_service_class() -> Json:
+    """Return a service class that is not there: the controller says so."""
+    return {"name": _SERVICE_CLASSES, "key": UNKNOWN}
+
+
+def placeholder_batch() -> int:
+    """Return the batch size that the engines start with."""
+    return _LARGEST_BATCH
+
+
+def identifier_of(model: str, accelerator: str, count: int) -> str:
+    """Return the identifier of a variant, with what the legacy shape refuses taken out of its parts."""
+    token = _NOT_IN_AN_IDENTIFIER.sub("", accelerator) or UNKNOWN
+    return f"{model.replace(chr(10), ' ')}-{token}-{count}"
+
+
+def total_cost(cost: str | None, replicas: JsonValue) -> str | None:
+    """Return the cost of all replicas, with every digit, or None where either is unknown."""
+    if cost is None or not _DECIMAL.fullmatch(cost):
+        return None
+    if type(replicas) is not int or not 0 <= replicas <= _LARGEST_INTEGER:
+        return None
+    return _written(_EXACT.multiply(Decimal(cost), Decimal(replicas)))
+
+
+def shown(value: JsonValue) -> str:
+    """Return a value as a sentence quotes it: JSON, cut where it gets long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _MOST_CHARACTERS_SHOWN else f"{text[: _MOST_CHARACTERS_SHOWN - 1]}…"
+
+
+def as_object(value: JsonValue) -> Json:
+    """Return an object; anything else counts as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _cost_per_replica(current: Json, count: int | None) -> str | None:
+    """Return what a legacy status implies: its cost is that of all replicas, for one accelerator each."""
+    total, replicas = _text(current.get("variantCost")), _at_least_one(current.get("numReplicas"))
+    if total is None or replicas is None or not _DECIMAL.fullmatch(total):
+        return None
+    cost = _EXACT.divide(_EXACT.multiply(Decimal(total), Decimal(count or 1)), Decimal(replicas))
+    return _written(_EXACT.quantize(cost, Decimal("0.01")))
+
+
+def _written(cost: Decimal) -> str | None:
+    text = f"{cost:f}"
+    return text if len(text) <= _MOST_DIGITS else None
+
+
+def _parameters(value: JsonValue) -> Json | None:
+    phases = ("decodeParms", "prefillParms")
+    return value if isinstance(value, dict) and all(as_object(value.get(name)) for name in phases) else None
+
+
+def _service_class(value: JsonValue) -> Json | None:
+    names = ("name", "key")
+    return value if isinstance(value, dict) and all(_text(value.get(name)) for name in names) else None
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _at_least_one(value: JsonValue) -> int | None:
+    return value if type(value) is int and 1 <= value <= _LARGEST_INTEGER else None

@@ -1,0 +1,76 @@
+"""What an upgrade from a reshaped object would not bring back, one sentence for each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apiserver.kinds.llmd.conversion import (
+    ACCELERATOR_LABEL,
+    HUB,
+    convert,
+    names_deployment,
+    variant_identifier,
+)
+from apiserver.kinds.llmd.shapes_facts import as_object, label_of, shown
+from apiserver.kinds.llmd.shapes_released import Family, Shape
+from apiserver.schema.conversion import same
+from apiserver.schema.json import Json
+
+
+def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    """Yield a sentence for each field that the shaped object has no longer.
+
+    `plain` is the object in v1alpha1 without our annotation, `hub` all that it says, in v1alpha2.
+    """
+    before, again = as_object(hub.get("spec")), as_object(convert(shaped, HUB).get("spec"))
+    for name, item in before.items():
+        is_back = name in again and same(item, again[name])
+        if not is_back and name not in {"scaleTargetRef", "accelerator"}:
+            yield f"spec.{name}: {shown(item)} has no place in {shape}"
+    if not same(before.get("accelerator"), again.get("accelerator", label_of(shaped))):
+        yield from _lost_accelerator(before, shaped, shape)
+    yield from _lost_target(before, shaped, shape)
+    yield from _lost_from_spoke(as_object(plain.get("spec")), before, shaped, shape)
+    if "decision" in as_object(hub.get("status")):
+        yield "status.decision: only v1alpha2 says why"
+
+
+def _lost_accelerator(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    if "accelerator" not in before:
+        return
+    label = label_of(shaped)
+    instead = f", which goes by the label {ACCELERATOR_LABEL}: {label}" if label else ""
+    yield f"spec.accelerator: {shown(before['accelerator'])} has no place in {shape}{instead}"
+
+
+def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    target = before.get("scaleTargetRef")
+    if "scaleTargetRef" in shape.fields or not isinstance(target, dict):
+        return
+    name = as_object(shaped.get("metadata")).get("name")
+    if not names_deployment(target) or target.get("name") != name:
+        named = f"{target.get('kind')} {target.get('name')}"
+        yield f"spec.scaleTargetRef: {named} is scaled; {shape} scales the Deployment named like it, {name}"
+
+
+def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    spec = as_object(shaped.get("spec"))
+    identifier = said.get("variantID")
+    if "variantID" not in spec and identifier is not None and identifier != variant_identifier(before):
+        yield f"spec.variantID: {shown(identifier)} has no place in {shape}"
+    if "modelProfile" in spec:
+        return
+    in_use = before.get("accelerator")
+    candidates = as_object(said.get("modelProfile")).get("accelerators")
+    for position, entry in enumerate(candidates if isinstance(candidates, list) else []):
+        candidate = as_object(entry).get("acc")
+        if candidate != in_use:
+            where = f"spec.modelProfile.accelerators[{position}]"
+            yield f"{where}: the candidate {shown(candidate)} has no place in {shape}"
+
+
+def lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:
+    """Yield a sentence where a cost that followed from the accelerator becomes the default of the shape."""
+    spec = shaped.get("spec")
+    if is_other and shape.family is Family.CURRENT and isinstance(spec, dict) and "variantCost" not in spec:
+        yield f"spec.variantCost: the accelerator's unit cost no longer counts, {shape} takes 10.0"

@@ -1,0 +1,88 @@
+"""Fields that a shape demands, made of what is known, or of placeholders that nobody takes for knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.kinds.llmd.shapes_facts import (
+    UNKNOWN,
+    Facts,
+    identifier_of,
+    placeholder_batch,
+    placeholder_parameters,
+    placeholder_service_class,
+    shown,
+)
+from apiserver.schema.json import Json, JsonValue
+
+
+def _model(facts: Facts, made_up: list[str]) -> JsonValue:
+    return _known(facts.model, UNKNOWN, "spec.modelID", made_up)
+
+
+def _model_profile(facts: Facts, made_up: list[str]) -> JsonValue:
+    where = "spec.modelProfile.accelerators[0]"
+    entry = {
+        "acc": _known(facts.accelerator, UNKNOWN, f"{where}.acc", made_up),
+        "accCount": _known(facts.count, 1, f"{where}.accCount", made_up),
+        **_performance(facts, where, made_up),
+    }
+    return {"accelerators": [entry]}
+
+
+def _variant_profile(facts: Facts, made_up: list[str]) -> JsonValue:
+    return _performance(facts, "spec.variantProfile", made_up)
+
+
+def _performance(facts: Facts, where: str, made_up: list[str]) -> Json:
+    parameters, batch = placeholder_parameters(), placeholder_batch()
+    return {
+        "perfParms": _known(facts.parameters, parameters, f"{where}.perfParms", made_up),
+        "maxBatchSize": _known(facts.batch, batch, f"{where}.maxBatchSize", made_up),
+    }
+
+
+def _accelerator(facts: Facts, made_up: list[str]) -> JsonValue:
+    return _known(facts.accelerator, UNKNOWN, "spec.accelerator", made_up)
+
+
+def _count(facts: Facts, made_up: list[str]) -> JsonValue:
+    return _known(facts.count, 1, "spec.acceleratorCount", made_up)
+
+
+def _service_class(facts: Facts, made_up: list[str]) -> JsonValue:
+    return _known(facts.service_class, placeholder_service_class(), "spec.sloClassRef", made_up)
+
+
+def _target(facts: Facts, _: list[str]) -> JsonValue:
+    return facts.target
+
+
+def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
+    parts = (facts.model or UNKNOWN, facts.accelerator or UNKNOWN, facts.count or 1)
+    identifier = identifier_of(*parts)
+    if identifier != "{}-{}-{}".format(*parts):
+        text = f"the names have characters that it may not have, {shown(identifier)} was written"
+        made_up.append(f"spec.variantID: {text}")
+    return identifier
+
+
+MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
+    "modelID": _model,
+    "modelProfile": _model_profile,
+    "variantID": _identifier,
+    "accelerator": _accelerator,
+    "acceleratorCount": _count,
+    "sloClassRef": _service_class,
+    "variantProfile": _variant_profile,
+    "scaleTargetRef": _target,
+}
+"""Makes one field of the spec; what had to be invented is told in the list, one sentence each."""
+
+
+def _known(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str]) -> JsonValue:
+    if fact is not None:
+        return fact
+    made_up.append(f"{path}: the object doesn't say it, {shown(placeholder)} was written")
+    return placeholder

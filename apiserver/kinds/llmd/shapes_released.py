@@ -1,0 +1,159 @@
+"""The shapes that a VariantAutoscaling had under the name `llmd.ai/v1alpha1`, and which release had which.
+
+Three families: *modelProfile* lists candidate accelerators, *legacy* describes one variant with its
+performance profile, *current* names a scale target and a cost. The three of `SHAPES` are as generous as our
+own `v1alpha1`; those of `RELEASES` hold what the release's own schema held and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from apiserver.kinds.llmd import v1alpha1
+
+
+class Family(StrEnum):
+    """What an object is told by."""
+
+    MODEL_PROFILE = "modelProfile"
+    LEGACY = "legacy"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatusShape:
+    """What a release's status holds; all members of an allocation are required, but for `lastRunTime`."""
+
+    current_alloc: tuple[str, ...]
+    desired_alloc: tuple[str, ...]
+    has_conditions: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """One shape: the fields that its spec may have and those that it must have.
+
+    Without `status` it is as generous as our own `v1alpha1`: fields that nobody declares stay, and so does
+    all of status. With it, it is the schema of a release, which prunes what it doesn't name.
+    """
+
+    name: str
+    family: Family
+    fields: frozenset[str]
+    required: tuple[str, ...]
+    status: StatusShape | None = None
+
+    def __str__(self) -> str:
+        return f"the {self.name} shape" if self.status is None else f"release {self.name}"
+
+
+_ANY: Final = ("modelID", "scaleTargetRef", "variantCost")
+_S1_STATUS: Final = StatusShape(
+    current_alloc=(
+        "accelerator",
+        "numReplicas",
+        "maxBatch",
+        "variantCost",
+        "itlAverage",
+        "ttftAverage",
+        "load",
+    ),
+    desired_alloc=("accelerator", "numReplicas", "lastRunTime"),
+)
+_S2_STATUS: Final = StatusShape(
+    current_alloc=("variantID", "accelerator", "numReplicas", "maxBatch", "variantCost"),
+    desired_alloc=("variantID", "accelerator", "numReplicas", "lastRunTime"),
+)
+_S3_STATUS: Final = StatusShape(current_alloc=(), desired_alloc=("accelerator", "numReplicas", "lastRunTime"))
+_S1_WITHOUT_CONDITIONS: Final = StatusShape(
+    current_alloc=_S1_STATUS.current_alloc, desired_alloc=_S1_STATUS.desired_alloc, has_conditions=False
+)
+
+MODEL_PROFILE: Final = Shape(
+    name="modelProfile",
+    family=Family.MODEL_PROFILE,
+    fields=frozenset({*_ANY, "modelProfile", "sloClassRef"}),
+    required=("modelID", "modelProfile"),
+)
+LEGACY: Final = Shape(
+    name="legacy",
+    family=Family.LEGACY,
+    fields=frozenset({*_ANY, *v1alpha1.LEGACY_FIELDS}),
+    required=("modelID", *v1alpha1.LEGACY_FIELDS),
+)
+CURRENT: Final = Shape(
+    name="current",
+    family=Family.CURRENT,
+    fields=frozenset(_ANY),
+    required=("modelID", "scaleTargetRef"),
+)
+
+SHAPES: Final[Mapping[str, Shape]] = {shape.name: shape for shape in (MODEL_PROFILE, LEGACY, CURRENT)}
+"""The three shapes by name, each with all that our own `v1alpha1` allows beside it."""
+
+
+def _first(name: str, status: StatusShape) -> Shape:
+    names = ("modelID", "modelProfile", "sloClassRef")
+    return Shape(
+        name=name, family=Family.MODEL_PROFILE, fields=frozenset(names), required=names, status=status
+    )
+
+
+def _second(name: str) -> Shape:
+    fields = frozenset({"modelID", "modelProfile", "sloClassRef", "variantCost"})
+    return Shape(
+        name=name, family=Family.MODEL_PROFILE, fields=fields, required=("modelID",), status=_S1_STATUS
+    )
+
+
+def _third(name: str) -> Shape:
+    names = ("modelID", "modelProfile")
+    return Shape(
+        name=name,
+        family=Family.MODEL_PROFILE,
+        fields=frozenset({*names, "variantCost"}),
+        required=names,
+        status=_S1_STATUS,
+    )
+
+
+def _fourth(name: str) -> Shape:
+    return Shape(
+        name=name,
+        family=Family.CURRENT,
+        fields=CURRENT.fields,
+        required=CURRENT.required,
+        status=_S3_STATUS,
+    )
+
+
+_UNRELEASED: Final = Shape(
+    name="pull-233",
+    family=Family.LEGACY,
+    fields=frozenset(LEGACY.required),
+    required=LEGACY.required,
+    status=_S2_STATUS,
+)
+
+RELEASES: Final[Mapping[str, Shape]] = {
+    shape.name: shape
+    for shape in (
+        _first("v0.0.1", _S1_WITHOUT_CONDITIONS),
+        _first("v0.0.2", _S1_STATUS),
+        _first("v0.0.3", _S1_STATUS),
+        _first("v0.0.4", _S1_STATUS),
+        _second("v0.0.5"),
+        _third("v0.4.1"),
+        _third("v0.4.2"),
+        _fourth("v0.5.0"),
+        _fourth("v0.5.1"),
+        _UNRELEASED,
+    )
+}
+"""Each release of the workload variant autoscaler that had this kind, oldest first, with its shape.
+
+`pull-233` is the legacy shape: documented, built by some, and never released.
+"""

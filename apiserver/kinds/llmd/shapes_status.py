@@ -1,0 +1,71 @@
+"""Status in the shape of a release: what its schema holds, complete, or not there at all.
+
+A release's controller measures and decides anew within a minute; what must not happen is a status that its
+own schema refuses, for then every write of the object fails.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.kinds.llmd.shapes_facts import Facts, as_object, total_cost
+from apiserver.kinds.llmd.shapes_released import StatusShape
+from apiserver.schema.json import Json, JsonValue
+
+_LEAST_CHARACTERS_WANTED: Final = 2
+_OPTIONAL: Final = frozenset({"lastRunTime"})
+
+
+def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str, lost: list[str]) -> Json:
+    """Return an object with the status that a release can hold; `lost` gets one sentence for each field."""
+    status = value.get("status")
+    if not isinstance(status, dict):
+        return value
+    known = _known(value, facts, as_object(status.get("currentAlloc")))
+    held: Json = {}
+    for name, item in status.items():
+        if name in {"currentAlloc", "desiredOptimizedAlloc"}:
+            fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
+            item = _allocation(name, as_object(item), fields, known, title=title, lost=lost)  # noqa: PLW2901 (the rest is held as it is)
+        elif not _has_place(name, item, shape):
+            lost.append(f"status.{name}: has no place in {title}")
+            continue
+        if item is not None:
+            held[name] = item
+    return value | {"status": held}
+
+
+def _has_place(name: str, item: JsonValue, shape: StatusShape) -> bool:
+    if name == "conditions":
+        return shape.has_conditions
+    return name == "actuation" and "applied" in as_object(item)
+
+
+def _known(value: Json, facts: Facts, current: Json) -> Json:
+    """Return what belongs into an allocation and is known from elsewhere."""
+    identifier = as_object(value.get("spec")).get("variantID")
+    cost = total_cost(facts.cost, current.get("numReplicas"))
+    found = {
+        "variantID": identifier,
+        "accelerator": facts.accelerator,
+        "maxBatch": facts.batch,
+        "variantCost": cost,
+    }
+    return {name: item for name, item in found.items() if item is not None}
+
+
+def _allocation(
+    name: str, item: Json, fields: tuple[str, ...], known: Json, *, title: str, lost: list[str]
+) -> Json | None:
+    if not fields:
+        lost.append(f"status.{name}: has no place in {title}")
+        return None
+    filled = {field: item.get(field, known.get(field)) for field in fields if field in item or field in known}
+    if len(str(filled.get("accelerator", ""))) < _LEAST_CHARACTERS_WANTED:
+        filled.pop("accelerator", None)
+    missing = [field for field in fields if field not in filled and field not in _OPTIONAL]
+    if missing:
+        lost.append(f"status.{name}: {title} demands {', '.join(missing)} in it, too, and writes it anew")
+        return None
+    lost += [f"status.{name}.{field}: has no place in {title}" for field in item if field not in fields]
+    return filled

@@ -1,0 +1,44 @@
+"""Which kinds of objects ours may have scaled, unless configured otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.kind import Reference
+
+GroupKind = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scalable:
+    """How a kind is called in paths and permissions; one without a scale subresource is updated itself."""
+
+    resource: str
+    has_scale: bool = True
+
+
+SCALABLE: Final[Mapping[GroupKind, Scalable]] = {
+    ("apps", "Deployment"): Scalable(resource="deployments"),
+    ("apps", "StatefulSet"): Scalable(resource="statefulsets"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Scalable(resource="leaderworkersets"),
+    ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
+    ("workload.serving.volcano.sh", "ModelServing"): Scalable(resource="modelservings"),
+}
+"""By group and kind. `ModelInfer` was released without a scale subresource."""
+
+
+def unlisted(claim: Reference, listed: Mapping[GroupKind, Scalable]) -> FieldError | None:
+    """Return the error of a target whose kind is not on a list; None for one that is, or names no kind."""
+    if not claim.kind or (claim.group, claim.kind) in listed:
+        return None
+    allowed = ", ".join(_called(group, kind) for group, kind in listed)
+    detail = f"{_called(claim.group, claim.kind)} cannot be scaled; what can: {allowed}"
+    return errors.forbidden(claim.path, detail)
+
+
+def _called(group: str, kind: str) -> str:
+    return f"{kind} of {group}" if group else f"{kind} of the core group"

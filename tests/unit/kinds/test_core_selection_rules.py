@@ -1,0 +1,235 @@
+"""What means other objects: the API server's own demands on affinity, selectors and references hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.kinds.core.affinity import Affinity
+from apiserver.kinds.core.labels import LabelSelector, label_key_errors, label_value_errors
+from apiserver.kinds.core.references import LocalObjectReference, ObjectReference
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+
+NODES = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+PODS = "podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+CHARACTERS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
+    " character"
+)
+VALUE = f"a valid label must be an empty string or {CHARACTERS.removeprefix('must ')}"
+LABEL_KEY = "must be a label key such as app or example.com/team"
+
+
+def nodes(*expressions: Json, **term: Any) -> Json:
+    """Return an affinity that requires nodes."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions), **term}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def preferred(*expressions: Json, weight: int = 1) -> Json:
+    """Return an affinity that prefers nodes."""
+    term = {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def pods(**term: Any) -> Json:
+    """Return an affinity that requires pods nearby."""
+    return {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"} | term]}
+    }
+
+
+ACCEPTED: dict[str, tuple[type, Json]] = {
+    "no affinity": (Affinity, {}),
+    "nodes by label": (Affinity, nodes({"key": "gpu", "operator": "In", "values": ["H100", ""]})),
+    "nodes by number": (Affinity, nodes({"key": "memory", "operator": "Gt", "values": ["40"]})),
+    "one node": (
+        Affinity,
+        nodes(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]),
+    ),
+    "an odd value that is only preferred": (
+        Affinity,
+        preferred({"key": "gpu", "operator": "NotIn", "values": ["a b"]}, weight=100),
+    ),
+    "pods by labels": (
+        Affinity,
+        pods(
+            labelSelector={"matchLabels": {"app": "a"}},
+            namespaceSelector={},
+            matchLabelKeys=["pod-template-hash"],
+            mismatchLabelKeys=["tenant"],
+        ),
+    ),
+    "a reference to anything": (ObjectReference, {}),
+    "a selector of all": (LabelSelector, {}),
+}
+
+REFUSED: dict[str, tuple[type, Json, list[str]]] = {
+    "no terms": (
+        Affinity,
+        {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
+        [f"{NODES.removesuffix('[0]')}: Invalid value: []: must have at least 1 item"],
+    ),
+    "in nothing": (
+        Affinity,
+        nodes({"key": "gpu", "operator": "In"}),
+        [
+            f"{NODES}.matchExpressions[0].values: Required value: must be set when `operator` is 'In' or"
+            " 'NotIn'"
+        ],
+    ),
+    "existing values": (
+        Affinity,
+        nodes({"key": "gpu", "operator": "Exists", "values": ["a"]}),
+        [
+            f"{NODES}.matchExpressions[0].values: Forbidden: may not be set when `operator` is 'Exists' or"
+            " 'DoesNotExist'"
+        ],
+    ),
+    "greater than two": (
+        Affinity,
+        nodes({"key": "memory", "operator": "Gt", "values": ["1", "2"]}),
+        [
+            f"{NODES}.matchExpressions[0].values: Required value: must be a single value when `operator` is"
+            " 'Gt' or 'Lt'"
+        ],
+    ),
+    "greater than a word": (
+        Affinity,
+        preferred({"key": "memory", "operator": "Lt", "values": ["40Gi"]}),
+        [
+            "nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0]"
+            ".values[0]: Invalid value: \"40Gi\": must be an integer when `operator` is 'Gt' or 'Lt'"
+        ],
+    ),
+    "an odd value that is required": (
+        Affinity,
+        nodes({"key": "gpu", "operator": "In", "values": ["H100", "a b"]}),
+        [f'{NODES}.matchExpressions[0].values[1]: Invalid value: "a b": {VALUE}'],
+    ),
+    "a field that no node is told by": (
+        Affinity,
+        nodes(matchFields=[{"key": "metadata.uid", "operator": "Exists", "values": ["a", "b"]}]),
+        [
+            f'{NODES}.matchFields[0].key: Unsupported value: "metadata.uid": supported values:'
+            ' "metadata.name"',
+            f'{NODES}.matchFields[0].operator: Unsupported value: "Exists": supported values: "In", "NotIn"',
+            f"{NODES}.matchFields[0].values: Too many: 2: must have at most 1 item",
+        ],
+    ),
+    "a preference beyond 100": (
+        Affinity,
+        preferred(weight=101),
+        [
+            "nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must"
+            " be less than or equal to 100"
+        ],
+    ),
+    "near by nothing": (
+        Affinity,
+        pods(topologyKey=""),
+        [f'{PODS}.topologyKey: Invalid value: "": {LABEL_KEY}'],
+    ),
+    "label keys without a selector": (
+        Affinity,
+        pods(matchLabelKeys=["a"], mismatchLabelKeys=["a"]),
+        [
+            f"{PODS}.matchLabelKeys: Forbidden: may not be set when `labelSelector` is not set",
+            f"{PODS}.mismatchLabelKeys: Forbidden: may not be set when `labelSelector` is not set",
+        ],
+    ),
+    "one label key in three places": (
+        Affinity,
+        pods(
+            labelSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+            matchLabelKeys=["a"],
+            mismatchLabelKeys=["a"],
+        ),
+        [
+            f'{PODS}.matchLabelKeys[0]: Invalid value: "a": exists in both `matchLabelKeys` and'
+            " `labelSelector`",
+            f'{PODS}.matchLabelKeys[0]: Invalid value: "a": exists in both `matchLabelKeys` and'
+            " `mismatchLabelKeys`",
+        ],
+    ),
+    "a namespace that is none": (
+        Affinity,
+        pods(namespaces=["A"]),
+        [
+            f'{PODS}.namespaces[0]: Invalid value: "A": must be lower-case letters, digits and dashes, such'
+            " as my-name"
+        ],
+    ),
+    "labels that no pod can have": (
+        LabelSelector,
+        {"matchLabels": {"/a": "", "b": "x y", "c": "v" * 64}},
+        [
+            'matchLabels: Invalid value: "/a": prefix part must be non-empty',
+            f'matchLabels[b]: Invalid value: "x y": {VALUE}',
+            "matchLabels[c]: Too long: may not be more than 63 bytes",
+        ],
+    ),
+    "conditions on labels that no pod can have": (
+        LabelSelector,
+        {"matchExpressions": [{"key": "a/b/c", "operator": "NotIn", "values": ["-"]}]},
+        [
+            f'matchExpressions[0].key: Invalid value: "a/b/c": {LABEL_KEY}',
+            f'matchExpressions[0].values[0]: Invalid value: "-": {VALUE}',
+        ],
+    ),
+    "a reference to nothing": (
+        LocalObjectReference,
+        {},
+        ["name: Required value"],
+    ),
+}
+
+KEYS = {
+    "a": [],
+    "Example_1.x/y": [
+        "prefix part must be a lowercase RFC 1123 subdomain such as example.com",
+    ],
+    "example.com/team": [],
+    "": ["name part must be non-empty"],
+    "example.com/": ["name part must be non-empty"],
+    "/": ["prefix part must be non-empty", "name part must be non-empty"],
+    "a/b/c": [f"a valid label key {CHARACTERS} with an optional DNS subdomain prefix and '/'"],
+    "-a": [f"name part {CHARACTERS}"],
+    "a" * 64: ["name part must be no more than 63 characters"],
+    "a" * 254 + "/b": ["prefix part must be no more than 253 characters"],
+}
+
+
+@pytest.mark.parametrize(("declared", "value"), ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_what_a_pod_may_say_is_accepted(declared: type, value: Json) -> None:
+    """No errors at all."""
+    assert [str(error) for error in validate(declared, value)] == []
+
+
+@pytest.mark.parametrize(("declared", "value", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_a_pod_may_not_say_is_refused(declared: type, value: Json, want: list[str]) -> None:
+    """Every error, at its field."""
+    assert [str(error) for error in validate(declared, value)] == want
+
+
+@pytest.mark.parametrize(("key", "want"), KEYS.items())
+def test_keys_of_labels_have_a_form(key: str, want: list[str]) -> None:
+    """A prefix that is a domain, and a short name."""
+    assert list(label_key_errors(key)) == want
+
+
+@given(st.from_regex(r"\A[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z"))
+def test_every_name_is_key_and_value(text: str) -> None:
+    """Names of labels and their values have the same characters."""
+    assert not [*label_key_errors(text), *label_value_errors(text)]
+
+
+@given(st.text(max_size=5))
+def test_a_key_is_refused_where_its_name_is_no_value(text: str) -> None:
+    """What is no value is no key either, but for a prefix; and a key is never empty."""
+    if "/" not in text and list(label_value_errors(text)):
+        assert list(label_key_errors(text))

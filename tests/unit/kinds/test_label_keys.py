@@ -1,0 +1,47 @@
+"""The key of a label: a name, optionally with a domain in front, each within its own bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.kinds.core.podaffinity import PodAffinityTerm
+from apiserver.kinds.kthena.modelserver import PDGroup
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+
+LONGEST_DOMAIN = ".".join(["a" * 63] * 3 + ["a" * 61])
+TOO_LONG = "prefix part must be no more than 253 characters"
+
+
+def group(key: str) -> Json:
+    """Return a group whose key is given."""
+    return {"groupKey": key, "prefillLabels": {"role": "prefill"}, "decodeLabels": {"role": "decode"}}
+
+
+def test_a_domain_has_its_own_bound() -> None:
+    """A short name behind it makes no room for a longer one."""
+    assert not validate(PDGroup, group(f"{LONGEST_DOMAIN}/group"))
+
+    (error,) = validate(PDGroup, group(f"{LONGEST_DOMAIN}a/group"))
+
+    assert str(error).startswith("groupKey: Invalid value: ")
+    assert str(error).endswith(TOO_LONG)
+
+
+@pytest.mark.parametrize("field", ["matchLabelKeys", "mismatchLabelKeys"])
+def test_a_key_in_a_list_is_bounded_too(field: str) -> None:
+    """The error names the item."""
+    term = {"labelSelector": {}, "topologyKey": "zone", field: [f"{LONGEST_DOMAIN}a/group"]}
+
+    (error,) = validate(PodAffinityTerm, term)
+
+    assert str(error).startswith(f"{field}[0]: ")
+    assert error.body.endswith(TOO_LONG)
+
+
+def test_a_key_beyond_every_bound_is_too_long_and_nothing_more() -> None:
+    """One thing wrong, one error, but for the pattern that it breaks as well."""
+    errors = validate(PDGroup, group(f"{'a' * 400}/{'b' * 10}"))
+
+    assert [error.body for error in errors if TOO_LONG in error.body] == []
+    assert any(error.reason == "FieldValueTooLong" for error in errors)

@@ -1,0 +1,231 @@
+"""What a server may say, and what is legal but hardly meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.kinds.kthena.modelserver import ModelServer
+from apiserver.kinds.kthena.modelserver_advice import server_advice
+from apiserver.kinds.kthena.routing import MODEL_SERVER
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+
+VERSION = MODEL_SERVER.storage_version
+PORT = {"port": 8000}
+GROUP = {"groupKey": "example.com/group", "prefillLabels": {"role": "p"}, "decodeLabels": {"role": "d"}}
+LABELS_DIFFER = 'Invalid value: {"role":"p"}: must differ from `prefillLabels`'
+
+
+def server(**spec: Any) -> Json:
+    """Return a server spec that is complete unless a part is given."""
+    least = {"inferenceEngine": "vLLM", "workloadSelector": {"matchLabels": {"app": "a"}}}
+    return {**least, "workloadPort": PORT, **spec}
+
+
+def selecting(**selector: Any) -> Json:
+    """Return a server spec with another selector."""
+    return server(workloadSelector=selector)
+
+
+def apart(**members: Any) -> Json:
+    """Return a server spec with prefill and decode apart."""
+    return selecting(matchLabels={"app": "a"}, pdGroup=GROUP | members)
+
+
+def patience(**policy: Any) -> Json:
+    """Return a server spec with a traffic policy."""
+    return server(trafficPolicy=policy)
+
+
+ACCEPTED: dict[str, Json] = {
+    "the least": {"inferenceEngine": "SGLang", "workloadSelector": {"matchLabels": {"app": "a"}}},
+    "a port": server(),
+    "prefill and decode apart": apart(),
+    "nothing but roles": selecting(pdGroup=GROUP),
+    "roles beside empty labels": selecting(matchLabels={}, pdGroup=GROUP),
+    "roles by different keys": apart(prefillLabels={"prefill": ""}, decodeLabels={"decode": ""}),
+    "every connector": server(kvConnector={}),
+    "a model of 256 characters": server(model="m" * 256),
+    "no timeout in words": patience(timeout="0s"),
+    "a week": patience(timeout="168h"),
+    "no retries": patience(retry={"attempts": 0}),
+    "no pause": patience(retry={"attempts": 3, "retryInterval": "0"}),
+    "an empty policy": patience(),
+}
+
+REFUSED: dict[str, tuple[Json, list[str]]] = {
+    "nothing": ({}, ["spec.inferenceEngine: Required value", "spec.workloadSelector: Required value"]),
+    "an unknown engine": (
+        server(inferenceEngine="vllm"),
+        ['spec.inferenceEngine: Unsupported value: "vllm": supported values: "vLLM", "SGLang"'],
+    ),
+    "a selector of everything": (
+        selecting(),
+        [
+            "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
+            " set"
+        ],
+    ),
+    "a selector of everything in words": (
+        selecting(matchLabels={}),
+        [
+            "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
+            " set"
+        ],
+    ),
+    "a label that is none": (
+        selecting(matchLabels={"app": "a b"}),
+        [
+            'spec.workloadSelector.matchLabels[app]: Invalid value: "a b": a valid label must be an empty'
+            " string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
+            " alphanumeric character"
+        ],
+    ),
+    "half a group": (
+        selecting(pdGroup={"groupKey": "g"}),
+        [
+            "spec.workloadSelector.pdGroup.prefillLabels: Required value",
+            "spec.workloadSelector.pdGroup.decodeLabels: Required value",
+        ],
+    ),
+    "a role without labels": (
+        apart(prefillLabels={}),
+        ["spec.workloadSelector.pdGroup.prefillLabels: Invalid value: {}: must have at least 1 entry"],
+    ),
+    "one role twice": (
+        apart(decodeLabels={"role": "p"}),
+        [f"spec.workloadSelector.pdGroup.decodeLabels: {LABELS_DIFFER}"],
+    ),
+    "a group key that is no label": (
+        apart(groupKey="a/b/c"),
+        [
+            'spec.workloadSelector.pdGroup.groupKey: Invalid value: "a/b/c": must be a label key such as app'
+            " or example.com/team"
+        ],
+    ),
+    "a port without a number": (server(workloadPort={}), ["spec.workloadPort.port: Required value"]),
+    "a port beyond the last": (
+        server(workloadPort={"port": 65536, "protocol": "h2c"}),
+        [
+            "spec.workloadPort.port: Invalid value: 65536: must be less than or equal to 65535",
+            'spec.workloadPort.protocol: Unsupported value: "h2c": supported values: "http", "https"',
+        ],
+    ),
+    "a time without a unit": (
+        patience(timeout="30"),
+        [
+            'spec.trafficPolicy.timeout: Invalid value: "30": must be a length of time such as 15s, 1m30s or'
+            " 100ms"
+        ],
+    ),
+    "a time without end": (
+        patience(timeout="169h"),
+        ['spec.trafficPolicy.timeout: Invalid value: "169h": must be between 0s and 168h'],
+    ),
+    "fewer than no retries": (
+        patience(retry={"attempts": -1, "retryInterval": "2h"}),
+        [
+            "spec.trafficPolicy.retry.attempts: Invalid value: -1: must be greater than or equal to 0",
+            'spec.trafficPolicy.retry.retryInterval: Invalid value: "2h": must be between 0s and 1h',
+        ],
+    ),
+    "an unknown connector": (
+        server(kvConnector={"type": "tcp"}),
+        [
+            'spec.kvConnector.type: Unsupported value: "tcp": supported values: "http", "lmcache", "nixl",'
+            ' "mooncake"'
+        ],
+    ),
+    "a model of 257 characters": (
+        server(model="m" * 257),
+        ["spec.model: Too long: may not be more than 256 bytes"],
+    ),
+}
+
+ADVICE: dict[str, tuple[Json, list[str]]] = {
+    "nothing odd": (server(), []),
+    "nothing odd in roles": (apart(), []),
+    "decode is prefill too": (
+        apart(decodeLabels={"role": "p", "more": ""}),
+        [
+            "spec.workloadSelector.pdGroup.decodeLabels: contain prefillLabels: a pod for decode counts as"
+            " one for prefill too"
+        ],
+    ),
+    "prefill is decode too": (
+        apart(prefillLabels={"role": "d", "more": ""}),
+        [
+            "spec.workloadSelector.pdGroup.prefillLabels: contain decodeLabels: a pod for prefill counts as"
+            " one for decode too"
+        ],
+    ),
+    "a role that contradicts": (
+        selecting(matchLabels={"role": "p"}, pdGroup=GROUP),
+        [
+            "spec.workloadSelector.pdGroup.decodeLabels: select no pod: matchLabels has another value for one"
+            " of the keys"
+        ],
+    ),
+    "no port": (
+        {"inferenceEngine": "vLLM", "workloadSelector": {"matchLabels": {"app": "a"}}},
+        ["spec.workloadPort: not set: a router does not know where the pods listen"],
+    ),
+    "encryption that is not spoken": (
+        server(workloadPort={"port": 1, "protocol": "https"}),
+        ["spec.workloadPort.protocol: the router of Kthena speaks http to the pods, whatever stands here"],
+    ),
+    "a timeout that is none": (
+        patience(timeout="0ms"),
+        ["spec.trafficPolicy.timeout: 0ms is no timeout at all; leave it out to say so"],
+    ),
+    "a timeout": (patience(timeout="1m"), []),
+    "retries without attempts": (
+        patience(retry={"retryInterval": "1s"}),
+        ["spec.trafficPolicy.retry: nothing is tried again without attempts"],
+    ),
+    "a connector of nothing": (
+        server(kvConnector={"type": "nixl"}),
+        ["spec.kvConnector: means nothing without spec.workloadSelector.pdGroup"],
+    ),
+    "a connector between roles": (apart() | {"kvConnector": {"type": "nixl"}}, []),
+}
+
+
+@pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_a_server_is_accepted(spec: Json) -> None:
+    """What the page allows is valid, and stays so once defaults are filled in."""
+    assert validate(ModelServer, {"spec": spec}) == []
+    assert validate(ModelServer, defaulted(VERSION, {"spec": spec})) == []
+
+
+@pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_server_is_refused_field_by_field(spec: Json, want: list[str]) -> None:
+    """Each wrong field has its own error."""
+    assert [str(error) for error in validate(ModelServer, {"spec": spec})] == want
+
+
+@pytest.mark.parametrize(("spec", "want"), ADVICE.values(), ids=ADVICE.keys())
+def test_what_is_hardly_meant_is_said(spec: Json, want: list[str]) -> None:
+    """It is valid all the same, and the sentences are short."""
+    assert validate(ModelServer, {"spec": spec}) == []
+    found = server_advice({"spec": spec})
+    assert found == want
+    assert all(len(sentence) <= 120 for sentence in found)
+
+
+def test_defaults_are_those_of_the_page() -> None:
+    """They stand in what is there; nothing is made up for what is absent."""
+    spec = defaulted(VERSION, {"spec": server(kvConnector={}, trafficPolicy={"retry": {}})})["spec"]
+
+    assert spec["workloadPort"] == {"port": 8000, "protocol": "http"}
+    assert spec["kvConnector"] == {"type": "http"}
+    assert spec["trafficPolicy"] == {"retry": {"retryInterval": "100ms"}}
+    assert defaulted(VERSION, {"spec": ACCEPTED["the least"]}) == {"spec": ACCEPTED["the least"]}
+
+
+def test_a_server_needs_a_spec() -> None:
+    """An engine inside is required."""
+    assert [str(error) for error in validate(ModelServer, {})] == ["spec: Required value"]

@@ -1,0 +1,83 @@
+"""What names another object can only ever name an object, and never a path to something else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from apiserver.kinds.core.references import LocalObjectReference, ObjectReference
+from apiserver.kinds.inference.inferenceobjective import PoolObjectReference
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.kinds.meta import CrossVersionObjectReference
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+
+DEPLOYMENT: Final = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+KEY: Final = {"name": "classes", "key": "premium.yaml"}
+NO_NAMES: Final = ("../../other/deployments/x", "a/b", "..", "%2e%2e", "a?b", "a b", "A", "a#b", "")
+
+FIELDS: Final = {
+    "a scale target": (CrossVersionObjectReference, DEPLOYMENT, "name", NO_NAMES),
+    "an object in the same namespace": (LocalObjectReference, {}, "name", NO_NAMES),
+    "an object anywhere": (ObjectReference, DEPLOYMENT, "name", NO_NAMES[:-1]),
+    "a ConfigMap": (ConfigMapKeyRef, KEY, "name", NO_NAMES),
+    "a key of a ConfigMap": (ConfigMapKeyRef, KEY, "key", ("../a", "a/b", "..", "%2e", "a b", "")),
+    "a pool": (PoolObjectReference, {}, "name", ("../../x", "a/b", ".", "..", "%2e%2e", "")),
+    "a kind": (CrossVersionObjectReference, DEPLOYMENT, "kind", ("De ploy", "a/b", "..", "1a", "a-", "")),
+    "a kind of anything": (ObjectReference, DEPLOYMENT, "kind", ("De ploy", "a/b", "..", "1a", "a-")),
+    "a version": (
+        CrossVersionObjectReference,
+        DEPLOYMENT,
+        "apiVersion",
+        ("not/a/version", "apps", "apps/", "/v1", "../v1", "apps/v1/../..", "Apps/v1", "apps/V1"),
+    ),
+    "a namespace": (ObjectReference, DEPLOYMENT, "namespace", ("../a", "a.b", "A", "a/b")),
+}
+
+
+@pytest.mark.parametrize(("declared", "value", "field", "wrong"), FIELDS.values(), ids=FIELDS.keys())
+def test_what_no_object_is_called_is_refused(
+    declared: type, value: Json, field: str, wrong: tuple[str, ...]
+) -> None:
+    """At the field itself, whatever else stands beside it."""
+    for text in wrong:
+        errors = validate(declared, value | {field: text})
+
+        assert {str(error.path) for error in errors} == {field}, text
+
+
+RIGHT: Final = {
+    "of the core group": (CrossVersionObjectReference, {"apiVersion": "v1", "kind": "Pod", "name": "a.b-c"}),
+    "of a group": (CrossVersionObjectReference, DEPLOYMENT),
+    "without a version": (CrossVersionObjectReference, {"kind": "Deployment", "name": "llama"}),
+    "of an old version": (CrossVersionObjectReference, DEPLOYMENT | {"apiVersion": "x.example/v1beta1"}),
+    "a part of which is empty": (
+        ObjectReference,
+        {"apiVersion": "", "kind": "", "namespace": "", "name": "a"},
+    ),
+    "a pool of any name": (PoolObjectReference, {"name": "Pool:one two"}),
+    "a key": (ConfigMapKeyRef, {"name": "a.b", "key": "_A.yaml"}),
+}
+
+
+@pytest.mark.parametrize(("declared", "value"), RIGHT.values(), ids=RIGHT.keys())
+def test_what_an_object_may_be_called_is_taken(declared: type, value: Json) -> None:
+    """Kinds differ in what their objects may be called, and what nobody writes may be empty."""
+    assert not validate(declared, value)
+
+
+def variant(**changes: str) -> Json:
+    """Return a stored variant whose target has a name that was once taken."""
+    spec = {"modelID": "m", "variantCost": "1", "scaleTargetRef": DEPLOYMENT | {"name": "Old_Name"}}
+    return {"metadata": {"name": "v", "namespace": "n"}, "spec": spec | changes}
+
+
+def test_what_is_stored_may_stay() -> None:
+    """An update of something else is not refused for a name that an older release took."""
+    version = VARIANT_AUTOSCALING.version("v1alpha2")
+
+    assert not complete_and_judge(VARIANT_AUTOSCALING, version, variant(modelID="other"), variant()).errors
+    assert complete_and_judge(VARIANT_AUTOSCALING, version, variant()).errors
