@@ -1,102 +1,195 @@
-"""What both admission webhooks decide on: the object under review, and everything wrong with it.
+"""What both admission webhooks decide on: the object under review.
 
-Pure functions of the request. An object that is being deleted and a spec that nobody touched are never
-refused, so that finalizers can always go; an error that the stored object already has stays forgiven
-until its field is touched.
+A spec that nobody touched is never judged, so that finalizers can always go.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from apiserver.kinds.conversion import kept_bytes
+import msgspec
+
+from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.registry import find_version
-from apiserver.schema import errors
-from apiserver.schema.conversion import same
-from apiserver.schema.defaulting import defaulted
-from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.kind import Kind, Version
-from apiserver.schema.paths import FieldPath
-from apiserver.schema.validation import DEEPEST, is_deeper_than, validate, without_nulls
+from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.validation import fitting_part
+from webhooks.forms import Form, other_forms
+from webhooks.review import AdmissionRequest
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
-_ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
-_ROOM_FOR_OTHERS_BYTES: Final = 64 * 1024
+_NULL: Final = b"null"
+_NAMES: Final = (
+    "name",
+    "generateName",
+    "namespace",
+    "labels",
+    "annotations",
+    "ownerReferences",
+)
+
+
+Decoded = TypeVar("Decoded")
+
+
+class UnreadableObjectError(Exception):
+    """The object under review is no object that could be judged."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """What of an object's metadata anybody asks for; who owns which field is left undecoded."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+
+
+class _Object(msgspec.Struct, frozen=True, rename="camel"):
+    """An object whose spec is JSON text: it may be the same as before, and then nobody reads it."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Metadata | None = None
+    spec: Any = msgspec.UNSET
+    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Stored(_Object, frozen=True, rename="camel"):
+    spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_new: Final = msgspec.json.Decoder(_Object)
+_any: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
+_stored: Final = msgspec.json.Decoder(_Stored)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """An object under review, in the version it was sent in."""
+    """An object under review, in the version it was sent in, without its status; and its other forms."""
 
     kind: Kind
     version: Version
     value: Json
     old: Json | None
     namespace: str
+    forms: list[Form]
 
     @property
     def name(self) -> str:
         """Return the name for messages; on a create with generateName the prefix."""
-        metadata = self.value.get("metadata") or {}
+        metadata = self.value["metadata"]
         return str(metadata.get("name") or metadata.get("generateName") or "")
 
+    def references(self) -> list[Reference]:
+        """Return the other objects that a valid object names."""
+        return list(self.version.references(self.value))
 
-def subject_of(request: Json) -> Subject | None:
-    """Return what a review is about, or None where there is nothing to judge."""
-    value, old = request.get("object"), request.get("oldObject")
-    if request.get("operation") not in _WRITES or request.get("subResource") or not isinstance(value, dict):
+    def claims(self, *, is_valid: bool) -> list[Reference]:
+        """Return what is to be scaled on the writer's behalf, in any form, and was not before; each once."""
+        if not self.version.names_others:
+            return []
+        named = self.references() if is_valid else self._fitting(self.value)
+        known = [] if self.old is None else self._fitting(self.old)
+        for form in self.forms:
+            now, before = form.targets()
+            named, known = [*named, *now], [*known, *before]
+        taken = {_identity(claim) for claim in known}
+        found = {_identity(claim): claim for claim in reversed(named) if claim.is_scaled}
+        return [claim for identity, claim in reversed(found.items()) if identity not in taken]
+
+    def _fitting(self, value: Json) -> list[Reference]:
+        fitting = fitting_part(self.version.declaration, value)
+        return list(self.version.references(fitting))
+
+
+def subject_of(request: AdmissionRequest) -> Subject | None:
+    """Return what a review is about, or None where there is nothing to judge.
+
+    Raises UnreadableObjectError for an object that no API server would send.
+    """
+    if request.operation not in _WRITES or request.sub_resource or bytes(request.object) == _NULL:
         return None
-    found = find_version(str(value.get("apiVersion", "")), str(value.get("kind", "")))
-    if found is None or _is_leaving(value) or _is_untouched(value, old):
+    is_new = bytes(request.old_object) == _NULL
+    sent = _decoded(_new, request.object) if is_new else _decoded(_stored, request.object)
+    stored = None if is_new else _decoded(_stored, request.old_object)
+    found = find_version(sent.api_version, sent.kind)
+    if found is None or (stored is not None and _is_untouched(found[0], stored, sent)):
         return None
+    namespace = request.namespace or ""
     return Subject(
         kind=found[0],
         version=found[1],
-        value={key: item for key, item in value.items() if key != "status"},
-        old=old if isinstance(old, dict) else None,
-        namespace=str(request.get("namespace") or ""),
+        value=_plain(sent, namespace),
+        old=None if stored is None else _plain(stored, namespace),
+        namespace=namespace,
+        forms=_forms(*found, sent, stored),
     )
 
 
-def find_errors(subject: Subject) -> list[FieldError]:
-    """Return everything wrong with an object once its defaults are filled in, less what is forgiven."""
-    found = _judged(subject, subject.value)
-    if not found or subject.old is None:
-        return found
-    old = {key: item for key, item in subject.old.items() if key != "status"}
-    stored = set(_judged(subject, old))
-    return [error for error in found if error not in stored]
-
-
-def refusal(subject: Subject, found: list[FieldError]) -> Json:
-    """Return the Status that kubectl prints as an error of a built-in kind."""
-    return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, found)
-
-
-def _judged(subject: Subject, value: Json) -> list[FieldError]:
-    if is_deeper_than(value, DEEPEST):
-        return validate(subject.version.declaration, value)
-    value = without_nulls(value)
-    found = validate(subject.version.declaration, defaulted(subject.version, value))
-    return found or list(_conversion_errors(subject, value))
-
-
-def _conversion_errors(subject: Subject, value: Json) -> list[FieldError]:
-    kept = kept_bytes(subject.kind, value)
-    limit = _ANNOTATIONS_LIMIT_BYTES - _ROOM_FOR_OTHERS_BYTES
-    if kept <= limit:
+def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) -> list[Form]:
+    if _kept(kind, sent) is None:  # then every version says the same
         return []
-    detail = f"what other versions cannot say takes {kept} bytes and must fit an annotation of {limit} bytes"
-    return [errors.forbidden(FieldPath().child("spec"), detail)]
+    return other_forms(kind, version, _whole(sent), None if stored is None else _whole(stored))
 
 
-def _is_leaving(value: Json) -> bool:
-    return bool((value.get("metadata") or {}).get("deletionTimestamp"))
+def _whole(value: _Object) -> Json:
+    status = {} if value.status is msgspec.UNSET else {"status": _read(value.status)}
+    return _plain(value, "") | status
 
 
-def _is_untouched(value: Json, old: JsonValue) -> bool:
-    if not isinstance(old, dict) or is_deeper_than(value, DEEPEST):
-        return False
-    return same(old.get("spec"), value.get("spec"))
+def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
+    return claim.group, claim.kind, claim.name, claim.bounds
+
+
+def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw) -> Decoded:
+    try:
+        return decoder.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UnreadableObjectError(f"the object cannot be read: {error}") from error
+
+
+def _plain(value: _Object, namespace: str) -> Json:
+    metadata = _members(value.metadata)
+    if namespace:
+        metadata["namespace"] = namespace
+    plain: Json = {"apiVersion": value.api_version, "kind": value.kind, "metadata": metadata}
+    if value.spec is not msgspec.UNSET:
+        plain["spec"] = _read(value.spec)
+    return plain
+
+
+def _members(metadata: _Metadata | None) -> Json:
+    known = {} if metadata is None else zip(_NAMES, msgspec.structs.astuple(metadata), strict=True)
+    return {name: item for name, item in dict(known).items() if item is not None}
+
+
+def _read(spec: JsonValue) -> JsonValue:
+    if not isinstance(spec, msgspec.Raw):
+        return spec
+    found: JsonValue = _decoded(_any, spec)
+    return found
+
+
+def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
+    """Tell whether an update leaves alone the spec, and what else may say what is to be scaled."""
+    return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
+
+
+def _has_same_spec(old: _Object, new: _Object) -> bool:
+    if old.spec is msgspec.UNSET or new.spec is msgspec.UNSET:
+        return old.spec is new.spec
+    return bytes(old.spec) == bytes(new.spec)  # one server wrote both, in one order
+
+
+def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, JsonValue]:
+    return None if value.metadata is None else value.metadata.owner_references, _kept(kind, value)
+
+
+def _kept(kind: Kind, value: _Object) -> str | None:
+    """Return what conversion is said to have kept of an object, if anything."""
+    annotations = None if value.metadata is None else value.metadata.annotations
+    return None if annotations is None else annotations.get(kept_annotation(kind))

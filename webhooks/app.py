@@ -11,15 +11,19 @@ from aiohttp import web
 from apiserver.schema.json import Json
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.mutate import mutate
-from webhooks.references import Targets, advise
+from webhooks.references import Referents
 from webhooks.review import (
+    AdmissionRequest,
     MalformedReviewError,
+    UnreadableRequestError,
     Verdict,
-    decode_request,
+    decode_admission,
+    decode_conversion,
     encode_conversion_failure,
     encode_converted,
     encode_verdict,
 )
+from webhooks.scaling import Scaling
 from webhooks.validate import validate
 
 _JSON: Final = "application/json"
@@ -27,33 +31,44 @@ _log = structlog.get_logger(__name__)
 
 
 def application(
-    targets: Targets, *, admission_limit_bytes: int, conversion_limit_bytes: int
+    scaling: Scaling, referents: Referents, *, admission_limit_bytes: int, conversion_limit_bytes: int
 ) -> web.Application:
     """Return the application with `/mutate`, `/validate` and `/convert`."""
 
-    def validated(request: Json) -> Verdict:
-        return validate(request, lambda subject: advise(subject, targets))
+    def mutated(request: AdmissionRequest) -> Awaitable[Verdict]:
+        return mutate(request, scaling)
+
+    def validated(request: AdmissionRequest) -> Awaitable[Verdict]:
+        return validate(request, scaling, referents)
 
     app = web.Application(client_max_size=max(admission_limit_bytes, conversion_limit_bytes))
-    app.router.add_post("/mutate", _admission("mutate", mutate, admission_limit_bytes))
+    app.router.add_post("/mutate", _admission("mutate", mutated, admission_limit_bytes))
     app.router.add_post("/validate", _admission("validate", validated, admission_limit_bytes))
     app.router.add_post("/convert", _conversion(conversion_limit_bytes))
     return app
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
 
-def _admission(verb: str, decide: Callable[[Json], Verdict], limit_bytes: int) -> Handler:
+def _admission(verb: str, decide: Decide, limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         try:
-            review = decode_request(await _body(request, limit_bytes), "AdmissionReview")
+            review = decode_admission(await _body(request, limit_bytes))
         except MalformedReviewError as error:
             return _malformed(error)
-        verdict = decide(review)
+        except UnreadableRequestError as error:
+            refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
+            return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
+        try:
+            verdict = await decide(review)
+        except Exception as error:  # noqa: BLE001 (the one boundary: an unforeseen fault still gets an answer)
+            _log.exception("fault", webhook=verb, uid=review.uid)
+            verdict = Verdict(refusal=_fault(error))
         if verdict.refusal is not None:
             _log_refusal(verb, review, verdict.refusal)
-        return web.Response(body=encode_verdict(review["uid"], verdict), content_type=_JSON)
+        return _answer(encode_verdict(review.uid, verdict))
 
     return handle
 
@@ -61,17 +76,22 @@ def _admission(verb: str, decide: Callable[[Json], Verdict], limit_bytes: int) -
 def _conversion(limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         try:
-            review = decode_request(await _body(request, limit_bytes), "ConversionReview")
+            review = decode_conversion(await _body(request, limit_bytes))
         except MalformedReviewError as error:
             return _malformed(error)
+        except UnreadableRequestError as error:
+            return _answer(encode_conversion_failure(error.uid, str(error)))
         try:
-            body = encode_converted(review["uid"], convert_all(review))
+            return _answer(encode_converted(review.uid, convert_all(review)))
         except UnconvertibleError as error:
-            _log.warning("conversion refused", uid=review["uid"], why=str(error))
-            body = encode_conversion_failure(review["uid"], str(error))
-        return web.Response(body=body, content_type=_JSON)
+            _log.warning("conversion refused", uid=review.uid, why=str(error))
+            return _answer(encode_conversion_failure(review.uid, str(error)))
 
     return handle
+
+
+def _answer(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type=_JSON)
 
 
 async def _body(request: web.Request, limit_bytes: int) -> bytes:
@@ -89,15 +109,20 @@ def _malformed(error: MalformedReviewError) -> web.Response:
     )
 
 
-def _log_refusal(verb: str, review: Json, refusal: Json) -> None:
-    details = refusal["details"]
-    fields = [cause["field"] for cause in details["causes"]]
+def _fault(error: Exception) -> Json:
+    message = f"{type(error).__name__} in the webhook: please report it with the object; nothing was changed"
+    return {"status": "Failure", "code": 500, "reason": "InternalError", "message": message}
+
+
+def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:
+    details = refusal.get("details", {})
     _log.info(
         "refused",
         webhook=verb,
-        uid=review["uid"],
-        kind=details["kind"],
-        namespace=review.get("namespace", ""),
-        name=details["name"],
-        fields=fields,
+        uid=request.uid,
+        kind=details.get("kind", ""),
+        namespace=request.namespace or "",
+        name=details.get("name", ""),
+        fields=[cause["field"] for cause in details.get("causes", [])],
+        why="" if details else refusal["message"],
     )

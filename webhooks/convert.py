@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from apiserver.kinds.conversion import convert
+from msgspec import Raw
+
+from apiserver.kinds.splicing import convert_text
 from apiserver.schema.json import Json
+from webhooks.review import ConversionRequest
 
 
 class UnconvertibleError(Exception):
     """The request asks for a version or kind that nothing here converts to."""
 
 
-def convert_all(request: Json) -> list[Json]:
+def convert_all(request: ConversionRequest) -> list[Json | Raw]:
     """Return the objects of a conversion request in the desired version, as many and in the same order.
 
     Raises UnconvertibleError when kind or version are not ours, or an entry is no object at all.
     """
-    desired, objects = request.get("desiredAPIVersion"), request.get("objects")
-    if not isinstance(desired, str) or not isinstance(objects, list):
-        raise UnconvertibleError("the request names no desiredAPIVersion or holds no list of objects")
+    desired = request.desired_api_version
     try:
-        return [_converted(value, desired) for value in objects]
+        return [convert_text(text, desired) for text in request.objects]
     except KeyError as error:
         raise UnconvertibleError(f"nothing converts to {desired}: {error}") from error
     except RecursionError as error:
         raise UnconvertibleError("an object is nested too deeply to be read") from error
-
-
-def _converted(value: Json, desired: str) -> Json:
-    if not isinstance(value, dict):
-        raise UnconvertibleError("an entry of the list is no object")
-    return convert(value, desired)
+    except ValueError as error:
+        raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error

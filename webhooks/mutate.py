@@ -6,20 +6,19 @@ would name only what its schema knows.
 
 from __future__ import annotations
 
-from apiserver.schema.defaulting import additions
-from apiserver.schema.json import Json
-from webhooks.admission import find_errors, refusal, subject_of
-from webhooks.review import Verdict
+from webhooks.decision import decide
+from webhooks.review import AdmissionRequest, Verdict
+from webhooks.scaling import Scaling
 
 
-def mutate(request: Json) -> Verdict:
-    """Return the verdict on a request: a refusal, or a patch that only adds."""
-    subject = subject_of(request)
-    if subject is None:
-        return Verdict()
-    found = find_errors(subject)
-    if found:
-        return Verdict(refusal=refusal(subject, found))
-    filled, warnings = additions(subject.version, subject.value)
-    patch = tuple(addition.as_operation() for addition in filled)
-    return Verdict(patch=patch, warnings=tuple(warnings))
+async def mutate(request: AdmissionRequest, scaling: Scaling) -> Verdict:
+    """Return the verdict on a request: a refusal, or a patch that only adds.
+
+    Permissions that cannot be asked for are left to `/validate`.
+    """
+    decision = await decide(request, scaling, must_be_sure=False)
+    if decision.refusal is not None or decision.judgement is None:
+        return Verdict(refusal=decision.refusal)
+    completion = decision.judgement.completion
+    patch = tuple(addition.as_operation() for addition in completion.additions)
+    return Verdict(patch=patch, warnings=tuple(completion.warnings))

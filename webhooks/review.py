@@ -1,13 +1,16 @@
 """The envelopes of admission and conversion reviews, and nothing else.
 
-Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`.
+Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. Objects
+stay undecoded inside an admission request, so that an untouched spec is never looked at.
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import Final
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
 
@@ -15,10 +18,54 @@ from apiserver.schema.json import Json
 
 _ADMISSION: Final = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 _CONVERSION: Final = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+_UID: Final = re.compile(rb'\s*\{[^{}]{0,256}"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,128})"')
+_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class MalformedReviewError(Exception):
     """The body is no review that could be answered by its uid."""
+
+
+class UnreadableRequestError(Exception):
+    """The request has a uid to answer to, but what else it says is no admission request."""
+
+    def __init__(self, uid: str, message: str) -> None:
+        super().__init__(message)
+        self.uid = uid
+
+
+T = TypeVar("T")
+Uid = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+    """An admission request: who does what to which object. The objects are JSON text."""
+
+    uid: Uid
+    operation: str = ""
+    sub_resource: str | None = None
+    namespace: str | None = None
+    user_info: msgspec.Raw = msgspec.Raw(b"{}")
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A conversion request: objects as JSON text, and the version that they are wanted in."""
+
+    uid: Uid
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+    objects: list[msgspec.Raw]
+
+
+class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    kind: str
+    request: T
+
+
+_admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
+_conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
+_encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,21 +74,54 @@ class Verdict:
 
     refusal: Json | None = None
     patch: tuple[Json, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
 
 
-def decode_request(body: bytes, kind: str) -> Json:
-    """Return the `request` of a review of that kind. Raises MalformedReviewError when there is none."""
+def decode_admission(body: bytes) -> AdmissionRequest:
+    """Return the request of an AdmissionReview.
+
+    Raises MalformedReviewError when there is none, UnreadableRequestError when it has at least a uid.
+    """
+    return _request(body, _admission_review, "AdmissionReview")
+
+
+def decode_conversion(body: bytes) -> ConversionRequest:
+    """Return the request of a ConversionReview. Raises as `decode_admission` does."""
+    return _request(body, _conversion_review, "ConversionReview")
+
+
+def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], kind: str) -> T:
+    try:
+        str(body, "utf-8")  # the decoder passes over what stays text: nobody may stumble over it later
+        review = decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise UnreadableRequestError(
+            _uid(body, kind), f"the request of the {kind} is odd: {error}"
+        ) from error
+    except _UNREADABLE as error:
+        raise _unreadable(body, error) from error
+    if review.kind != kind:
+        raise MalformedReviewError(f"the body is no {kind}")
+    return review.request
+
+
+def _uid(body: bytes, kind: str) -> str:
     try:
         review = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise MalformedReviewError(f"the body is no JSON that can be read: {error}") from error
+    except _UNREADABLE as error:
+        raise _unreadable(body, error) from error
     request = review.get("request") if isinstance(review, dict) else None
-    if not isinstance(request, dict) or review.get("kind") != kind:
-        raise MalformedReviewError(f"the body is no {kind} with a request")
-    if not isinstance(request.get("uid"), str) or not request["uid"]:
-        raise MalformedReviewError("the request has no uid to answer to")
-    return request
+    uid = request.get("uid") if isinstance(request, dict) else None
+    if not isinstance(uid, str) or not uid or review.get("kind") != kind:
+        raise MalformedReviewError(f"the body is no {kind} with a request that has a uid")
+    return uid
+
+
+def _unreadable(body: bytes, error: Exception) -> Exception:
+    """Return the error of a body that no decoder can take, with the uid if it stands where servers put it."""
+    why = f"the body is no JSON that can be read: {error}"
+    found = _UID.match(body)
+    return UnreadableRequestError(found.group(1).decode(), why) if found else MalformedReviewError(why)
 
 
 def encode_verdict(uid: str, verdict: Verdict) -> bytes:
@@ -51,19 +131,19 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
         response["status"] = verdict.refusal
     if verdict.patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(msgspec.json.encode(verdict.patch)).decode()
+        response["patch"] = base64.b64encode(_encode(verdict.patch)).decode()
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
-    return msgspec.json.encode(_ADMISSION | {"response": response})
+    return _encode(_ADMISSION | {"response": response})
 
 
-def encode_converted(uid: str, objects: list[Json]) -> bytes:
+def encode_converted(uid: str, objects: Sequence[Json | msgspec.Raw]) -> bytes:
     """Return the ConversionReview that hands back converted objects, in the order they came."""
     response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}
-    return msgspec.json.encode(_CONVERSION | {"response": response})
+    return _encode(_CONVERSION | {"response": response})
 
 
 def encode_conversion_failure(uid: str, message: str) -> bytes:
     """Return the ConversionReview that refuses: the request it belongs to fails as a whole."""
     response = {"uid": uid, "result": {"status": "Failure", "message": message}, "convertedObjects": []}
-    return msgspec.json.encode(_CONVERSION | {"response": response})
+    return _encode(_CONVERSION | {"response": response})

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from apiserver.schema.json import Json
-from webhooks.admission import Subject, find_errors, refusal, subject_of
-from webhooks.review import Verdict
-
-Advice = Callable[[Subject], list[str]]
-"""What a look at other objects adds: warnings, never a refusal, since the order of applying is free."""
+from webhooks.decision import decide
+from webhooks.references import Referents, advise
+from webhooks.review import AdmissionRequest, Verdict
+from webhooks.scaling import Scaling
 
 
-def validate(request: Json, advice: Advice) -> Verdict:
+async def validate(request: AdmissionRequest, scaling: Scaling, referents: Referents) -> Verdict:
     """Return the verdict on a request: a refusal, or warnings about what is legal but unlikely meant."""
-    subject = subject_of(request)
-    if subject is None:
-        return Verdict()
-    found = find_errors(subject)
-    if found:
-        return Verdict(refusal=refusal(subject, found))
-    warnings = [text for advise in subject.version.advise for text in advise(subject.value)]
-    return Verdict(warnings=tuple(warnings + advice(subject)))
+    decision = await decide(request, scaling, must_be_sure=True)
+    subject, judgement = decision.subject, decision.judgement
+    if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:
+        return Verdict(refusal=decision.refusal)
+    warnings = [text for advice in subject.version.advise for text in advice(subject.value)]
+    missing = advise(subject.references(), subject.namespace, referents)
+    return Verdict(warnings=(*warnings, *missing))

@@ -59,6 +59,7 @@ SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
 SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
 NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
+STATEFUL_SETS = Resource(group="apps", version="v1", plural="statefulsets", kind="StatefulSet")
 HORIZONTAL_POD_AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
 )

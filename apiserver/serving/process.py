@@ -18,6 +18,7 @@ import uvloop
 
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
+from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import Limits, Ports, ServerOptions
 from apiserver.serving.requests import request_middleware
 from apiserver.serving.supervisor import Supervisor
@@ -51,6 +52,7 @@ def run_server(
     def started(_ports: Ports) -> None:
         gc.freeze()  # what start-up made stays for good: no use in visiting it again and again
 
+    ask_for_blocks()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(
             serve(

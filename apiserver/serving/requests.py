@@ -8,6 +8,7 @@ import structlog
 from aiohttp import web
 
 from apiserver.serving.connections import Guard
+from apiserver.serving.memory import LARGE_BYTES, give_back_soon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +52,17 @@ def request_middleware(
                 guard.request_ended()
             metrics.requests_in_progress.dec()
             metrics.observe_request(_route(request), request.method, code=code, seconds=clock() - began)
+        if _is_large(request, response):
+            give_back_soon()
         if readiness.is_draining:
             response.force_close()
         return response
 
     return serve
+
+
+def _is_large(request: web.Request, response: web.StreamResponse) -> bool:
+    return max(request.content_length or 0, response.content_length or 0) >= LARGE_BYTES
 
 
 def _guard_of(request: web.Request) -> Guard | None:

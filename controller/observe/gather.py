@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.kinds.llmd.conversion import names_deployment
+from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
 from controller.observe.engines import EngineRecords
 from controller.observe.inventory import inventory
 from controller.observe.pods import by_deployment, is_ready
@@ -50,7 +52,7 @@ def models_by_target(world: World) -> Mapping[Key, str]:
     """Return the model that each claimed Deployment is to serve, as the oldest claim says."""
     models: dict[Key, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        if _is_deployment(autoscaling):
+        if not _malformation(autoscaling) and _is_deployment(autoscaling):
             models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
     return models
 
@@ -79,11 +81,12 @@ def gather(
     unplanned: dict[Key, Unplanned] = {}
     unheeded: dict[Key, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        key, target = _key(autoscaling), _target(autoscaling)
-        obstacle = _obstacle(autoscaling, world, claimed)
+        key = _key(autoscaling)
+        obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, claimed)
         if obstacle is not None:
             unplanned[key] = obstacle
             continue
+        target = _target(autoscaling)
         around = Surroundings(
             deployment=world.deployments[target],
             pods=groups.get(target, ()),
@@ -103,6 +106,12 @@ def gather(
     nodes = inventory(world.nodes, world.pods, frozenset(claimed))
     snapshot = Snapshot(nodes=nodes, variants=tuple(variants))
     return Gathered(snapshot=snapshot, unplanned=unplanned, unheeded=unheeded)
+
+
+def _malformation(autoscaling: Json) -> Unplanned | None:
+    """Return why an object cannot be read at all: it was stored before admission was there, or around it."""
+    found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
+    return Unplanned(reason="InvalidConfiguration", message=str(found[0])) if found else None
 
 
 def _obstacle(autoscaling: Json, world: World, claimed: set[Key]) -> Unplanned | None:

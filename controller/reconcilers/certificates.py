@@ -88,6 +88,7 @@ class CertificateReconciler:
                 CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name, lambda item: _conversion_patch(item, trusted)
             )
             for kind in KINDS
+            if kind.has_conversion
         ]
         injected.append(
             await self._inject(API_SERVICES, API_SERVICE, lambda item: _api_service_patch(item, trusted))

@@ -149,6 +149,25 @@ def test_a_cost_beyond_all_bounds_stops_one_variant_only() -> None:
     assert "cost_per_replica" in found.unplanned["ns", "chat"].message
 
 
+MALFORMED: dict[str, Json] = {
+    "no spec": {},
+    "no target": {"spec": {"modelID": "m"}},
+    "a target that is text": {"spec": {"modelID": "m", "scaleTargetRef": "chat"}},
+    "no model": {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "chat"}}},
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_cannot_be_read_stops_nobody_else(body: Json) -> None:
+    """One object stored around admission must not end planning for all the others."""
+    broken = {"metadata": {"name": "broken"}} | body
+
+    found = gathered(placed(broken, creationTimestamp="2025-01-01T00:00:00Z"), placed(variant("chat")))
+
+    assert [item.name for item in found.snapshot.variants] == ["chat"]
+    assert found.unplanned["ns", "broken"].reason == "InvalidConfiguration"
+
+
 def test_an_autoscaler_that_is_switched_off_is_not_counted_on() -> None:
     """Zero replicas set by hand stay zero, and the way out is named."""
     resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))

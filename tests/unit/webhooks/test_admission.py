@@ -6,45 +6,10 @@ import base64
 import json
 
 import pytest
+from reviews import TARGET, Deployments, legacy, mutate, review, validate, variant
 
 from apiserver.schema.json import Json
-from webhooks.mutate import mutate
-from webhooks.references import NoTargets, advise
-from webhooks.review import MalformedReviewError, decode_request, encode_verdict
-from webhooks.validate import validate
-
-TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
-
-
-class Deployments:
-    """A filled cache of Deployments."""
-
-    def __init__(self, *names: str) -> None:
-        self._names = names
-
-    def is_filled(self) -> bool:
-        """Return True."""
-        return True
-
-    def has(self, namespace: str, name: str) -> bool:
-        """Tell whether it is one of those given, in namespace ns."""
-        return namespace == "ns" and name in self._names
-
-
-def variant(*, version: str = "v1alpha2", metadata: Json | None = None, **spec: object) -> Json:
-    """Return a VariantAutoscaling of the current shape with some fields of its spec changed."""
-    return {
-        "apiVersion": f"llmd.ai/{version}",
-        "kind": "VariantAutoscaling",
-        "metadata": {"name": "llama", "namespace": "ns"} | (metadata or {}),
-        "spec": {"modelID": "m", "scaleTargetRef": TARGET} | spec,
-    }
-
-
-def review(value: Json | None, old: Json | None = None, **members: object) -> Json:
-    """Return an admission request for a create, or an update when there is an old object."""
-    request = {"uid": "u1", "operation": "UPDATE" if old else "CREATE", "namespace": "ns"}
-    return request | {"object": value, "oldObject": old} | members
+from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_verdict
 
 
 def causes(request: Json) -> list[str]:
@@ -89,8 +54,10 @@ UNJUDGED = {
     "a delete": review(None, OLD, operation="DELETE"),
     "a status write": review(variant(modelID=""), subResource="status"),
     "an unchanged spec": review(OLD | {"metadata": {"name": "llama", "labels": {"a": "b"}}}, OLD),
-    "an object on its way out": review(
-        variant(modelID=7, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), OLD
+    "a finalizer that goes": review(
+        OLD | {"metadata": {"name": "llama", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        OLD
+        | {"metadata": {"name": "llama", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]}},
     ),
     "a kind that is not ours": review({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": 7}),
     "a version that is not served": review(variant(version="v9", modelID="")),
@@ -101,7 +68,7 @@ UNJUDGED = {
 def test_what_is_nobody_s_mistake_passes(request_: Json) -> None:
     """These are never refused."""
     assert causes(request_) == []
-    assert validate(request_, lambda _: []).refusal is None
+    assert validate(request_).refusal is None
 
 
 def test_a_stored_error_is_forgiven_until_its_field_is_touched() -> None:
@@ -121,7 +88,7 @@ def nested(levels: int) -> list[object]:
 
 def test_a_manifest_that_is_wrong_everywhere_gets_a_short_answer() -> None:
     """A hundred errors are listed, and that there are more."""
-    profile = {"accelerators": [{}] * 20_000}
+    profile: Json = {"accelerators": [{}] * 20_000}
     value = variant(version="v1alpha1", modelProfile=profile)
 
     found = causes(review(value))
@@ -139,7 +106,7 @@ ODD = {
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
-    "nesting without end": ({"spec": {"modelID": nested(5000)}}, ["<nil>"]),
+    "nesting without end": ({"spec": {"modelID": nested(500)}}, ["<nil>"]),
 }
 
 
@@ -150,6 +117,16 @@ def test_odd_objects_make_clear_errors(change: Json, want: list[str]) -> None:
 
     assert causes(request) == want
     assert len(json.dumps(mutate(request).refusal)) < 4000
+
+
+def test_nesting_beyond_reading_is_answered_by_its_uid() -> None:
+    """What cannot even be decoded gets a clear answer too."""
+    text = json.dumps({"kind": "AdmissionReview", "request": review(variant(modelID="HERE"))})
+
+    with pytest.raises(UnreadableRequestError, match="no JSON that can be read") as caught:
+        decode_admission(text.replace('"HERE"', "[" * 50_000 + "]" * 50_000).encode())
+
+    assert caught.value.uid == "u1"
 
 
 def test_advice_never_refuses() -> None:
@@ -166,7 +143,7 @@ def test_advice_never_refuses() -> None:
         },
     )
 
-    verdict = validate(review(value), lambda subject: advise(subject, Deployments()))
+    verdict = validate(review(value), Deployments())
 
     assert verdict.refusal is None
     assert verdict.warnings == (
@@ -180,8 +157,8 @@ def test_no_advice_before_anything_is_known() -> None:
     """An empty cache says nothing, a filled one knows the target."""
     request = review(variant(variantCost="1"))
 
-    assert validate(request, lambda subject: advise(subject, NoTargets())).warnings == ()
-    assert validate(request, lambda subject: advise(subject, Deployments("llama"))).warnings == ()
+    assert validate(request).warnings == ()
+    assert validate(request, Deployments("llama")).warnings == ()
 
 
 def test_a_verdict_is_encoded_as_the_contract_says() -> None:
@@ -204,10 +181,38 @@ def test_a_verdict_is_encoded_as_the_contract_says() -> None:
         b'{"kind":"AdmissionReview"}',
         b'{"kind":"AdmissionReview","request":[]}',
         b'{"kind":"AdmissionReview","request":{"uid":7}}',
+        b'{"kind":"AdmissionReview","request":{"uid":""}}',
         b'{"kind":"ConversionReview","request":{"uid":"u"}}',
     ],
 )
 def test_a_body_that_is_no_review_is_told_so(body: bytes) -> None:
     """Garbage makes one clear error."""
     with pytest.raises(MalformedReviewError):
-        decode_request(body, "AdmissionReview")
+        decode_admission(body)
+
+
+def test_a_request_of_odd_types_is_answered_by_its_uid() -> None:
+    """Whoever sent it learns what is wrong."""
+    with pytest.raises(UnreadableRequestError) as caught:
+        decode_admission(b'{"kind":"AdmissionReview","request":{"uid":"u9","operation":7}}')
+
+    assert caught.value.uid == "u9"
+
+
+ODD_METADATA = {
+    "a number for a name": {"name": 5},
+    "an owner with an object for a name": {
+        "ownerReferences": [{"kind": "Deployment", "controller": True, "name": {}}]
+    },
+    "labels that are a list": {"labels": []},
+    "annotations of numbers": {"annotations": {"a": 1}},
+}
+
+
+@pytest.mark.parametrize("metadata", ODD_METADATA.values(), ids=ODD_METADATA.keys())
+def test_odd_metadata_is_answered(metadata: Json) -> None:
+    """No API server sends such; whoever does gets an answer and no fault."""
+    request = review(legacy(metadata))
+
+    for verdict in (mutate(request), validate(request)):
+        assert verdict.refusal is None or verdict.refusal["code"] == 422

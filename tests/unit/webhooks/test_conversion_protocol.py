@@ -1,0 +1,299 @@
+"""What `/convert` answers to conversion reviews, by the contract of `apiextensions.k8s.io/v1`."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import Application, Request
+
+from apiserver.schema.json import Json, JsonValue
+from webhooks.app import application
+from webhooks.references import NoReferents
+from webhooks.scaling import Scaling
+
+OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"
+UID = "4f6a0d57-63f0-4a3f-8d31-5f0c0a5b0c11"
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+SPEC = {"modelID": "m", "scaleTargetRef": TARGET}
+MANY = 10_000
+MEGABYTE = 1 << 20
+
+Client = TestClient[Request, Application]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Serve the webhooks in this process, without any cluster."""
+    scaling = Scaling(resources={}, authorizer=None)
+    app = application(scaling, NoReferents(), admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
+    async with TestClient(TestServer(app)) as started:
+        yield started
+
+
+async def posted(client: Client, body: bytes) -> tuple[int, Json]:
+    """Return status and answer."""
+    response = await client.post(
+        "/convert", data=io.BytesIO(body), headers={"Content-Type": "application/json"}
+    )
+    return response.status, await response.json()
+
+
+def review(objects: JsonValue, *, desired: JsonValue = NEW, **members: JsonValue) -> Json:
+    """Return a review that asks for objects in a version; members of the request may be changed."""
+    request = {"uid": UID, "desiredAPIVersion": desired, "objects": objects} | members
+    return {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
+
+
+async def asked(client: Client, document: JsonValue) -> Json:
+    """Return the response to a review, whose envelope is as it must be."""
+    status, answer = await posted(client, json.dumps(document).encode())
+    assert status == 200
+    assert (answer["kind"], answer["apiVersion"]) == ("ConversionReview", "apiextensions.k8s.io/v1")
+    response: Json = answer["response"]
+    assert response["uid"] == UID
+    return response
+
+
+async def converted(client: Client, objects: list[Json], *, desired: str = NEW) -> list[Json]:
+    """Return the objects that come back from a conversion that succeeds."""
+    response = await asked(client, review(objects, desired=desired))
+    assert response["result"] == {"status": "Success"}
+    values: list[Json] = response["convertedObjects"]
+    return values
+
+
+def variant(number: int = 0, *, version: str = OLD, **members: JsonValue) -> Json:
+    """Return a VariantAutoscaling of the current shape."""
+    value: Json = {
+        "apiVersion": version,
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": f"llama-{number}", "namespace": "ns", "uid": f"u-{number}"},
+        "spec": SPEC,
+    }
+    return value | members
+
+
+def legacy(number: int = 0) -> Json:
+    """Return a VariantAutoscaling of the legacy shape, which has no target and an identifier."""
+    spec = {
+        "modelID": "m",
+        "variantID": "m-A100-1",
+        "accelerator": "A100",
+        "acceleratorCount": 1,
+        "sloClassRef": {"name": "c", "key": "k"},
+        "variantProfile": {"perfParms": {}, "maxBatchSize": 4},
+    }
+    return variant(number, spec=spec)
+
+
+async def test_an_empty_list_is_answered_by_one(client: Client) -> None:
+    """Nothing to do is no failure."""
+    assert await converted(client, []) == []
+
+
+async def test_objects_come_back_in_their_order_and_as_many(client: Client) -> None:
+    """Of all shapes and both versions."""
+    makes = (legacy, variant, lambda number: variant(number, version=NEW))
+    objects = [makes[number % 3](number) for number in range(30)]
+
+    values = await converted(client, objects)
+
+    assert [value["metadata"]["uid"] for value in values] == [f"u-{number}" for number in range(30)]
+    assert {value["apiVersion"] for value in values} == {NEW}
+
+
+async def test_ten_thousand_mixed_objects_are_answered(client: Client) -> None:
+    """One review, one answer, in order; a copy of an object converts as the first of its kind did."""
+    values = await converted(client, [(legacy, variant)[number % 2](number) for number in range(MANY)])
+
+    assert [value["metadata"]["name"] for value in values] == [f"llama-{number}" for number in range(MANY)]
+    assert values[0]["spec"]["scaleTargetRef"]["name"] == "llama-0"
+    assert values[MANY - 2]["spec"]["scaleTargetRef"]["name"] == f"llama-{MANY - 2}"
+    assert values[MANY - 1] == variant(MANY - 1, version=NEW)
+
+
+async def test_an_object_of_a_megabyte_is_answered(client: Client) -> None:
+    """Beyond the limit that HTTP libraries set by default."""
+    value = variant(spec={"modelID": "m", "scaleTargetRef": TARGET, "notes": "ü" * MEGABYTE})
+
+    assert await converted(client, [value]) == [value | {"apiVersion": NEW}]
+
+
+async def test_an_object_that_is_there_already_stays_as_it_is(client: Client) -> None:
+    """Whatever else is in it, even what no version knows."""
+    value = variant(version=NEW, spec={"odd": [1, None, {"deep": "10.50"}]}, extra=1.0)
+
+    assert await converted(client, [value]) == [value]
+
+
+ODD_METADATA: dict[str, JsonValue] = {
+    "null": None,
+    "text": "x",
+    "a list": [],
+    "empty": {},
+    "a name that is a number": {"name": 7},
+    "labels that are text": {"name": "a", "labels": "x"},
+    "annotations that are null": {"name": "a", "annotations": None},
+    "annotations that are a list": {"name": "a", "annotations": ["x"]},
+    "an annotation that is a number": {"name": "a", "annotations": {"x": 7}},
+    "owners that are text": {"name": "a", "ownerReferences": "x"},
+    "an owner that is null": {"name": "a", "ownerReferences": [None, {"controller": True}]},
+    "members that no server sends": {"name": "a", "finalizers": ["f"], "odd": {"deep": [1.0]}},
+    "unicode": {"name": "ä\u2028😀", "labels": {"ключ": "значение"}},
+}
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+@pytest.mark.parametrize("metadata", ODD_METADATA.values(), ids=ODD_METADATA.keys())
+async def test_odd_metadata_comes_back_as_it_was(client: Client, metadata: JsonValue, version: str) -> None:
+    """One object that cannot be converted would fail everybody's list."""
+    value = variant(version=version, metadata=metadata)
+    other = NEW if version == OLD else OLD
+
+    (found,) = await converted(client, [value], desired=other)
+
+    assert found == value | {"apiVersion": other}
+
+
+ODD_OBJECTS: dict[str, Json] = {
+    "no metadata": {"spec": SPEC},
+    "no spec": {"metadata": {"name": "a"}},
+    "a spec that is null": {"metadata": {"name": "a"}, "spec": None},
+    "a spec that is a list": {"metadata": {"name": "a"}, "spec": [1]},
+    "a status that is text": {"metadata": {"name": "a"}, "spec": SPEC, "status": "x"},
+    "a status that is null": {"metadata": {"name": "a"}, "spec": SPEC, "status": None},
+    "members beside the usual": {"metadata": {"name": "a"}, "spec": SPEC, "data": {"x": 1}},
+    "nothing else": {},
+    "a modelProfile that is text": {"metadata": {"name": "a"}, "spec": {"modelProfile": "x"}},
+    "a profile whose entries are numbers": {
+        "metadata": {"name": "a"},
+        "spec": {"modelProfile": {"accelerators": [1, 2]}},
+    },
+}
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+@pytest.mark.parametrize("members", ODD_OBJECTS.values(), ids=ODD_OBJECTS.keys())
+async def test_odd_objects_convert_and_come_back(client: Client, members: Json, version: str) -> None:
+    """There and back leaves what was there."""
+    value = {"apiVersion": version, "kind": "VariantAutoscaling"} | members
+
+    there = await converted(client, [value], desired=NEW if version == OLD else OLD)
+    back = await converted(client, there, desired=version)
+
+    assert without_empty_metadata(back[0]) == without_empty_metadata(value)
+
+
+def without_empty_metadata(value: Json) -> Json:
+    """Return an object without metadata that says nothing: it is made to hold what is kept, and stays."""
+    return {name: item for name, item in value.items() if name != "metadata" or item}
+
+
+FAILING: dict[str, tuple[list[JsonValue], str, str]] = {
+    "an unknown version": ([variant()], "llmd.ai/v9", "nothing converts to llmd.ai/v9"),
+    "another group": ([variant()], "apps/v1", "nothing converts to apps/v1"),
+    "no version at all": ([variant()], "", "nothing converts to"),
+    "an unknown kind": ([variant(kind="Pod")], NEW, "Pod"),
+    "no kind": ([{"apiVersion": OLD}], NEW, "nothing converts to"),
+    "one kind of another group in between": (
+        [variant(), {"apiVersion": "registry.volcano.sh/v1alpha1", "kind": "Model"}, variant()],
+        NEW,
+        "Model",
+    ),
+    "a number": ([variant(), 7], NEW, "no object"),
+    "null": ([None], NEW, "no object"),
+    "text": (["x"], NEW, "no object"),
+    "a list": ([[variant()]], NEW, "no object"),
+}
+
+
+@pytest.mark.parametrize(("objects", "desired", "why"), FAILING.values(), ids=FAILING.keys())
+async def test_what_nothing_converts_fails_as_a_whole(
+    client: Client, objects: list[JsonValue], desired: str, why: str
+) -> None:
+    """With a message for whoever asked, and no objects: half an answer would be taken for all of it."""
+    response = await asked(client, review(objects, desired=desired))
+
+    assert response["result"]["status"] == "Failure"
+    assert why in response["result"]["message"]
+    assert response["convertedObjects"] == []
+
+
+async def test_nesting_without_end_fails_with_a_message(client: Client) -> None:
+    """Deeper than can be read, it is still answered by its uid."""
+    text = json.dumps(review([variant(spec={"deep": "HERE"})]))
+
+    status, answer = await posted(client, text.replace('"HERE"', "[" * 50_000 + "]" * 50_000).encode())
+
+    assert status == 200
+    assert answer["response"]["uid"] == UID
+    assert answer["response"]["result"]["status"] == "Failure"
+
+
+ODD_REQUESTS = {
+    "objects that are no list": review({"a": 1}),
+    "objects that are null": review(None),
+    "a desired version that is a number": review([], desired=7),
+    "no desired version": {
+        "kind": "ConversionReview",
+        "request": {"uid": UID, "objects": []},
+    },
+    "no objects": {
+        "kind": "ConversionReview",
+        "request": {"uid": UID, "desiredAPIVersion": NEW},
+    },
+}
+
+
+@pytest.mark.parametrize("document", ODD_REQUESTS.values(), ids=ODD_REQUESTS.keys())
+async def test_an_odd_request_with_a_uid_is_told_what_is_odd(client: Client, document: Json) -> None:
+    """By its uid, with the member that is wrong."""
+    response = await asked(client, document)
+
+    assert response["result"]["status"] == "Failure"
+    assert "odd" in response["result"]["message"]
+
+
+UNANSWERABLE = {
+    "no uid": {"kind": "ConversionReview", "request": {"desiredAPIVersion": NEW, "objects": []}},
+    "an empty uid": review([], uid=""),
+    "a uid that is a number": review([], uid=7),
+    "a uid that is null": review([], uid=None),
+    "no request": {"kind": "ConversionReview"},
+    "a request that is null": {"kind": "ConversionReview", "request": None},
+    "a review of another kind": review([]) | {"kind": "AdmissionReview"},
+    "no kind": {"request": {"uid": UID, "desiredAPIVersion": NEW, "objects": []}},
+    "a list": [],
+}
+
+
+@pytest.mark.parametrize("document", UNANSWERABLE.values(), ids=UNANSWERABLE.keys())
+async def test_what_has_no_uid_to_answer_to_is_refused(client: Client, document: JsonValue) -> None:
+    """With 400 and a sentence."""
+    status, answer = await posted(client, json.dumps(document).encode())
+
+    assert status == 400
+    assert "ConversionReview" in answer["message"]
+
+
+async def test_numbers_and_text_keep_their_digits(client: Client) -> None:
+    """What is not looked at is carried over as text, not as a number of some language."""
+    body = json.dumps(review([variant(status={"x": "HERE"})])).replace('"HERE"', "1.50e+02")
+
+    response = await client.post("/convert", data=body.encode())
+
+    assert '"x":1.50e+02' in await response.text()
+
+
+async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> None:
+    """As the API server itself reads them."""
+    text = json.dumps(review([variant()])).replace('"uid": "u-0"', '"uid": "u-0", "name": "other"')
+
+    status, answer = await posted(client, text.encode())
+
+    assert status == 200
+    assert answer["response"]["convertedObjects"][0]["metadata"]["name"] == "other"

@@ -1,0 +1,204 @@
+"""Garbage on the endpoints: never a server error, never a hang, and the uid comes back where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import Application, Request
+from judges import garbage
+
+from apiserver.schema.json import JsonValue
+from apiserver.serving.authority import new_authority, new_leaf
+from webhooks.app import application
+from webhooks.references import NoReferents
+from webhooks.scaling import Scaling
+
+ENDPOINTS = ("/mutate", "/validate", "/convert")
+ANSWERED, REFUSED, TOO_LARGE = 200, 400, 413
+PATIENCE_SECONDS = 5
+MANY, SOME = 1500, 200
+
+Client = TestClient[Request, Application]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Serve the webhooks in this process: nobody is asked, nothing is known of the cluster."""
+    scaling = Scaling(resources={("apps", "Deployment"): "deployments"}, authorizer=None)
+    app = application(scaling, NoReferents(), admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
+    async with TestClient(TestServer(app)) as started:
+        yield started
+
+
+async def asked(client: Client, path: str, body: bytes, **headers: str) -> tuple[int, JsonValue]:
+    """Return status and answer, which comes in bounded time and is JSON unless it is an HTTP refusal."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        response = await client.post(
+            path, data=io.BytesIO(body), headers={"Content-Type": "application/json"} | headers
+        )
+        text = await response.read()
+    is_json = response.content_type == "application/json"
+    return response.status, json.loads(text) if is_json else text
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+@pytest.mark.parametrize("body", garbage.UNANSWERABLE.values(), ids=garbage.UNANSWERABLE.keys())
+async def test_what_is_no_review_is_refused(client: Client, path: str, body: bytes) -> None:
+    """With 400 and a sentence: there is no uid to answer to."""
+    status, answer = await asked(client, path, body)
+
+    assert status == REFUSED
+    assert answer["message"]
+    assert len(json.dumps(answer)) < 1000
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("body", garbage.ANSWERABLE.values(), ids=garbage.ANSWERABLE.keys())
+async def test_a_request_with_a_uid_is_answered(client: Client, path: str, body: bytes) -> None:
+    """The verdict echoes the uid, and what is refused says why and how."""
+    status, answer = await asked(client, path, body)
+
+    assert status == ANSWERED
+    assert answer["response"]["uid"] == garbage.UID
+    if not answer["response"]["allowed"]:
+        assert answer["response"]["status"]["code"] in {400, 422}
+        assert len(json.dumps(answer)) < 100_000
+
+
+async def test_a_compressed_body_is_never_unpacked(client: Client) -> None:
+    """Whatever it may hold."""
+    status, answer = await asked(client, "/mutate", garbage.COMPRESSED, **{"Content-Encoding": "gzip"})
+
+    assert status == REFUSED
+    assert "compressed" in answer["message"]
+
+
+async def test_a_body_beyond_the_limit_is_not_read_to_its_end(client: Client) -> None:
+    """The status says so."""
+    status, _ = await asked(client, "/mutate", bytes(17 << 20))
+
+    assert status == TOO_LARGE
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/yaml", "nonsense", ""])
+async def test_the_content_type_does_not_matter(client: Client, content_type: str) -> None:
+    """A body that is a review is answered."""
+    status, answer = await asked(client, "/mutate", garbage.review_of(1), **{"Content-Type": content_type})
+
+    assert status == ANSWERED
+    assert answer["response"]["uid"] == f"{garbage.UID}-1"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+async def test_other_methods_are_refused(client: Client, method: str) -> None:
+    """Only a POST is a review."""
+    response = await client.request(method, "/mutate")
+
+    assert response.status == 405
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+async def test_broken_reviews_are_answered_or_refused(client: Client, path: str) -> None:
+    """Flipped, cut, repeated, replaced bytes of real reviews: who can be answered, is."""
+    for number in range(MANY):
+        status, answer = await asked(client, path, body_of(path, number))
+        assert_answered(path, number, status, answer)
+
+
+async def test_the_real_process_says_the_same(tmp_path: Path) -> None:
+    """Over TLS, as it is started in a cluster; it still stands when all is said."""
+    async with webhooks_process(tmp_path) as (url, context):
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(url, connector=connector) as session:
+            for number in range(SOME):
+                path = ENDPOINTS[number % 3]
+                async with (
+                    asyncio.timeout(PATIENCE_SECONDS),
+                    session.post(path, data=body_of(path, number)) as response,
+                ):
+                    assert_answered(path, number, response.status, json.loads(await response.read()))
+            for body in (*garbage.UNANSWERABLE.values(), *garbage.ANSWERABLE.values()):
+                async with (
+                    asyncio.timeout(PATIENCE_SECONDS),
+                    session.post("/mutate", data=io.BytesIO(body)) as response,
+                ):
+                    assert response.status in {ANSWERED, REFUSED}
+
+
+def body_of(path: str, number: int) -> bytes:
+    """Return the broken review of a number."""
+    whole = garbage.conversion_of(number) if path == "/convert" else garbage.review_of(number)
+    return garbage.broken(whole, Random(number))  # noqa: S311 (repeatable on purpose)
+
+
+def assert_answered(path: str, number: int, status: int, answer: JsonValue) -> None:
+    """Hold an answer against what the body says to a strict reader."""
+    body = body_of(path, number)
+    uid = uid_of(body, "ConversionReview" if path == "/convert" else "AdmissionReview")
+    assert status in {ANSWERED, REFUSED}, (number, body)
+    if status == ANSWERED:
+        assert uid is None or answer["response"]["uid"] == uid, (number, body)
+    else:
+        assert uid is None, (number, body)
+
+
+def uid_of(body: bytes, kind: str) -> str | None:
+    """Return the uid of a review that is JSON without doubt, or None."""
+    try:
+        review = json.loads(body.decode(), parse_constant=float.fromhex)
+        json.dumps(review, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    request = review.get("request") if isinstance(review, dict) and review.get("kind") == kind else None
+    uid = request.get("uid") if isinstance(request, dict) else None
+    return uid if isinstance(uid, str) and uid else None
+
+
+@asynccontextmanager
+async def webhooks_process(folder: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
+    """Run `stowplan webhooks` without a cluster; yield its address and how to trust it."""
+    now = datetime.now(UTC)
+    authority = new_authority("garbage", lifetime=timedelta(days=1), now=now)
+    leaf = new_leaf(authority, ("localhost",), lifetime=timedelta(days=1), now=now)
+    (folder / "tls.crt").write_bytes(leaf.certificate)
+    (folder / "tls.key").write_bytes(leaf.key)
+    serving = {"bindAddress": "127.0.0.1", "port": 0, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
+    serving |= {"certificateDirectory": str(folder), "logFormat": "json"}
+    (folder / "webhooks.yaml").write_text(json.dumps({"serving": serving}), encoding="utf-8")
+    command = ("-m", "apiserver.cli", "webhooks", "--config", str(folder / "webhooks.yaml"))
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=log, stderr=log, env={"HOME": str(folder)}
+        )
+    try:
+        async with asyncio.timeout(30):
+            while (port := _port(folder / "log")) is None:  # noqa: ASYNC110 (a file tells nobody)
+                await asyncio.sleep(0.05)
+        yield f"https://localhost:{port}", ssl.create_default_context(cadata=authority.certificate.decode())
+        assert process.returncode is None
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+def _port(log: Path) -> str | None:
+    """Return the port that a process says it serves on, once it does."""
+    for line in log.read_text(encoding="utf-8").splitlines():
+        told = json.loads(line) if line.startswith("{") else {}
+        if told.get("event") == "serving":
+            ports = dict(part.split() for part in told["ports"].split(", "))
+            return str(ports["https"])
+    return None

@@ -1,0 +1,91 @@
+"""Asks the API server who may scale what: one SubjectAccessReview, remembered for a few seconds.
+
+Contract: `k8s.io/api/authorization/v1`. The memory serves the second webhook of the same request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from apiserver.cluster.errors import ClusterError
+from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
+from webhooks.scaling import ScaleRequest, UndecidedError
+
+if TYPE_CHECKING:
+    from apiserver.cluster.client import Cluster
+    from apiserver.schema.json import Json
+
+_REMEMBERED_SECONDS: Final = 5.0
+_MOST_REMEMBERED: Final = 1024
+_PATIENCE_SECONDS: Final = 2.0
+
+
+class ClusterAuthorizer:
+    """See `webhooks.scaling.Authorizer`; knows nothing before `use` is called."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._cluster: Cluster | None = None
+        self._connected = asyncio.Event()
+        self._allowed: OrderedDict[bytes, float] = OrderedDict()
+
+    def use(self, cluster: Cluster) -> None:
+        """Ask this cluster from now on."""
+        self._cluster = cluster
+        self._connected.set()
+
+    async def may_scale(self, request: ScaleRequest) -> bool:
+        """Tell whether the user may change the size of the object. Raises UndecidedError.
+
+        Only leave is remembered: who was refused may ask for a role and try again.
+        """
+        review = _review(request)
+        key = hashlib.blake2b(msgspec.json.encode(review, order="sorted"), digest_size=16).digest()
+        if self._clock() - self._allowed.get(key, -_REMEMBERED_SECONDS) < _REMEMBERED_SECONDS:
+            return True
+        if not await self._ask(review):
+            return False
+        self._allowed[key] = self._clock()
+        self._allowed.move_to_end(key)
+        while len(self._allowed) > _MOST_REMEMBERED:
+            self._allowed.popitem(last=False)
+        return True
+
+    async def _ask(self, review: Json) -> bool:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._connected.wait()
+            assert self._cluster is not None
+            answer = await self._cluster.create(
+                SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=_PATIENCE_SECONDS
+            )
+        except (TimeoutError, ClusterError) as error:
+            why = str(error) or "no connection to the API server yet"
+            raise UndecidedError(f"the API server could not be asked for permissions: {why}") from error
+        return (answer.get("status") or {}).get("allowed") is True
+
+
+def _review(request: ScaleRequest) -> Json:
+    user = request.user
+    spec = {
+        "user": user.get("username") or "",
+        "groups": user.get("groups") or [],
+        "uid": user.get("uid") or "",
+        "extra": user.get("extra") or {},
+        "resourceAttributes": {
+            "namespace": request.namespace,
+            "verb": "update",
+            "group": request.group,
+            "resource": request.resource,
+            "subresource": request.subresource,
+            "name": request.name,
+        },
+    }
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}

@@ -1,0 +1,80 @@
+"""The other forms of an object under review: what conversion makes of it, with what its annotation keeps.
+
+The server stores an object in one version and shows it in all of them. Conversion restores whatever the
+annotation says that it kept, and anybody may write an annotation: so where there is one, every other form is
+judged as well, its targets count as named by the writer, and it may bring no status along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver.kinds.conversion import convert, kept_annotation
+from apiserver.schema import errors
+from apiserver.schema.conversion import same
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.model import node_of
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.validation import fitting_part, validate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """An object in another version than it was sent in, and the stored one in the same version."""
+
+    sent_as: Version
+    version: Version
+    value: Json
+    old: Json | None
+
+    def targets(self) -> tuple[list[Reference], list[Reference]]:
+        """Return what the object names in this form, and what the stored one did."""
+        return self._named(self.value), [] if self.old is None else self._named(self.old)
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with this form and was not before."""
+        before = set() if self.old is None else set(self._errors(self.old))
+        found = [error for error in self._errors(self.value) if error not in before]
+        is_same = same(self._status(self.value), self._status(self.old or {}))
+        return found if is_same else [*found, "status: may not be changed here"]
+
+    def _errors(self, value: Json) -> list[str]:
+        bare = {name: item for name, item in value.items() if name != "status"}
+        return [str(error) for error in validate(self.version.declaration, bare)]
+
+    def _named(self, value: Json) -> list[Reference]:
+        return list(self.version.references(fitting_part(self.version.declaration, value)))
+
+    def _status(self, value: Json) -> Json:
+        """Return what the version that was sent can say of a status; an old copy of the rest does no harm."""
+        status, declared = value.get("status"), node_of(self.sent_as.declaration).property("status")
+        names = declared.node.by_name if declared else {}
+        if not isinstance(status, dict):
+            return {}
+        return {name: item for name, item in status.items() if name in names}
+
+
+def other_forms(kind: Kind, version: Version, value: Json, old: Json | None) -> list[Form]:
+    """Return the object, status included, in every other version."""
+    others = [(other, f"{kind.group}/{other.name}") for other in kind.versions if other is not version]
+    return [
+        Form(
+            sent_as=version,
+            version=other,
+            value=convert(value, name),
+            old=None if old is None else convert(old, name),
+        )
+        for other, name in others
+    ]
+
+
+def form_errors(kind: Kind, forms: list[Form]) -> list[FieldError]:
+    """Return one error, at the annotation, for each other form that is wrong."""
+    path = FieldPath().child("metadata", "annotations").key(kept_annotation(kind))
+    return [
+        errors.forbidden(path, f"what it keeps is wrong in {form.version.name}: {'; '.join(faults)}")
+        for form in forms
+        if (faults := form.faults())
+    ]

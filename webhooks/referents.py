@@ -1,0 +1,100 @@
+"""Caches of the objects that ours may name; filled in the background, if at all."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from apiserver.cluster.cache import Cache
+from apiserver.cluster.errors import ClusterError, NotFound
+from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, STATEFUL_SETS, Resource
+from apiserver.cluster.selection import Selection
+from apiserver.kinds.inference.inferenceobjective import POOL_GROUP
+from apiserver.kinds.kthena.groups import NETWORKING, REGISTRY
+
+if TYPE_CHECKING:
+    from apiserver.cluster.client import Cluster
+    from apiserver.schema.json import Json
+    from apiserver.schema.kind import Reference
+
+_LOOK_AGAIN_SECONDS: Final = 60.0
+
+NAMED: Final = (
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    Resource(
+        group=REGISTRY,
+        version="v1alpha1",
+        plural="autoscalingpolicies",
+        kind="AutoscalingPolicy",
+    ),
+    Resource(group=NETWORKING, version="v1alpha1", plural="modelservers", kind="ModelServer"),
+    Resource(group=POOL_GROUP, version="v1", plural="inferencepools", kind="InferencePool"),
+)
+"""What is looked up by name alone. A kind that the cluster does not serve may be installed later."""
+
+
+class CachedReferents:
+    """Knows names once `follow` has listed them; see `webhooks.references.Referents`."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._caches: dict[tuple[str, str], Cache] = {}
+        self._settings: Cache | None = None
+
+    def has(self, reference: Reference, namespace: str) -> bool | None:
+        """Tell whether what is named is there; None where nothing can be said."""
+        if reference.is_settings:
+            return self._has_settings(reference)
+        cache = self._caches.get((reference.group, reference.kind))
+        if cache is None or not cache.synced.is_set():
+            return None
+        return cache.get(namespace, reference.name) is not None
+
+    def place(self, reference: Reference, namespace: str) -> str:
+        """Return the namespace in which a named object is looked for."""
+        return self._namespace if reference.is_settings else namespace
+
+    async def follow(self, cluster: Cluster) -> None:
+        """Keep the caches current until cancelled."""
+        self._settings = Cache(cluster, CONFIG_MAPS, namespace=self._namespace, reduce=_keys)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._settings.run())
+            for resource in NAMED:
+                tasks.create_task(self._follow(cluster, resource))
+
+    async def _follow(self, cluster: Cluster, resource: Resource) -> None:
+        await _until_served(cluster, resource)
+        cache = Cache(cluster, resource, metadata_only=True, reduce=_bare)
+        self._caches[resource.group, resource.kind] = cache
+        await cache.run()
+
+    def _has_settings(self, reference: Reference) -> bool | None:
+        if self._settings is None or not self._settings.synced.is_set():
+            return None
+        found = self._settings.get(self._namespace, reference.name)
+        return found is not None and (not reference.key or reference.key in found)
+
+
+async def _until_served(cluster: Cluster, resource: Resource) -> None:
+    """Wait until the cluster serves a kind: its definition may be installed later, or never."""
+    while True:
+        try:
+            await cluster.list_selection(Selection(resource=resource, metadata_only=True), page_size=1)
+        except NotFound:
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        except ClusterError:
+            return  # the cache waits out whatever it is, and says so
+        else:
+            return
+
+
+def _bare(found: Json) -> Json:
+    """Keep nothing but the fact that it is there."""
+    del found
+    return {}
+
+
+def _keys(found: Json) -> Json:
+    """Keep the names of the keys."""
+    return dict.fromkeys([*(found.get("data") or {}), *(found.get("binaryData") or {})])
