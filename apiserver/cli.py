@@ -14,6 +14,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "webhooks": ("webhooks.run", "serve admission and conversion to the API server"),
     "apiserver": ("apiserver.metrics.run", "serve external.metrics.k8s.io to the HorizontalPodAutoscaler"),
     "controller": ("controller.run", "observe, plan, and write decisions to status"),
+    "check": ("apiserver.checking.run", "default and validate manifests, without a cluster"),
+    "convert": ("apiserver.converting.run", "rewrite manifests in another version or shape"),
+    "upgrade": ("apiserver.upgrading.upgrade", "take a live cluster to this release's definitions"),
+    "downgrade": ("apiserver.upgrading.downgrade", "give a live cluster back to an earlier release"),
 }
 """Each verb: the module whose `main(arguments)` runs it and returns an exit code, and what it is for."""
 

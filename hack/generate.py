@@ -1,4 +1,4 @@
-"""Writes everything that is derived from the declarations: CRDs and reference pages.
+"""Writes everything that is derived from the declarations: CRDs, reference pages, schemas for editors.
 
 `python -m hack.generate` writes; `python -m hack.generate --verify` compares, fails on a difference and
 names the command that mends it.
@@ -7,6 +7,7 @@ names the command that mends it.
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import yaml
 
 from apiserver.kinds.registry import KINDS
 from apiserver.metrics.config import MetricsConfig
+from apiserver.schema.editor import editor_schema
 from apiserver.schema.reference import configuration_page, kind_page
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
@@ -40,6 +42,18 @@ def derived_files() -> Mapping[Path, str]:
         crd = yaml.safe_dump(crd_manifest(kind), sort_keys=False, width=110, allow_unicode=True)
         files[Path("manifests/crds") / f"{kind.crd_name}.yaml"] = _BANNER + crd
         files[Path("manifests/reference") / f"{kind.singular}.md"] = kind_page(kind)
+        for version in kind.versions:
+            schema = json.dumps(editor_schema(kind, version), indent=1, ensure_ascii=False)
+            files[Path("manifests/schemas") / f"{kind.crd_name}_{version.name}.json"] = f"{schema}\n"
+    resources = [f"{kind.crd_name}.yaml" for kind in KINDS]
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    }
+    files[Path("manifests/crds/kustomization.yaml")] = _BANNER + yaml.safe_dump(
+        kustomization, sort_keys=False
+    )
     configurations = yaml.safe_dump_all(registrations(KINDS), sort_keys=False, width=110)
     files[Path("manifests/base/webhook-configurations.yaml")] = _BANNER + configurations
     for verb, declared in _CONFIGURATIONS:

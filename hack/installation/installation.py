@@ -36,14 +36,20 @@ _POLL_SECONDS: Final = 0.1
 class Installation:
     """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
 
-    `settings` are merged into the configuration documents, by component.
+    `settings` are merged into the configuration documents, by component. `without_definitions` leaves those
+    of the kinds to `stowplan upgrade`: the controller is not ready before it has been.
     """
 
     def __init__(
-        self, control_plane: ControlPlane, *, settings: Mapping[str, dict[str, Any]] | None = None
+        self,
+        control_plane: ControlPlane,
+        *,
+        settings: Mapping[str, dict[str, Any]] | None = None,
+        without_definitions: bool = False,
     ) -> None:
         self._control_plane = control_plane
         self._settings = settings or {}
+        self._without_definitions = without_definitions
         self._processes: dict[str, Process] = {}
         self._mounts: dict[str, SecretMount] = {}
         self._addresses: dict[str, str] = {}
@@ -101,16 +107,21 @@ class Installation:
         if name in self._mounts:
             self._wait_for_mount(name)
         self._processes[name].start()
+        if name == "controller" and self._without_definitions:
+            return
         probe = Probe(url=f"http://{self._addresses[name]}:{_HEALTH_PORT}/readyz")
         wait_until_ready(self._processes[name], probe, patience_seconds=_PATIENCE_SECONDS)
 
     def _apply(self) -> None:
         kubectl = self._control_plane.kubectl
-        rendered = kubectl("kustomize", str(ROOT / "manifests" / "base")).stdout
+        folder = "overlays/without-crds" if self._without_definitions else "base"
+        rendered = kubectl("kustomize", str(ROOT / "manifests" / folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
         manifests = adapted(rendered, addresses)
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
-        kubectl("wait", "--for=condition=Established", "crd/variantautoscalings.llmd.ai")
+        if not self._without_definitions:
+            selector = "--selector=app.kubernetes.io/part-of=stowplan"
+            kubectl("wait", "--for=condition=Established", "crd", selector)
         claim = str(ROOT / "manifests" / "external-metrics")
         kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", claim)
 

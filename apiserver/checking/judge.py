@@ -1,0 +1,117 @@
+"""One object at a time: is it ours, and what would the API server, and our admission, say to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from apiserver.checking.matching import mismatch
+from apiserver.checking.metadata import metadata_errors
+from apiserver.checking.namespaces import misplacement, namespace_advice, placed
+from apiserver.checking.outcome import Finding, Outcome, Verdict
+from apiserver.checking.strictness import strict_errors
+from apiserver.checking.tree import Tree
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.registry import find_version
+from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.model import node_of
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.shape import without_nulls
+from apiserver.schema.validation import fitting_part
+
+_REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
+"""As in `k8s.io/apiserver/pkg/server/config.go`, `MaxRequestBodyBytes`."""
+
+
+def judge_object(tree: Tree, file: str, *, namespace: str = "") -> Outcome:
+    """Return what becomes of an object that says which kind it is.
+
+    It is in the namespace where it names none; without either its namespace is unknown.
+    """
+    outcome = _unjudged(tree, file)
+    found = find_version(outcome.api_version, outcome.kind)
+    if found is not None:
+        return _judged(outcome, tree, *found, namespace=namespace)
+    wrong = mismatch(outcome.api_version, outcome.kind)
+    if wrong is None:
+        return outcome
+    line = tree.line_of(FieldPath().child(wrong.field))
+    finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
+    return replace(outcome, verdict=Verdict.REFUSED, errors=(finding,))
+
+
+def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, namespace: str) -> Outcome:
+    body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
+    if len(body) > _REQUEST_LIMIT_BYTES:
+        return replace(outcome, verdict=Verdict.REFUSED, errors=(_too_large(outcome),))
+    undecodable = tuple(_undecodable(tree, version))
+    deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
+    # Decoded as admission does it: now nothing is shared between two places, as aliases are in the tree.
+    value = placed(msgspec.json.decode(body), namespace)
+    errors = (*_misplaced(outcome, tree, namespace), *_metadata(tree, value))
+    outcome = replace(outcome, namespace=outcome.namespace or namespace)
+    judgement = complete_and_judge(kind, version, value)
+    found = (*judgement.errors, *_unscalable(version, value))
+    errors += tuple(_finding(error, tree.line_of(error.path)) for error in found)
+    if undecodable or errors:
+        return replace(
+            outcome, verdict=Verdict.REFUSED, undecodable=undecodable, errors=errors, warnings=deprecation
+        )
+    complete: Json = without_nulls(node_of(version.declaration), value)
+    advice = (text for advise in version.advise for text in advise(complete))
+    warnings = (*deprecation, *judgement.completion.warnings, *advice, *namespace_advice(kind, complete))
+    return replace(outcome, verdict=Verdict.VALID, warnings=warnings, value=complete)
+
+
+def _unjudged(tree: Tree, file: str) -> Outcome:
+    metadata = tree.value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return Outcome(
+        file=file,
+        line=tree.line,
+        verdict=Verdict.PASSED_OVER,
+        api_version=tree.value["apiVersion"],
+        kind=tree.value["kind"],
+        namespace=str(metadata.get("namespace") or ""),
+        name=str(metadata.get("name") or metadata.get("generateName") or ""),
+    )
+
+
+def _undecodable(tree: Tree, version: Version) -> Iterator[Finding]:
+    for error in strict_errors(tree, node_of(version.declaration)):
+        reason = f"{error.word.capitalize()}Field"
+        yield Finding(field=str(error.path), reason=reason, message=str(error), line=error.line)
+
+
+def _metadata(tree: Tree, value: Json) -> Iterator[Finding]:
+    for found in metadata_errors(value.get("metadata")):
+        yield _finding(found.error, tree.line_of(found.culprit))
+
+
+def _misplaced(outcome: Outcome, tree: Tree, namespace: str) -> Iterator[Finding]:
+    if message := misplacement(outcome.namespace, namespace):
+        path = FieldPath().child("metadata", "namespace")
+        yield Finding(field=str(path), reason="NamespaceMismatch", message=message, line=tree.line_of(path))
+
+
+def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
+    """Yield one error for each target of a kind that admission lets nobody scale, unless configured."""
+    for claim in version.references(fitting_part(version.declaration, value)):
+        error = unlisted(claim, SCALABLE) if claim.is_scaled else None
+        if error is not None:
+            yield error
+
+
+def _finding(error: FieldError, line: int) -> Finding:
+    return Finding(field=str(error.path), reason=error.reason, message=error.body, line=line)
+
+
+def _too_large(outcome: Outcome) -> Finding:
+    message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
+    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=outcome.line)

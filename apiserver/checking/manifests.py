@@ -1,0 +1,74 @@
+"""From a file to its objects: one document after the other, lists unfolded, the rest with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.checking.documents import read_documents
+from apiserver.checking.judge import judge_object
+from apiserver.checking.outcome import Finding, Outcome, Verdict
+from apiserver.checking.sources import Source
+from apiserver.checking.tree import Tree, UnreadableError
+from apiserver.schema.json import JsonValue
+
+_LIST: Final = "List"
+
+
+def check_source(source: Source, namespace: str = "") -> Iterator[Outcome]:
+    """Yield what becomes of every object of a file; a file that cannot be read is an outcome too.
+
+    Objects that name no namespace are in the given one; without it theirs is unknown.
+    """
+    if source.problem:
+        yield _unreadable(source, source.problem, 0)
+        return
+    for document in read_documents(source.data):
+        if isinstance(document, UnreadableError):
+            yield _unreadable(source, document.message, document.line)
+        else:
+            yield from _objects(source, document, namespace)
+
+
+def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
+    if not source.is_named and not _claims_to_be_a_manifest(tree.value):
+        # Directories hold other files as well: the values of a chart, the settings of a tool.
+        yield Outcome(file=source.name, line=tree.line, verdict=Verdict.PASSED_OVER)
+    elif problem := _problem(tree.value):
+        yield _unreadable(source, problem, tree.line)
+    elif tree.value["kind"].endswith(_LIST) and isinstance(tree.value.get("items"), list):
+        yield from _items(source, tree, namespace)
+    else:
+        yield judge_object(tree, source.name, namespace=namespace)
+
+
+def _items(source: Source, tree: Tree, namespace: str) -> Iterator[Outcome]:
+    kind: str = tree.value["kind"].removesuffix(_LIST)
+    lines = tree.marks_of(tree.value["items"]).lines
+    for position, item in enumerate(tree.value["items"]):
+        if kind and isinstance(item, dict):
+            item.setdefault("apiVersion", tree.value["apiVersion"])
+            item.setdefault("kind", kind)
+        part = tree.part(item, lines[position])
+        if problem := _problem(item):
+            yield _unreadable(source, problem, part.line)
+        else:
+            yield from _objects(source, part, namespace)
+
+
+def _claims_to_be_a_manifest(value: JsonValue) -> bool:
+    return isinstance(value, dict) and ("apiVersion" in value or "kind" in value)
+
+
+def _problem(value: JsonValue) -> str:
+    if not isinstance(value, dict):
+        return "no object: a manifest is a mapping with apiVersion and kind"
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name), str) or not value[name]:
+            return f"Object '{name}' is missing: a manifest names its kind and the version of it"
+    return ""
+
+
+def _unreadable(source: Source, message: str, line: int) -> Outcome:
+    finding = Finding(field="", reason="Unreadable", message=message, line=line)
+    return Outcome(file=source.name, line=line, verdict=Verdict.UNREADABLE, errors=(finding,))

@@ -1,0 +1,75 @@
+"""An object that is almost of a kind of ours: what kubectl says of it, and what was probably meant.
+
+A cluster with Stowplan refuses it as any other would, unless somebody else has the kind: that can be only in
+a group that others fill too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.registry import KINDS, find_kind, find_version
+
+_OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
+    "inference.networking.x-k8s.io": frozenset(
+        ["InferenceModel", "InferenceModelRewrite", "InferencePool", "InferencePoolImport"]
+    )
+}
+"""Kinds that the Gateway API Inference Extension has in a group of ours."""
+_LEAST_SIMILARITY: Final = 0.75
+"""The ratio from which on a name counts as a slip: ModelServr for ModelServer is one, ModelInfer is not."""
+_MOST_SUGGESTIONS: Final = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mismatch:
+    """Why nothing serves an object, and the field that has to change."""
+
+    field: str
+    message: str
+
+
+def mismatch(api_version: str, kind: str) -> Mismatch | None:
+    """Return what is wrong with the kind or version of an object, in kubectl's words; then what is served.
+
+    None for a kind that we serve, and for one that is nobody's business here. Wording:
+    `k8s.io/apimachinery/pkg/api/meta/errors.go`, `NoKindMatchError`.
+    """
+    group = api_version.rpartition("/")[0]
+    if find_version(api_version, kind) is not None or _is_of_others(group, kind):
+        return None
+    no_matches = f'no matches for kind "{kind}" in version "{api_version}"'
+    if (known := find_kind(group, kind)) is not None:
+        served = ", ".join(f"{group}/{version.name}" for version in known.versions)
+        return Mismatch(field="apiVersion", message=f"{no_matches}: served are {served}")
+    here = [name for version, name in _served() if version == api_version]
+    if not here:
+        return None
+    meant = _nearest(api_version, kind)
+    advice = f"did you mean {' or '.join(meant)}?" if meant else f"served are {', '.join(here)}"
+    return Mismatch(field="kind", message=f"{no_matches}: {advice}")
+
+
+def _is_of_others(group: str, kind: str) -> bool:
+    return kind.removesuffix("List") in _OF_OTHERS.get(group, ())
+
+
+def _nearest(api_version: str, kind: str) -> list[str]:
+    """Return the kind of that name in another case or group; else those whose names are nearly the same."""
+    places = {name.casefold(): (version, name) for version, name in _served()}
+    places |= {name.casefold(): (version, name) for version, name in _served() if version == api_version}
+    wanted = kind.casefold()
+    names = (
+        [wanted]
+        if wanted in places
+        else difflib.get_close_matches(wanted, places, _MOST_SUGGESTIONS, _LEAST_SIMILARITY)
+    )
+    found = [places[name] for name in names]
+    return [name if version == api_version else f"{name} of {version}" for version, name in found]
+
+
+def _served() -> list[tuple[str, str]]:
+    return [(f"{kind.group}/{version.name}", kind.kind) for kind in KINDS for version in kind.versions]

@@ -1,0 +1,232 @@
+"""What the API server demands of the metadata of any namespaced object, in its words.
+
+Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go` and `pkg/util/validation`. Types are checked
+here too; the server's decoder does that before anyone looks, one at a time and in the words of Go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
+
+MEMBERS: Final = frozenset(
+    [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ]
+)
+"""Members of `metadata`."""
+OWNER_MEMBERS: Final = frozenset(["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"])
+"""Members of an entry of `metadata.ownerReferences`."""
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LONGEST_LABEL: Final = 63
+_LONGEST_SUBDOMAIN: Final = 253
+_ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
+_WORDS: Final = "'-', '_' or '.', and must start and end with an alphanumeric character"
+_KEY_DEMAND: Final = (
+    f"must consist of alphanumeric characters, {_WORDS} (e.g. 'MyName',  or 'my.name',  or '123-abc',"
+    f" regex used for validation is '{_NAME}')"
+)
+_PREFIX_DEMAND: Final = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_VALUE_DEMAND: Final = (
+    f"a valid label must be an empty string or consist of alphanumeric characters, {_WORDS} (e.g. 'MyValue',"
+    f"  or 'my_value',  or '12345', regex used for validation is '({_NAME})?')"
+)
+_SUBDOMAIN_DEMAND: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must"
+    f" start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
+    f" '{_SUBDOMAIN}')"
+)
+_LABEL_DEMAND: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and"
+    " end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is"
+    f" '{_LABEL}')"
+)
+_OWNER_DEMANDS: Final = (
+    ("apiVersion", "version must not be empty"),
+    ("kind", "must not be empty"),
+    ("name", "must not be empty"),
+    ("uid", "must not be empty"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataError:
+    """An error as the server says it, and where the culprit stands: the server names whole maps only."""
+
+    error: FieldError
+    culprit: FieldPath
+
+
+def metadata_errors(metadata: JsonValue) -> list[MetadataError]:
+    """Return everything wrong with the metadata of an object, in the order in which the server lists it."""
+    path = FieldPath().child("metadata")
+    if not isinstance(metadata, dict | None):
+        return [MetadataError(errors.wrong_type(path, metadata, "must be an object"), path)]
+    checks = (_names, _labels, _annotations, _owners, _finalizers)
+    return [found for check in checks for found in check(metadata or {}, path)]
+
+
+def _names(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
+    prefix = yield from _text(metadata, "generateName", path)
+    name = yield from _text(metadata, "name", path)
+    if prefix:
+        # What is generated ends otherwise, so a hyphen at the end is fine; the server looks at it like this.
+        masked = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        for demand in _subdomain_demands(masked):
+            yield _invalid(path.child("generateName"), prefix, demand)
+    if name:
+        for demand in _subdomain_demands(name):
+            yield _invalid(path.child("name"), name, demand)
+    elif name is not None and not prefix:
+        yield _at(errors.required(path.child("name"), "name or generateName is required"))
+    namespace = yield from _text(metadata, "namespace", path)
+    for demand in _label_demands(namespace) if namespace else ():
+        yield _invalid(path.child("namespace"), namespace, demand)
+
+
+def _text(metadata: Json, name: str, path: FieldPath) -> Generator[MetadataError, None, str | None]:
+    value = metadata.get(name)
+    if isinstance(value, str | None):
+        return value or ""
+    yield _at(errors.wrong_type(path.child(name), value, "must be a string"))
+    return None
+
+
+def _labels(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
+    here = path.child("labels")
+    for key, value in (yield from _texts(metadata.get("labels"), here)).items():
+        for demand in _key_demands(key):
+            yield _invalid(here, key, demand, culprit=here.key(key))
+        for demand in _value_demands(value):
+            yield _invalid(here, value, demand, culprit=here.key(key))
+
+
+def _annotations(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
+    here = path.child("annotations")
+    texts = yield from _texts(metadata.get("annotations"), here)
+    for key in texts:
+        for demand in _key_demands(key.lower()):
+            yield _invalid(here, key, demand, culprit=here.key(key))
+    if (
+        sum(len(key.encode()) + len(value.encode()) for key, value in texts.items())
+        > _ANNOTATIONS_LIMIT_BYTES
+    ):
+        yield _at(errors.too_long(here, _ANNOTATIONS_LIMIT_BYTES))
+
+
+def _texts(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, dict[str, str]]:
+    if not isinstance(value, dict | None):
+        yield _at(errors.wrong_type(path, value, "must be an object"))
+        return {}
+    texts: dict[str, str] = {}
+    for key, item in (value or {}).items():
+        if isinstance(item, str | None):
+            texts[key] = item or ""
+        else:
+            yield _at(errors.wrong_type(path.key(key), item, "must be a string"))
+    return texts
+
+
+def _owners(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
+    here = path.child("ownerReferences")
+    for position, owner in (yield from _items(metadata.get("ownerReferences"), here)):
+        if not isinstance(owner, dict):
+            yield _at(errors.wrong_type(here.index(position), owner, "must be an object"))
+            continue
+        for name, demand in _OWNER_DEMANDS:
+            value = owner.get(name)
+            if not isinstance(value, str | None):
+                yield _at(errors.wrong_type(here.index(position).child(name), value, "must be a string"))
+            elif not value:
+                yield _invalid(here.child(name), "", demand, culprit=here.index(position).child(name))
+
+
+def _finalizers(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
+    here = path.child("finalizers")
+    for position, finalizer in (yield from _items(metadata.get("finalizers"), here)):
+        if not isinstance(finalizer, str):
+            yield _at(errors.wrong_type(here.index(position), finalizer, "must be a string"))
+            continue
+        for demand in _key_demands(finalizer):
+            yield _invalid(here, finalizer, demand, culprit=here.index(position))
+
+
+def _items(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, list[tuple[int, JsonValue]]]:
+    if isinstance(value, list | None):
+        return list(enumerate(value or []))
+    yield _at(errors.wrong_type(path, value, "must be a list"))
+    return []
+
+
+def _key_demands(key: str) -> Iterator[str]:
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        yield f"a valid label key {_KEY_DEMAND} {_PREFIX_DEMAND}"
+        return
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    for demand in _subdomain_demands(prefix, unit="bytes") if prefix else ():
+        yield f"prefix part {demand}"
+    if not name:
+        yield "name part must be non-empty"
+    elif len(name.encode()) > _LONGEST_LABEL:
+        yield f"name part must be no more than {_LONGEST_LABEL} bytes"
+    if not re.fullmatch(_NAME, name):
+        yield f"name part {_KEY_DEMAND}"
+
+
+def _value_demands(value: str) -> Iterator[str]:
+    if len(value.encode()) > _LONGEST_LABEL:
+        yield f"must be no more than {_LONGEST_LABEL} bytes"
+    if value and not re.fullmatch(_NAME, value):
+        yield _VALUE_DEMAND
+
+
+def _subdomain_demands(value: str, *, unit: str = "characters") -> Iterator[str]:
+    if len(value.encode()) > _LONGEST_SUBDOMAIN:
+        yield f"must be no more than {_LONGEST_SUBDOMAIN} {unit}"
+    if not re.fullmatch(_SUBDOMAIN, value):
+        yield _SUBDOMAIN_DEMAND
+
+
+def _label_demands(value: str) -> Iterator[str]:
+    if len(value.encode()) > _LONGEST_LABEL:
+        yield f"must be no more than {_LONGEST_LABEL} characters"
+    if re.fullmatch(_SUBDOMAIN, value) and "." in value:
+        yield "must not contain dots"
+    elif not re.fullmatch(_LABEL, value):
+        yield _LABEL_DEMAND
+
+
+def _invalid(
+    path: FieldPath, value: JsonValue, demand: str, *, culprit: FieldPath | None = None
+) -> MetadataError:
+    return MetadataError(errors.invalid(path, value, demand), culprit or path)
+
+
+def _at(error: FieldError) -> MetadataError:
+    return MetadataError(error, error.path)

@@ -1,0 +1,39 @@
+"""Valid objects as YAML that kubectl reads as the same objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from apiserver.checking.scalars import is_text_unquoted
+from apiserver.schema.json import Json
+
+if TYPE_CHECKING:
+    _Dumper = yaml.SafeDumper
+else:
+    _Dumper = yaml.CSafeDumper
+
+
+class _ManifestDumper(_Dumper):
+    """Quotes what go-yaml, and not only PyYAML, would take for something else; never writes an alias."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out."""
+        del data
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Write text so that it stays text: `y`, `on` and `1e3` would not."""
+        style = None if is_text_unquoted(text) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_ManifestDumper.add_representer(str, _ManifestDumper.represent_text)
+
+
+def as_yaml(value: Json) -> str:
+    """Return an object as one YAML document with its separator, members in their order."""
+    return yaml.dump(
+        value, Dumper=_ManifestDumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=1000
+    )

@@ -1,0 +1,142 @@
+"""`stowplan check`: default and validate manifests without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TextIO
+
+from apiserver.checking.manifests import check_source
+from apiserver.checking.metadata import metadata_errors
+from apiserver.checking.objects import as_yaml
+from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.sources import read_sources
+from apiserver.checking.text import Line, Tone, lines_of, passed_over
+
+_VALID: Final = 0
+_REFUSED: Final = 1
+_UNREADABLE: Final = 2
+_INTERRUPTED: Final = 130
+
+_EPILOG: Final = """\
+FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
+standard input. Objects of other kinds are passed over with a note. Errors read
+as kubectl prints them, each with file and line in front.
+
+Only a cluster knows permissions, whether what is named exists, whether names
+are free, other webhooks, and the kinds it lets be scaled (here: the default).
+
+examples:
+  stowplan check model.yaml                 say what is wrong, and where
+  stowplan check manifests/ -o json         the same for programs
+  helm template . | stowplan check -        check what a chart makes
+  stowplan check model.yaml -o yaml         print it with all defaults
+
+exit code: 0 all valid, 1 something refused, 2 wrong usage or unreadable input
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the files that are named; the exit code."""
+    options = _parser().parse_args(arguments)
+    sources = read_sources(options.files)
+    outcomes = (outcome for source in sources for outcome in check_source(source, options.namespace))
+    try:
+        verdicts = {outcome.verdict for outcome in _PRINTERS[options.output](outcomes)}
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _REFUSED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    if Verdict.UNREADABLE in verdicts:
+        return _UNREADABLE
+    return _REFUSED if Verdict.REFUSED in verdicts else _VALID
+
+
+def _print_text(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    seen = []
+    for outcome in outcomes:
+        _tell(lines_of(outcome), sys.stdout)
+        seen.append(outcome)
+    _note(seen)
+    return seen
+
+
+def _print_yaml(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    seen = []
+    for outcome in outcomes:
+        _tell((line for line in lines_of(outcome) if line.tone is not Tone.GOOD), sys.stderr)
+        if outcome.value is not None:
+            sys.stdout.write(as_yaml(outcome.value))
+        seen.append(outcome)
+    _note(seen)
+    return seen
+
+
+def _print_json(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    seen = list(outcomes)
+    counts = Counter(outcome.verdict for outcome in seen)
+    document = {
+        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
+        "objects": [outcome.as_json() for outcome in seen],
+    }
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return seen
+
+
+_PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
+    "text": _print_text,
+    "yaml": _print_yaml,
+    "json": _print_json,
+}
+
+
+def _tell(lines: Iterable[Line], file: TextIO) -> None:
+    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
+    file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def _note(outcomes: Sequence[Outcome]) -> None:
+    if kinds := passed_over(outcomes):
+        sys.stderr.write(f"passed over: {kinds}\n")
+    if not any(outcome.verdict is not Verdict.PASSED_OVER for outcome in outcomes):
+        sys.stderr.write("nothing to check: no object of a kind of Stowplan\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stowplan check",
+        description="Default and validate manifests, as admission would. Needs no cluster.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        type=_namespace,
+        default="",
+        metavar="NS",
+        help="namespace of objects that name none (default: unknown)",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="what to check")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=list(_PRINTERS),
+        default="text",
+        help="text: a line for each object and error (the default); yaml: the objects with their defaults,"
+        " errors on standard error; json: everything, as one document",
+    )
+    return parser
+
+
+def _namespace(text: str) -> str:
+    for wrong in metadata_errors({"name": "any", "namespace": text}):
+        raise argparse.ArgumentTypeError(wrong.error.body)
+    return text

@@ -1,0 +1,111 @@
+"""Outcomes as lines: what kubectl would print, each line with the place in the file in front."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from apiserver.checking.outcome import Finding, Outcome, Verdict
+
+
+class Tone(StrEnum):
+    """How a line is meant; on a terminal its colour says so too. The value is the SGR parameter."""
+
+    GOOD = "32"
+    BAD = "31"
+    ADVICE = "33"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text about a place in a file; where the line is 0 the place is the whole file."""
+
+    file: str
+    line: int
+    tone: Tone
+    text: str
+
+    def __str__(self) -> str:
+        return self.printed(is_coloured=False)
+
+    def printed(self, *, is_coloured: bool) -> str:
+        """Return the line as it is printed. Nothing that a file says can steer a terminal."""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        text = _harmless(self.text)
+        return (
+            f"{_harmless(place)}: \x1b[{self.tone}m{text}\x1b[0m"
+            if is_coloured
+            else _harmless(f"{place}: {text}")
+        )
+
+
+def lines_of(outcome: Outcome) -> Iterator[Line]:
+    """Yield the lines about one object; none about one that was passed over."""
+
+    def say(tone: Tone, text: str, line: int = outcome.line) -> Line:
+        return Line(outcome.file, line, tone, text)
+
+    for warning in outcome.warnings:
+        yield say(Tone.ADVICE, f"Warning: {warning}")
+    match outcome.verdict:
+        case Verdict.VALID:
+            yield say(Tone.GOOD, f"{outcome.kind}/{outcome.name} valid")
+        case Verdict.UNREADABLE:
+            yield from (say(Tone.BAD, f"error: {error.message}", error.line) for error in outcome.errors)
+        case Verdict.REFUSED:
+            yield from (say(Tone.BAD, text, line) for text, line in _refusal(outcome))
+        case Verdict.PASSED_OVER:
+            pass
+
+
+def passed_over(outcomes: Iterable[Outcome]) -> str:
+    """Return a note on what was passed over, by kind, or nothing where nothing was."""
+    kinds = Counter(
+        f"{outcome.kind} ({outcome.api_version})" if outcome.kind else "no manifest"
+        for outcome in outcomes
+        if outcome.verdict is Verdict.PASSED_OVER
+    )
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def _refusal(outcome: Outcome) -> Iterator[tuple[str, int]]:
+    yield from _undecodable(outcome)
+    whole = [error for error in outcome.errors if not error.reason.startswith("Field")]
+    yield from ((f"error: {error.message}", error.line) for error in whole)
+    listed = [error for error in outcome.errors if error.reason.startswith("Field")]
+    head = f'The {outcome.kind} "{outcome.name}" is invalid:'
+    if len(listed) == 1:
+        yield f"{head} {_told(listed[0])}", listed[0].line
+    elif listed:
+        yield head, outcome.line
+        yield from ((f"* {_told(error)}", error.line) for error in listed)
+
+
+def _undecodable(outcome: Outcome) -> Iterator[tuple[str, int]]:
+    found = outcome.undecodable
+    if not found:
+        return
+    version = outcome.api_version.rpartition("/")[2]
+    yield (
+        (
+            f'Error from server (BadRequest): {outcome.kind} in version "{version}" cannot be handled as a'
+            f" {outcome.kind}: strict decoding error: {_joined(found)}"
+        ),
+        found[0].line,
+    )
+    if len(found) > 1:
+        yield from ((f"* {error.message}", error.line) for error in found)
+
+
+def _joined(found: Sequence[Finding]) -> str:
+    return ", ".join(error.message for error in found)
+
+
+def _told(error: Finding) -> str:
+    return f"{error.field}: {error.message}"
+
+
+def _harmless(text: str) -> str:
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -1,0 +1,185 @@
+"""A document as a JSON value that knows on which line each of its members was written.
+
+Built from events without recursion, so that no nesting exhausts the stack; aliases share what they name,
+and what they would amount to if written out is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from apiserver.checking.scalars import key_text
+from apiserver.schema.json import JsonValue
+from apiserver.schema.paths import FieldPath
+
+MOST_LEVELS: Final = 200
+MOST_ALIASED_VALUES: Final = 400_000
+"""As in go-yaml (`decode.go`, `alias_ratio_range_low`): beyond it a document is taken for a bomb."""
+
+
+class UnreadableError(Exception):
+    """A document that cannot be read, with the line that says why."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+class _Merge:
+    """The key `<<`: the members of its value become members of the mapping it stands in."""
+
+
+MERGE: Final = _Merge()
+_Key: TypeAlias = str | _Merge | None
+
+
+@dataclass(slots=True)
+class Marks:
+    """Where the members or items of one container were written, and which names were written twice."""
+
+    lines: dict[str | int, int] = field(default_factory=dict)
+    repeated: list[tuple[str, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """A value, the line it begins on, and the marks of each container in it, by identity."""
+
+    value: JsonValue
+    line: int
+    marks: dict[int, Marks]
+
+    def part(self, value: JsonValue, line: int) -> Tree:
+        """Return the tree of a value within this one."""
+        return Tree(value=value, line=line, marks=self.marks)
+
+    def marks_of(self, container: JsonValue) -> Marks:
+        """Return the marks of a list or an object in this tree; others have none."""
+        return self.marks.get(id(container), Marks())
+
+    def line_of(self, path: FieldPath) -> int:
+        """Return the line of a field, or of its nearest parent that is there."""
+        line, value = self.line, self.value
+        for part in path.parts:
+            key = part
+            if isinstance(part, str) and isinstance(value, dict) and part not in value:
+                key = part.removeprefix("[").removesuffix("]")
+            lines = self.marks_of(value).lines
+            if key not in lines:
+                return line
+            line, value = lines[key], value[key]
+        return line
+
+
+@dataclass(slots=True)
+class _Open:
+    value: JsonValue
+    line: int
+    anchor: str | None
+    size: int = 1
+    key: _Key = None
+    key_line: int = 0
+    written: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Anchored:
+    value: JsonValue
+    size: int
+    is_complete: bool
+
+
+class TreeBuilder:
+    """Takes the events of one document in order; `tree` is there after the last.
+
+    Every method raises UnreadableError for what has no place in JSON, or in a manifest.
+    """
+
+    def __init__(self) -> None:
+        self.tree: Tree | None = None
+        self._marks: dict[int, Marks] = {}
+        self._open: list[_Open] = []
+        self._anchored: dict[str, _Anchored] = {}
+        self._aliased_values = 0
+
+    @property
+    def expects_key(self) -> bool:
+        """Tell whether the next scalar names a member."""
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
+
+    def begin(self, container: JsonValue, line: int, anchor: str | None = None) -> None:
+        """Open an empty list or object."""
+        if self.expects_key:
+            raise UnreadableError("invalid map key: a key must be text, a number or a boolean", line)
+        if len(self._open) >= MOST_LEVELS:
+            raise UnreadableError(f"nested deeper than {MOST_LEVELS} levels", line)
+        self._marks[id(container)] = Marks()
+        if anchor is not None:
+            self._anchored[anchor] = _Anchored(container, 1, is_complete=False)
+        self._open.append(_Open(container, line, anchor))
+
+    def end(self) -> None:
+        """Close the innermost container."""
+        closed = self._open.pop()
+        if closed.anchor is not None and self._anchored[closed.anchor].value is closed.value:
+            self._anchored[closed.anchor] = _Anchored(closed.value, closed.size, is_complete=True)
+        self._place(closed.value, closed.line, closed.size)
+
+    def scalar(self, value: JsonValue, line: int, anchor: str | None = None) -> None:
+        """Take a key or a value that contains nothing."""
+        if anchor is not None:
+            self._anchored[anchor] = _Anchored(value, 1, is_complete=True)
+        self._place(value, line, 1)
+
+    def alias(self, name: str, line: int) -> None:
+        """Take what an anchor named."""
+        anchored = self._anchored.get(name)
+        if anchored is None:
+            raise UnreadableError(f"unknown anchor '{name}' referenced", line)
+        if not anchored.is_complete:
+            raise UnreadableError(f"anchor '{name}' value contains itself", line)
+        self._aliased_values += anchored.size
+        if self._aliased_values > MOST_ALIASED_VALUES:
+            raise UnreadableError("document contains excessive aliasing", line)
+        self._place(anchored.value, line, anchored.size)
+
+    def _place(self, value: JsonValue, line: int, size: int) -> None:
+        if not self._open:
+            self.tree = Tree(value=value, line=line, marks=self._marks)
+            return
+        within = self._open[-1]
+        within.size += size
+        if isinstance(within.value, list):
+            self._marks[id(within.value)].lines[len(within.value)] = line
+            within.value.append(value)
+        elif within.key is None:
+            within.key, within.key_line = _key(value, line), line
+        else:
+            self._place_member(within, value, line)
+            within.key = None
+
+    def _place_member(self, within: _Open, value: JsonValue, line: int) -> None:
+        marks = self._marks[id(within.value)]
+        if isinstance(within.key, str):
+            if within.key in within.written:
+                marks.repeated.append((within.key, within.key_line))
+            within.written.add(within.key)
+            within.value[within.key] = value
+            marks.lines[within.key] = within.key_line
+            return
+        # As go-yaml does it: what is merged overrides what stands above it, and in a list the first wins.
+        for source in reversed(value if isinstance(value, list) else [value]):
+            if not isinstance(source, dict):
+                raise UnreadableError("map merge requires map or sequence of maps as the value", line)
+            within.value.update(source)
+            marks.lines.update(self._marks[id(source)].lines)
+
+
+def _key(value: JsonValue, line: int) -> str | _Merge:
+    if isinstance(value, _Merge):
+        return value
+    try:
+        return key_text(value)
+    except ValueError as error:
+        raise UnreadableError(f"invalid map key: {error}", line) from error

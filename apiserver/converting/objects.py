@@ -1,0 +1,145 @@
+"""One value into another version or shape: the webhook's own conversion, and what to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from apiserver.kinds.conversion import convert
+from apiserver.kinds.llmd.conversion import ANNOTATION
+from apiserver.kinds.llmd.shapes import Shape, as_object, in_shape, without_annotation
+from apiserver.kinds.registry import find_kind
+from apiserver.schema.conversion import Kept
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.kind import Kind
+
+_LIST: Final = "List"
+
+
+class UnknownVersionError(Exception):
+    """An object of a kind that converts, in a version that the kind never had."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What objects are to become: the version, perhaps a shape, and without the annotation if it is so."""
+
+    version: str
+    shape: Shape | None = None
+    drops_kept: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What a reader should know about an object; `item` is its position where it stands in a list."""
+
+    text: str
+    item: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Converted:
+    """A value after conversion, how many objects in it convert, and what a reader should know."""
+
+    value: JsonValue
+    found: int
+    notes: tuple[Told, ...] = ()
+
+
+def convert_value(value: JsonValue, wish: Wish) -> Converted:
+    """Return a manifest in another version; what is of another kind comes back as it is.
+
+    A list converts item by item. Raises UnknownVersionError.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        return Converted(value=value, found=0)
+    kind = _convertible(value.get("apiVersion"), value["kind"])
+    if kind is not None:
+        return _object(value, kind, wish)
+    if value["kind"].endswith(_LIST) and isinstance(value.get("items"), list):
+        return _list(value, wish)
+    return Converted(value=value, found=0)
+
+
+def _convertible(api_version: JsonValue, name: str) -> Kind | None:
+    group, _, version = str(api_version).rpartition("/")
+    kind = find_kind(group, name)
+    if kind is None or not kind.has_conversion:
+        return None
+    versions = [item.name for item in kind.versions]
+    if version not in versions:
+        raise UnknownVersionError(f"{name} has no version {api_version}: there are {', '.join(versions)}")
+    return kind
+
+
+def _object(value: Json, kind: Kind, wish: Wish) -> Converted:
+    name = as_object(value.get("metadata")).get("name")
+    notes: list[str] = []
+    if wish.shape is not None:
+        shaped = in_shape(value, wish.shape)
+        result = shaped.value
+        notes += [f"lost: {sentence}" for sentence in shaped.lost]
+        notes += [f"made up: {sentence}" for sentence in shaped.made_up]
+    else:
+        result = convert(value, f"{kind.group}/{wish.version}")
+        if result is not value:
+            result = _tidied(result, wish, notes)
+    told = tuple(Told(text=f"{kind.kind}/{name}: {note}") for note in notes)
+    return Converted(value=result, found=1, notes=told)
+
+
+def _tidied(value: Json, wish: Wish, notes: list[str]) -> Json:
+    """Leave the annotation out where nothing but an absence is in it, or where nobody wants it."""
+    kept = _kept_fields(value)
+    if not kept or wish.drops_kept:
+        notes += [f"lost: {path} has no place in {wish.version}" for path in kept]
+        return without_annotation(value)
+    notes.append(f"{', '.join(kept)} kept in the annotation {ANNOTATION}: {wish.version} has no such field")
+    return value
+
+
+def _kept_fields(value: Json) -> list[str]:
+    text = as_object(as_object(value.get("metadata")).get("annotations")).get(ANNOTATION)
+    if text is None:
+        return []
+    kept = msgspec.json.decode(text, type=Kept)
+    return [".".join(field.path) for field in kept.fields if field.value is not msgspec.UNSET] + [
+        f"spec.{name}" for name in kept.source if name == "modelProfile"
+    ]
+
+
+def _list(value: Json, wish: Wish) -> Converted:
+    implied = _implied(value)
+    version = str(value.get("apiVersion"))
+    parts = [_item(item, implied, wish) for item in value["items"]]
+    result = value | {"items": [part.value for part in parts]}
+    if implied and _convertible(version, implied["kind"]) is not None:
+        result["apiVersion"] = f"{version.rpartition('/')[0]}/{wish.version}"
+    return Converted(value=result, found=sum(part.found for part in parts), notes=tuple(_notes(parts)))
+
+
+def _implied(value: Json) -> Json:
+    """Return what the items of a list of one kind needn't say."""
+    kind = value["kind"].removesuffix(_LIST)
+    return {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+
+
+def _item(item: JsonValue, implied: Json, wish: Wish) -> Converted:
+    if not isinstance(item, dict):
+        return Converted(value=item, found=0)
+    part = convert_value(implied | item, wish)
+    added = [name for name in implied if name not in item]
+    said = {name: inner for name, inner in part.value.items() if name not in added}
+    return Converted(value=said, found=part.found, notes=part.notes)
+
+
+def _notes(parts: Sequence[Converted]) -> Iterator[Told]:
+    for position, part in enumerate(parts):
+        yield from (Told(text=note.text, item=position) for note in part.notes)
+
+
+Convert = Callable[[JsonValue], Converted]
+"""From a value to what it becomes."""

@@ -1,0 +1,196 @@
+"""`stowplan convert`: rewrite manifests in another version or shape, without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from apiserver.checking.objects import as_yaml
+from apiserver.checking.sources import STANDARD_INPUT, Source, read_sources
+from apiserver.checking.text import Line, Tone
+from apiserver.converting.documents import ConvertedFile, Note, convert_file
+from apiserver.converting.objects import Convert, Wish, convert_value
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
+
+_DONE: Final = 0
+_DIFFERENT: Final = 1
+_UNREADABLE: Final = 2
+_INTERRUPTED: Final = 130
+
+_VERSIONS: Final = ("v1alpha1", "v1alpha2")
+
+_EPILOG: Final = f"""\
+Prints the files with every VariantAutoscaling converted as the webhook does it;
+comments, order and all other documents stay as they are. A field that has no
+place in the new version is kept in the annotation llmd.ai/kept-by-conversion,
+which is written only then. Notes go to standard error.
+
+shapes, for --to v1alpha1: {", ".join(SHAPES)}; or that of a release:
+{", ".join(list(RELEASES)[:5])},
+{", ".join(list(RELEASES)[5:])}.
+A shape keeps nothing aside: what is lost or made up is told.
+
+examples:
+  stowplan convert -f va.yaml --to v1alpha2            print it in v1alpha2
+  stowplan convert -f deploy/ --to v1alpha2 --diff     show what would change
+  stowplan convert -f deploy/ --to v1alpha2 --in-place rewrite the files
+  kubectl get va -o yaml | stowplan convert -f - --to v1alpha1 --shape v0.4.2
+
+exit code: 0 done, 1 with --diff where something would change, 2 wrong usage or
+something could not be read
+"""
+
+_Pair = tuple[Source, ConvertedFile]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Convert the files that are named; the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if problem := _problem(options):
+        parser.error(problem)
+    try:
+        return _run(options)
+    except BrokenPipeError:
+        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _DIFFERENT
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _problem(options: argparse.Namespace) -> str:
+    if options.shape and options.to != "v1alpha1":
+        return "--shape is for --to v1alpha1: v1alpha2 has one shape only"
+    if options.in_place and STANDARD_INPUT in options.files:
+        return "--in-place has no file to write where the input is -"
+    return ""
+
+
+def _run(options: argparse.Namespace) -> int:
+    shape = {**SHAPES, **RELEASES}.get(options.shape)
+    wish = Wish(version=options.to, shape=shape, drops_kept=options.drop_kept)
+    convert = functools.partial(convert_value, wish=wish)
+    pairs = [(source, _converted(source, convert)) for source in read_sources(options.files)]
+    for source, file in pairs:
+        _tell(source, file)
+    if not any(file.found for _, file in pairs) and not any(file.problems for _, file in pairs):
+        sys.stderr.write("nothing to convert: no VariantAutoscaling\n")
+    is_complete = not any(file.problems for _, file in pairs)
+    code = _DONE
+    if options.diff:
+        code = _DIFFERENT if _print_differences(pairs) else _DONE
+    elif options.in_place:
+        is_complete = _write(pairs) and is_complete
+    elif is_complete:
+        _PRINTERS[options.output]([pair for pair in pairs if pair[0].is_named or pair[1].found])
+    sys.stdout.flush()
+    return code if is_complete else _UNREADABLE
+
+
+def _converted(source: Source, convert: Convert) -> ConvertedFile:
+    if source.problem:
+        return ConvertedFile(problems=[Note(line=0, text=source.problem)])
+    return convert_file(source.data, convert)
+
+
+def _tell(source: Source, file: ConvertedFile) -> None:
+    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    lines = [Line(source.name, note.line, Tone.ADVICE, note.text) for note in file.notes]
+    lines += [Line(source.name, note.line, Tone.BAD, f"error: {note.text}") for note in file.problems]
+    sys.stderr.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def _print_differences(pairs: Iterable[_Pair]) -> bool:
+    is_different = False
+    for source, file in pairs:
+        before, after = (text.splitlines(keepends=True) for text in (file.before, file.after))
+        for line in difflib.unified_diff(before, after, source.name, f"{source.name} (converted)"):
+            is_different = True
+            sys.stdout.write(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return is_different
+
+
+def _write(pairs: Iterable[_Pair]) -> bool:
+    is_written = True
+    for source, file in pairs:
+        if file.after == file.before or file.problems:
+            continue
+        try:
+            _replace(Path(source.name).resolve(), file.after.encode(file.encoding))
+        except OSError as error:
+            is_written = False
+            sys.stderr.write(f"{source.name}: error: cannot be written: {error.strerror or error}\n")
+    return is_written
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file so that whoever reads it meanwhile sees all of the old or all of the new."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(data)
+    try:
+        Path(file.name).chmod(path.stat().st_mode)
+        Path(file.name).replace(path)
+    except OSError:
+        Path(file.name).unlink()
+        raise
+
+
+def _print_as_it_is(pairs: Sequence[_Pair]) -> None:
+    _print_texts([file.after for _, file in pairs])
+
+
+def _print_yaml(pairs: Sequence[_Pair]) -> None:
+    _print_texts([_yaml(file) for _, file in pairs])
+
+
+def _yaml(file: ConvertedFile) -> str:
+    return "".join(map(as_yaml, file.values)) if file.before.lstrip().startswith("{") else file.after
+
+
+def _print_texts(texts: Sequence[str]) -> None:
+    for position, text in enumerate(texts):
+        is_joined = position == 0 or text.startswith("---")
+        end = "" if text.endswith("\n") or not text else "\n"
+        sys.stdout.write(("" if is_joined else "---\n") + text + end)
+
+
+def _print_json(pairs: Sequence[_Pair]) -> None:
+    values = [value for _, file in pairs for value in file.values]
+    whole = values[0] if len(values) == 1 else {"apiVersion": "v1", "kind": "List", "items": values}
+    sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+
+
+_PRINTERS: Final[Mapping[str | None, Callable[[Sequence[_Pair]], None]]] = {
+    None: _print_as_it_is,
+    "yaml": _print_yaml,
+    "json": _print_json,
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stowplan convert",
+        description="Rewrite manifests in another version. Needs no cluster.",
+        usage="stowplan convert -f FILE [-f ...] --to VERSION [options]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-f", dest="files", action="append", required=True, metavar="FILE", help="file, directory or -")
+    add("--to", choices=_VERSIONS, required=True, help="the version that is wanted")
+    add("--shape", choices=[*SHAPES, *RELEASES], metavar="SHAPE", help="the shape that is wanted, see below")
+    add("--drop-kept", action="store_true", help="leave the annotation out, and tell what that loses")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-o", "--output", choices=("yaml", "json"), help="print in this format, not as it was")
+    how.add_argument("--diff", action="store_true", help="print the changes only")
+    how.add_argument("--in-place", action="store_true", help="write the files instead of printing them")
+    return parser

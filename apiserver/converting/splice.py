@@ -1,0 +1,153 @@
+"""Edits to the text of a YAML document: what doesn't change keeps its bytes, and with them its comments.
+
+Nothing is written anew but what differs. The positions come from PyYAML's nodes; the caller reads the result
+again and compares, so a form that these edits don't master costs its comments and never its meaning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from apiserver.checking.objects import as_yaml
+from apiserver.schema.conversion import same
+from apiserver.schema.json import Json, JsonValue
+
+_SEPARATOR_LINE = "---\n"
+
+
+class UnspliceableError(Exception):
+    """The text has a form in which a change has no place of its own."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Edit:
+    """Characters from `start` up to `end` are to become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def spliced(text: str, old: JsonValue, new: JsonValue) -> str:
+    """Return the text of one document that says `old`, edited to say `new`.
+
+    Raises UnspliceableError.
+    """
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    if root is None:
+        raise UnspliceableError("nothing is there")
+    splicer = _Splicer(text, "\r\n" if "\r\n" in text else "\n")
+    edits = sorted(splicer.changed(root, old, new))
+    for one, other in itertools.pairwise(edits):
+        if other.start < one.end:
+            raise UnspliceableError("two changes fall on the same text")
+    pieces, place = [], 0
+    for edit in edits:
+        pieces += [text[place : edit.start], edit.text]
+        place = edit.end
+    return "".join([*pieces, text[place:]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Splicer:
+    text: str
+    newline: str
+
+    def changed(self, node: yaml.Node, old: JsonValue, new: JsonValue) -> Iterator[Edit]:
+        if same(old, new):
+            return
+        if isinstance(node, yaml.CollectionNode) and node.flow_style:
+            yield Edit(node.start_mark.index, node.end_mark.index, json.dumps(new, ensure_ascii=False))
+        elif isinstance(node, yaml.MappingNode) and isinstance(old, dict) and isinstance(new, dict) and new:
+            yield from self._mapping(node, old, new)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(new, list) and len(node.value) == len(new):
+            for item, was, now in zip(node.value, old, new, strict=True):
+                yield from self.changed(item, was, now)
+        else:
+            raise UnspliceableError("a value is of another type now")
+
+    def _mapping(self, node: yaml.MappingNode, old: Json, new: Json) -> Iterator[Edit]:
+        column = node.value[0][0].start_mark.column
+        for key, value in node.value:
+            name = key.value
+            if key.tag.endswith(":merge"):
+                continue
+            if name not in new:
+                yield self._deletion(key, value)
+            elif name not in old:
+                raise UnspliceableError("a key is no plain text")
+            elif not same(old[name], new[name]):
+                yield from self._member(key, value, old[name], new[name])
+        added = {name: item for name, item in new.items() if name not in old}
+        if added:
+            yield self._insertion(node, column, added)
+
+    def _member(self, key: yaml.Node, value: yaml.Node, old: JsonValue, new: JsonValue) -> Iterator[Edit]:
+        if value.start_mark.index < key.end_mark.index:
+            raise UnspliceableError("an alias changes")
+        try:
+            edits = list(self.changed(value, old, new))
+        except UnspliceableError:
+            edits = [self._replacement(key, value, new)]
+        yield from edits
+
+    def _replacement(self, key: yaml.Node, value: yaml.Node, new: JsonValue) -> Edit:
+        rendered = self._rendered({key.value: new}, key.start_mark.column).lstrip().rstrip("\r\n")
+        return Edit(key.start_mark.index, self._end(key, value), rendered)
+
+    def _deletion(self, key: yaml.Node, value: yaml.Node) -> Edit:
+        start = self._line_start(key.start_mark.index)
+        if self.text[start : key.start_mark.index].strip():
+            raise UnspliceableError("what goes doesn't begin its line")
+        # A comment right above a field speaks of it.
+        while start and self._is_comment(start, key.start_mark.column):
+            start = self._line_start(start - 1)
+        return Edit(start, self._line_end(self._end(key, value)), "")
+
+    def _is_comment(self, line_start: int, column: int) -> bool:
+        above = self.text[self._line_start(line_start - 1) : line_start]
+        return above.lstrip(" ").startswith("#") and len(above) - len(above.lstrip(" ")) == column
+
+    def _insertion(self, node: yaml.MappingNode, column: int, added: Json) -> Edit:
+        place = self._line_end(self._end(*node.value[-1]))
+        text = self._rendered(added, column)
+        if place and self.text[place - 1] != "\n":
+            text = "\n" + text.rstrip("\n")
+        return Edit(place, place, text)
+
+    def _rendered(self, members: Json, column: int) -> str:
+        lines = as_yaml(members).removeprefix(_SEPARATOR_LINE).rstrip("\n").split("\n")
+        return "".join(f"{' ' * column if line else ''}{line}{self.newline}" for line in lines)
+
+    def _end(self, key: yaml.Node, value: yaml.Node) -> int:
+        """Return where a member ends; the marks of block collections lie behind the comments that follow."""
+        if value.start_mark.index < key.end_mark.index:
+            return self._line_end(key.end_mark.index, with_break=False)
+        return max(self._end_of(value), key.end_mark.index + 1)
+
+    def _end_of(self, node: yaml.Node) -> int:
+        if isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+            last = node.value[-1]
+            if isinstance(last, tuple):
+                return self._end(*last)
+            if last.start_mark.index < node.start_mark.index:
+                raise UnspliceableError("an alias stands last")
+            return self._end_of(last)
+        if isinstance(node, yaml.ScalarNode) and node.style in {"|", ">"}:
+            start = node.start_mark.index
+            return start + len(self.text[start : node.end_mark.index].rstrip())
+        return int(node.end_mark.index)
+
+    def _line_start(self, index: int) -> int:
+        return self.text.rfind("\n", 0, index) + 1
+
+    def _line_end(self, index: int, *, with_break: bool = True) -> int:
+        end = self.text.find("\n", index)
+        if end < 0:
+            return len(self.text)
+        return end + 1 if with_break else end

@@ -1,0 +1,36 @@
+"""Whether two readings of an object say the same, as far as conversion is concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apiserver.schema.conversion import same
+from apiserver.schema.json import Json, JsonValue
+
+
+def difference(one: Json, other: Json) -> str:
+    """Return the path of the first field in which two objects differ; empty when they say the same.
+
+    The version and what the server itself keeps in the metadata do not count.
+    """
+    return next(_differences(_said(one), _said(other), ""), "")
+
+
+def _said(value: Json) -> Json:
+    metadata = value.get("metadata") or {}
+    kept = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+    others = {name: item for name, item in value.items() if name not in {"apiVersion", "kind", "metadata"}}
+    return others | {"metadata": kept}
+
+
+def _differences(one: JsonValue, other: JsonValue, path: str) -> Iterator[str]:
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        if not same(one, other):
+            yield path
+        return
+    for name in sorted({*one, *other}):
+        below = f"{path}.{name}" if path else name
+        if (name in one) != (name in other):
+            yield below
+        else:
+            yield from _differences(one[name], other[name], below)

@@ -1,0 +1,101 @@
+"""Who else works on the same objects: another controller would write what the other side cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from apiserver.schema.json import Json
+from apiserver.upgrading.findings import Finding, ok, problem
+from apiserver.upgrading.snapshot import Snapshot
+
+UPSTREAM_LEASE: Final = "72dd1cf1.llm-d.ai"
+"""The lease that every release of the earlier controller elects its leader by."""
+OUR_LEASE: Final = "stowplan-controller"
+OUR_MANAGER: Final = "stowplan"
+RECENT: Final = timedelta(minutes=10)
+"""Earlier controllers write status once a minute, so that one that is silent for so long has stopped."""
+
+_CHECK: Final = "controllers"
+_NAMES: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-autoscaler")
+"""What the images and labels of earlier controllers are called."""
+
+
+def check_upstream(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield every sign that an earlier controller is at work on the objects."""
+    found = [*_deployments(snapshot), *_held_lease(snapshot, UPSTREAM_LEASE), *_writers(snapshot)]
+    yield from found or [ok(_CHECK, "no other controller is at work on the objects")]
+
+
+def check_our_own(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield whether our own controller is at work: it writes what an earlier release cannot hold."""
+    found = [*_held_lease(snapshot, OUR_LEASE)]
+    yield from found or [ok(_CHECK, "our own controller is at rest")]
+
+
+def is_upstream(deployment: Json) -> bool:
+    """Tell whether a Deployment is an earlier controller, by its labels and images."""
+    pod = deployment["spec"]["template"]
+    labels = {**(deployment["metadata"].get("labels") or {}), **(pod["metadata"].get("labels") or {})}
+    words = [str(labels.get(name, "")) for name in ("app.kubernetes.io/name", "app.kubernetes.io/part-of")]
+    words += [str(container.get("image", "")) for container in pod["spec"].get("containers") or []]
+    return any(name in word for name in _NAMES for word in words)
+
+
+def _deployments(snapshot: Snapshot) -> Iterator[Finding]:
+    for deployment in snapshot.deployments:
+        if deployment["spec"].get("replicas", 1) and is_upstream(deployment):
+            metadata = deployment["metadata"]
+            place = f"{metadata['namespace']}/{metadata['name']}"
+            yield problem(
+                _CHECK,
+                f"Deployment {place} looks like an earlier controller of these objects",
+                f"kubectl --namespace {metadata['namespace']} scale deployment {metadata['name']}"
+                f" --replicas=0, or --accept {_CHECK}",
+            )
+
+
+def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
+    for lease in snapshot.leases:
+        if lease["metadata"]["name"] == name and _is_held(lease.get("spec") or {}, snapshot.now):
+            holder = lease["spec"]["holderIdentity"]
+            place = f"{lease['metadata']['namespace']}/{name}"
+            stop = "scale its Deployment to 0" if name == UPSTREAM_LEASE else _STOP_OURS
+            yield problem(
+                _CHECK,
+                f"{holder} leads by the lease {place}",
+                f"{stop} and wait for half a minute, or --accept {_CHECK}",
+            )
+
+
+_STOP_OURS: Final = "kubectl --namespace stowplan-system scale deployment stowplan-controller --replicas=0"
+
+
+def _is_held(spec: Json, now: datetime) -> bool:
+    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+        return False
+    lifetime = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
+    return bool(datetime.fromisoformat(spec["renewTime"]) + lifetime > now)
+
+
+def _writers(snapshot: Snapshot) -> Iterator[Finding]:
+    """Find who wrote a status lately that is neither us nor a person's kubectl."""
+    for manager, moment in sorted(_latest_writes(snapshot.objects).items()):
+        if not manager.startswith((OUR_MANAGER, "kubectl")) and snapshot.now - moment < RECENT:
+            ago = int((snapshot.now - moment).total_seconds())
+            yield problem(
+                _CHECK,
+                f"{manager} wrote a status {ago} s ago",
+                f"stop it and wait for {RECENT.seconds // 60} minutes, or --accept {_CHECK}",
+            )
+
+
+def _latest_writes(objects: tuple[Json, ...]) -> dict[str, datetime]:
+    latest: dict[str, datetime] = {}
+    for item in objects:
+        for entry in item["metadata"].get("managedFields") or []:
+            if entry.get("subresource") == "status" and entry.get("time"):
+                manager, moment = str(entry.get("manager")), datetime.fromisoformat(entry["time"])
+                latest[manager] = max(moment, latest.get(manager, moment))
+    return latest

@@ -1,0 +1,116 @@
+"""`stowplan downgrade`: every object back in the shape of a release, whose own definition fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.kinds.registry import KINDS
+from apiserver.upgrading.controller_checks import check_our_own
+from apiserver.upgrading.definitions import served_versions
+from apiserver.upgrading.findings import Finding, accepted, note, ok, problem
+from apiserver.upgrading.gather import gather
+from apiserver.upgrading.options import parser
+from apiserver.upgrading.owner_checks import check_definition, check_owners
+from apiserver.upgrading.permission_checks import check_permissions
+from apiserver.upgrading.report import Report, found_definitions, shapes_found
+from apiserver.upgrading.reshaping import Account, account
+from apiserver.upgrading.snapshot import Snapshot
+from apiserver.upgrading.steps import downgrade_steps
+from apiserver.upgrading.verb import run
+from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
+
+_DESCRIPTION: Final = (
+    "Give every VariantAutoscaling back in the shape of an earlier release, and leave a definition over which"
+    " that release's own can be applied. Prints a plan; --apply does it."
+)
+_EPILOG: Final = """\
+examples:
+  stowplan downgrade --to-release v0.4.2            say what that release cannot hold
+  stowplan downgrade --to-release v0.4.2 --apply    do it
+  stowplan downgrade --shape current -o json        by shape, for programs
+
+A run that was cut off is simply run again: it goes on with what is left.
+"""
+_ADVICE: Final = (
+    "next: apply the definition of {release} over what was left,",
+    "  kubectl apply --server-side --force-conflicts -f variantautoscalings-crd.yaml",
+    "then start its controller, and take away what is left of Stowplan without its definitions,",
+    "  kubectl delete -k manifests/overlays/without-crds",
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plan or do the downgrade; the exit code."""
+    made = parser("downgrade", _DESCRIPTION, _EPILOG)
+    target = made.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to-release", choices=list(RELEASES), metavar="RELEASE", help=", ".join(RELEASES))
+    target.add_argument("--shape", choices=list(SHAPES), metavar="SHAPE", help=", ".join(SHAPES))
+    made.add_argument(
+        "--accept-incomplete",
+        action="store_true",
+        help="go on where the shape demands what an object does not say, and something is made up",
+    )
+    options = made.parse_args(arguments)
+    shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
+
+    async def plan(cluster: Cluster) -> Report:
+        snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
+        return planned(
+            snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
+        )
+
+    return run(options, plan, shape=shape)
+
+
+def planned(
+    snapshot: Snapshot,
+    cluster: str,
+    shape: Shape,
+    *,
+    accept: Sequence[str] = (),
+    accept_incomplete: bool = False,
+) -> Report:
+    """Return the plan for what was found."""
+    accounts = tuple(account(item, shape) for item in snapshot.objects)
+    is_clean = not any(item.is_changed for item in accounts)
+    return Report(
+        verb="downgrade",
+        cluster=cluster,
+        definitions=found_definitions(snapshot, (VARIANT_AUTOSCALING,)),
+        objects=len(snapshot.objects),
+        shapes=shapes_found(snapshot),
+        checks=accepted(
+            [*_checks(snapshot), *check_shape(accounts, shape, accept_incomplete=accept_incomplete)], accept
+        ),
+        steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean),
+        accounts=accounts,
+        advice=tuple(line.format(release=shape) for line in _ADVICE),
+    )
+
+
+def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete: bool) -> Iterator[Finding]:
+    """Yield whether the shape can hold every object, and whether anything has to be made up for it."""
+    made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
+    if lossy:
+        yield note("shape", f"{shape} cannot hold all of {lossy} objects: see the list below")
+    if made_up:
+        message = f"{shape} demands of {made_up} objects what they do not say: see the list below"
+        finding = note if accept_incomplete else problem
+        yield finding("shape", message, "complete these objects, name another shape, or --accept-incomplete")
+    if not lossy and not made_up:
+        yield ok("shape", f"{shape} holds all of {len(accounts)} objects")
+
+
+def _checks(snapshot: Snapshot) -> Iterator[Finding]:
+    yield from check_permissions(snapshot)
+    yield from check_definition(snapshot, VARIANT_AUTOSCALING)
+    yield from check_owners(snapshot, VARIANT_AUTOSCALING)
+    yield from check_our_own(snapshot)
+    if len(served_versions(snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name))) > 1:
+        yield from check_webhook(snapshot)
+        yield from check_certificates(snapshot)

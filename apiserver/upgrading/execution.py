@@ -1,0 +1,193 @@
+"""Does the steps, one after the other. Each is safe to do twice, and none relies on the memory of another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
+from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
+from apiserver.kinds.llmd.shapes import Shape
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import staged, storage_version, stored_versions, withdrawn
+from apiserver.upgrading.gather import read_definition, read_trusted
+from apiserver.upgrading.pace import Pace
+from apiserver.upgrading.progress import Progress
+from apiserver.upgrading.proving import Failure, prove
+from apiserver.upgrading.reshaping import reshape
+from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.rewriting import rewrite, verify
+from apiserver.upgrading.steps import Action, Step
+from apiserver.upgrading.waiting import until_served, until_stored
+
+_TRIES: Final = 20
+_PAUSE_SECONDS: Final = 0.1
+
+
+class StoppedError(Exception):
+    """A step could not be finished: what is wrong with which objects, and how to go on."""
+
+    def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """What a step did, in one sentence, and how long that took."""
+
+    step: Step
+    result: str
+    seconds: float
+
+    def as_json(self) -> Json:
+        """Return what was done as an entry of `done`."""
+        return {
+            "action": self.step.action.value,
+            "kind": self.step.kind.crd_name,
+            "result": self.result,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+class Execution:
+    """Does steps on one cluster. `shape` is what objects are given back in on the way back."""
+
+    def __init__(
+        self, cluster: Cluster, progress: Progress, *, per_second: float, shape: Shape | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._progress = progress
+        self._pace = Pace(per_second=per_second, tell=progress.tell)
+        self._shape = shape
+        self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
+            Action.INSTALL: self._serve,
+            Action.SERVE: self._serve,
+            Action.PROVE: self._prove,
+            Action.STORE: self._store,
+            Action.REWRITE: self._rewrite,
+            Action.PRUNE: self._prune,
+            Action.REHEARSE: self._rehearse,
+            Action.RESHAPE: self._reshape,
+            Action.WITHDRAW: self._withdraw,
+            Action.SWEEP: self._reshape,
+        }
+
+    async def do(self, step: Step) -> Done:
+        """Do one step. Raises StoppedError, NotTakenUpError, RestlessError and ClusterError."""
+        began = time.monotonic()
+        self._progress.begin(step.title)
+        result = await self._actions[step.action](step)
+        self._progress.end(result)
+        return Done(step=step, result=result, seconds=time.monotonic() - began)
+
+    async def _serve(self, step: Step) -> str:
+        kind = step.kind
+        trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
+        await self._write(kind, lambda live: staged(kind, live, storage=step.version, ca_bundle=trusted))
+        versions = tuple(version.name for version in kind.versions)
+        await until_served(self._cluster, kind, versions)
+        return f"{kind.crd_name} serves {', '.join(versions)}"
+
+    async def _prove(self, step: Step) -> str:
+        try:
+            objects, failures = await prove(self._cluster, step.kind, self._pace)
+        except Unavailable as error:
+            await self._take_back(step.kind)
+            raise StoppedError(
+                f"objects cannot be read through conversion, so the version that needs it was taken back:"
+                f" {error.message}"
+            ) from error
+        if failures:
+            raise StoppedError(
+                f"{len(failures)} of {objects} objects do not get there and back; nothing is stored in"
+                " another version yet, and both versions are served. Mend these objects and run this"
+                " again, or go back with stowplan downgrade",
+                failures,
+            )
+        return f"{objects} objects get there and back"
+
+    async def _take_back(self, kind: Kind) -> None:
+        """Serve the oldest version alone: one that cannot be read stalls the cluster's garbage collector."""
+        oldest = kind.versions[0].name
+        live = await read_definition(self._cluster, kind)
+        if storage_version(live) == oldest and stored_versions(live) == (oldest,):
+            await self._write(kind, lambda found: withdrawn(kind, found or {}))
+
+    async def _store(self, step: Step) -> str:
+        kind = step.kind
+        trusted = await read_trusted(self._cluster)
+        await self._write(kind, lambda live: staged(kind, live, storage=step.version, ca_bundle=trusted))
+        await until_stored(self._cluster, kind, step.version)
+        return f"what is written is stored in {step.version}"
+
+    async def _rewrite(self, step: Step) -> str:
+        await until_stored(self._cluster, step.kind, step.version)
+        resource = resource_of(step.kind, step.version)
+        rewritten = await rewrite(self._cluster, resource, self._pace)
+        objects = await verify(self._cluster, resource, self._pace)
+        gone = f", {rewritten.gone} went meanwhile" if rewritten.gone else ""
+        return f"{rewritten.written} of {rewritten.objects} objects rewritten{gone}; {objects} verified"
+
+    async def _prune(self, step: Step) -> str:
+        for _ in range(_TRIES):
+            live = await read_definition(self._cluster, step.kind)
+            if live is None or storage_version(live) != step.version:
+                raise StoppedError(f"somebody changed {step.kind.crd_name} meanwhile; run this again")
+            status = live["status"] | {"storedVersions": [step.version]}
+            try:
+                await self._cluster.replace(
+                    CUSTOM_RESOURCE_DEFINITIONS, live | {"status": status}, subresource="status"
+                )
+            except Conflict:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return f"storedVersions of {step.kind.crd_name} is {step.version}"
+        raise StoppedError(f"{step.kind.crd_name} changes all the time; run this again")
+
+    async def _rehearse(self, step: Step) -> str:
+        written, failures = await self._shaped(step.kind, dry_run=True)
+        if failures:
+            raise StoppedError(
+                f"{len(failures)} of {written} objects cannot be given back in {self._shape}; nothing was"
+                " changed. Mend these objects and run this again",
+                failures,
+            )
+        return f"{written} objects can be given back"
+
+    async def _reshape(self, step: Step) -> str:
+        written, failures = await self._shaped(step.kind, dry_run=False)
+        if failures:
+            raise StoppedError(f"{len(failures)} objects could not be given back; run this again", failures)
+        return f"{written} objects given back in {self._shape}"
+
+    async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
+        assert self._shape is not None  # the way back always has one
+        resource = resource_of(kind, kind.versions[0].name)
+        return await reshape(self._cluster, resource, self._shape, self._pace, dry_run=dry_run)
+
+    async def _withdraw(self, step: Step) -> str:
+        kind = step.kind
+        await self._write(kind, lambda live: withdrawn(kind, live or {}))
+        await until_served(self._cluster, kind, (step.version,))
+        return f"{kind.crd_name} serves {step.version} alone"
+
+    async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
+        """Write a definition over what is there at this moment; whoever writes in between is read first."""
+        for _ in range(_TRIES):
+            live = await read_definition(self._cluster, kind)
+            try:
+                if live is None:
+                    await self._cluster.create(CUSTOM_RESOURCE_DEFINITIONS, wanted(None))
+                else:
+                    await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
+            except (Conflict, AlreadyExists, NotFound):
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
+        raise StoppedError(f"{kind.crd_name} changes all the time; run this again")

@@ -1,0 +1,67 @@
+"""What a check says: in order, worth knowing, or in the way, and then what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from apiserver.schema.json import Json
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+ACCEPTABLE: Final = ("owners", "controllers")
+"""Checks whose problems a person may accept: what they find can be meant to be so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that was checked, and what to do where it is in the way."""
+
+    check: str
+    verdict: Verdict
+    message: str
+    remedy: str = ""
+
+    def as_json(self) -> Json:
+        """Return the finding as an entry of `checks`."""
+        return {
+            "check": self.check,
+            "verdict": self.verdict.value,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+
+def ok(check: str, message: str) -> Finding:
+    """Return a finding that all is in order."""
+    return Finding(check=check, verdict=Verdict.OK, message=message)
+
+
+def note(check: str, message: str, remedy: str = "") -> Finding:
+    """Return a finding that is worth knowing and stops nothing."""
+    return Finding(check=check, verdict=Verdict.NOTE, message=message, remedy=remedy)
+
+
+def problem(check: str, message: str, remedy: str) -> Finding:
+    """Return a finding that stops everything until it is mended or accepted."""
+    return Finding(check=check, verdict=Verdict.PROBLEM, message=message, remedy=remedy)
+
+
+def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
+    """Return the findings with problems of the named checks turned into notes."""
+    names = set(checks)
+    return tuple(
+        replace(item, verdict=Verdict.NOTE)
+        if item.check in names and item.verdict is Verdict.PROBLEM
+        else item
+        for item in findings
+    )

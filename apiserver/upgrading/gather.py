@@ -1,0 +1,155 @@
+"""Reads the snapshot that everything is decided on."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
+from apiserver.cluster.resource import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.schema.structural import CONVERSION_SERVICE
+from apiserver.upgrading.controller_checks import OUR_LEASE, UPSTREAM_LEASE, is_upstream
+from apiserver.upgrading.definitions import served_versions
+from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.permission_checks import needed
+from apiserver.upgrading.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
+from apiserver.upgrading.snapshot import Snapshot, Webhook
+from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
+
+_NAMESPACE: Final = str(CONVERSION_SERVICE["namespace"])
+
+
+async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
+    """Read all that is decided on. Raises ClusterError when the API server does not answer."""
+    found = {
+        kind.crd_name: await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name) for kind in kinds
+    }
+    definitions = {name: item for name, item in found.items() if item is not None}
+    objects, refusal = await _objects(cluster, converting, definitions.get(converting.crd_name))
+    leases = [
+        await _listed(cluster, LEASES, field_selector=f"metadata.name={name}")
+        for name in (UPSTREAM_LEASE, OUR_LEASE)
+    ]
+    return Snapshot(
+        now=now,
+        definitions=definitions,
+        objects=objects,
+        webhook=await _webhook(cluster, refusal),
+        deployments=tuple(item for item in await _listed(cluster, DEPLOYMENTS) if is_upstream(item)),
+        leases=tuple(item for items in leases for item in items),
+        denied=await _denied(cluster, converting),
+    )
+
+
+async def read_definition(cluster: Cluster, kind: Kind) -> Json | None:
+    """Read the definition of a kind as it is now; None when it is not installed."""
+    return await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name)
+
+
+async def read_trusted(cluster: Cluster) -> str:
+    """Read the caBundle that our admission webhooks are called with; empty without one."""
+    configuration = await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    bundles = [item["clientConfig"].get("caBundle") for item in (configuration or {}).get("webhooks") or []]
+    return str(next(filter(None, bundles), ""))
+
+
+async def _objects(cluster: Cluster, kind: Kind, live: Json | None) -> tuple[tuple[Json, ...], str]:
+    """Read all objects in the oldest version, and why a write would not get through, if it would not."""
+    oldest = kind.versions[0].name
+    if oldest not in served_versions(live):
+        return (), ""
+    resource = resource_of(kind, oldest)
+    try:
+        objects = tuple((await patiently(partial(cluster.list, resource)))["items"])
+        return objects, await _write_problem(cluster, resource, objects[:1])
+    except Unavailable as error:
+        return (), error.message
+
+
+async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable[Json]) -> str:
+    try:
+        for item in objects:
+            await patiently(partial(cluster.replace, resource, item, dry_run=True))
+    except Unavailable as error:
+        return error.message
+    except ClusterError:
+        return ""  # whoever refused it was reached; whether every object can be written is proven later
+    return ""
+
+
+async def _webhook(cluster: Cluster, refusal: str) -> Webhook:
+    name = str(CONVERSION_SERVICE["name"])
+    slices = await _listed(
+        cluster, ENDPOINT_SLICES, namespace=_NAMESPACE, label_selector=f"kubernetes.io/service-name={name}"
+    )
+    certificate, is_hidden = await _certificate(cluster)
+    return Webhook(
+        namespace=_NAMESPACE,
+        service=await _maybe(cluster, SERVICES, name, namespace=_NAMESPACE),
+        addresses=sum(
+            len(endpoint["addresses"]) for item in slices for endpoint in item.get("endpoints") or []
+        ),
+        trusted=await read_trusted(cluster),
+        certificate=certificate,
+        is_certificate_hidden=is_hidden,
+        refusal=refusal,
+    )
+
+
+async def _certificate(cluster: Cluster) -> tuple[bytes | None, bool]:
+    try:
+        secret = await _maybe(cluster, SECRETS, SERVING_SECRET, namespace=_NAMESPACE)
+    except Forbidden:
+        return None, True
+    text = ((secret or {}).get("data") or {}).get("tls.crt")
+    return (base64.b64decode(text) if text else None), False
+
+
+async def _denied(cluster: Cluster, kind: Kind) -> tuple[str, ...]:
+    denied = []
+    for permission in needed(kind):
+        answer = await cluster.create(SELF_SUBJECT_ACCESS_REVIEWS, permission.as_review())
+        if not answer["status"].get("allowed"):
+            denied.append(str(permission))
+    return tuple(denied)
+
+
+async def _maybe(
+    cluster: Cluster, resource: Resource, name: str, *, namespace: str | None = None
+) -> Json | None:
+    try:
+        return await cluster.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None
+
+
+async def _listed(
+    cluster: Cluster,
+    resource: Resource,
+    *,
+    namespace: str | None = None,
+    label_selector: str | None = None,
+    field_selector: str | None = None,
+) -> list[Json]:
+    """List what only helps to warn: a user who may not read it is not kept from anything."""
+    try:
+        found = await cluster.list(
+            resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
+        )
+    except (Forbidden, NotFound):
+        return []
+    return list(found["items"])

@@ -1,0 +1,52 @@
+"""What both verbs can be told."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from apiserver.upgrading.findings import ACCEPTABLE
+
+DEFAULT_RATE: Final = 100.0
+EXIT_CODES: Final = """
+exit code: 0 done, planned, or nothing to do; 1 a check found a problem, or an
+object cannot be taken along; 2 wrong usage, or no cluster to speak to
+"""
+
+
+def parser(verb: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that both verbs have."""
+    made = argparse.ArgumentParser(
+        prog=f"stowplan {verb}",
+        description=description,
+        epilog=epilog + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--apply", action="store_true", help="do it; without this, only the plan is printed")
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="which kubeconfig to use")
+    made.add_argument("--context", metavar="NAME", help="which of its contexts to use")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text is the default")
+    made.add_argument(
+        "--accept",
+        action="append",
+        choices=ACCEPTABLE,
+        default=[],
+        metavar="CHECK",
+        help=f"go on in spite of what this check finds ({' or '.join(ACCEPTABLE)}); may be repeated",
+    )
+    made.add_argument(
+        "--rate",
+        type=_rate,
+        default=DEFAULT_RATE,
+        metavar="N",
+        help=f"work on at most N objects per second (default {DEFAULT_RATE:g})",
+    )
+    return made
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError("a number above 0")
+    return rate

@@ -1,0 +1,96 @@
+"""Who else holds the definition that we are about to write, and would take it back or delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import condition, served_versions, stored_versions
+from apiserver.upgrading.findings import Finding, note, ok, problem
+from apiserver.upgrading.snapshot import Snapshot
+
+_HELM_RELEASE: Final = "meta.helm.sh/release-name"
+_RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")
+"""Field managers, by how they begin, that write again what they once wrote."""
+_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name", "olm.managed")
+_PEOPLE: Final = ("kubectl", "stowplan", "kube-apiserver", "before-first-apply")
+_CHECK: Final = "owners"
+
+
+def check_definition(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
+    """Yield whether the definition is one that we know the way from."""
+    live = snapshot.definitions.get(kind.crd_name)
+    if live is None:
+        yield ok("definition", f"{kind.crd_name} is not installed")
+        return
+    known = {version.name for version in kind.versions}
+    unknown = [name for name in (*served_versions(live), *stored_versions(live)) if name not in known]
+    if unknown:
+        yield problem(
+            "definition",
+            f"{kind.crd_name} has versions that no release known here had: {', '.join(sorted(set(unknown)))}",
+            "a newer release of Stowplan may know them; objects stored in them would become unreadable",
+        )
+    elif live["metadata"].get("deletionTimestamp") or condition(live, "Terminating") == "True":
+        yield problem("definition", f"{kind.crd_name} is being deleted", "wait until it is gone, run again")
+    elif condition(live, "NamesAccepted") == "False":
+        yield problem(
+            "definition",
+            f"the names of {kind.crd_name} are taken by another definition",
+            f"kubectl describe crd {kind.crd_name} says by which",
+        )
+    else:
+        yield ok(
+            "definition",
+            f"{kind.crd_name} serves {', '.join(served_versions(live))},"
+            f" stored {', '.join(stored_versions(live))}",
+        )
+
+
+def check_owners(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
+    """Yield every other owner of the definition."""
+    live = snapshot.definitions.get(kind.crd_name)
+    if live is None:
+        return
+    found = [*_owners(live, kind.crd_name)]
+    yield from found or [ok(_CHECK, f"nobody else claims {kind.crd_name}")]
+
+
+def _owners(live: Json, name: str) -> Iterator[Finding]:
+    metadata = live["metadata"]
+    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    for owner in metadata.get("ownerReferences") or []:
+        yield problem(
+            _CHECK,
+            f"{name} goes when {owner['kind']} {owner['name']} goes, and every object with it",
+            f"take the ownerReference out of {name} (kubectl edit crd {name}), or --accept {_CHECK}",
+        )
+    if release := annotations.get(_HELM_RELEASE):
+        yield problem(
+            _CHECK,
+            f"{name} belongs to the Helm release {release}: its next upgrade writes the old definition over"
+            " ours, and its removal deletes every object",
+            f"kubectl annotate crd {name} {_HELM_RELEASE}- meta.helm.sh/release-namespace-"
+            f" helm.sh/resource-policy=keep, or --accept {_CHECK}",
+        )
+    for mark in (mark for mark in _MARKS if mark in annotations or mark in labels):
+        yield problem(
+            _CHECK,
+            f"{name} is kept as it is by a delivery tool ({mark}), which would undo the upgrade",
+            f"take the definition out of what it delivers, or --accept {_CHECK}",
+        )
+    for manager in sorted(_managers(live)):
+        if manager.startswith(_RECONCILERS) and not any(mark in {**annotations, **labels} for mark in _MARKS):
+            yield problem(
+                _CHECK,
+                f"{name} was written by {manager}, which may write it again",
+                f"take the definition out of what it delivers, or --accept {_CHECK}",
+            )
+        elif not manager.startswith((*_PEOPLE, *_RECONCILERS)):
+            yield note(_CHECK, f"{name} was written by {manager}", "make sure that it does not do so again")
+
+
+def _managers(live: Json) -> set[str]:
+    return {str(entry.get("manager", "")) for entry in live["metadata"].get("managedFields") or []}

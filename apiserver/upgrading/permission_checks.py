@@ -1,0 +1,74 @@
+"""What the user has to be allowed, asked for before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.findings import Finding, ok, problem
+from apiserver.upgrading.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Permission:
+    """One verb on one resource, in all namespaces."""
+
+    group: str
+    resource: str
+    verb: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        below = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.resource}{below}" + (f".{self.group}" if self.group else "")
+
+    def as_review(self) -> Json:
+        """Return the SelfSubjectAccessReview that asks for it."""
+        attributes = {
+            "group": self.group,
+            "resource": self.resource,
+            "subresource": self.subresource,
+            "verb": self.verb,
+        }
+        return {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+        }
+
+
+_DEFINITIONS: Final = "customresourcedefinitions"
+_EXTENSIONS: Final = "apiextensions.k8s.io"
+
+
+def needed(kind: Kind) -> tuple[Permission, ...]:
+    """Return all that both verbs do."""
+    on_definitions = [
+        Permission(group=_EXTENSIONS, resource=_DEFINITIONS, verb=verb)
+        for verb in ("get", "create", "update")
+    ]
+    on_objects = [
+        Permission(group=kind.group, resource=kind.plural, verb=verb) for verb in ("list", "get", "update")
+    ]
+    return (
+        *on_definitions,
+        Permission(group=_EXTENSIONS, resource=_DEFINITIONS, subresource="status", verb="update"),
+        *on_objects,
+        Permission(group=kind.group, resource=kind.plural, subresource="status", verb="update"),
+        Permission(group=kind.group, resource=kind.plural, subresource="status", verb="patch"),
+    )
+
+
+def check_permissions(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield whether anything that is needed is denied."""
+    if snapshot.denied:
+        yield problem(
+            "permissions",
+            f"you may not {', '.join(snapshot.denied)}",
+            "run this as somebody who may, such as a member of cluster-admin",
+        )
+    else:
+        yield ok("permissions", "you may do all that is needed")

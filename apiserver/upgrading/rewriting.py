@@ -1,0 +1,101 @@
+"""Rewrites stored objects to the storage version, and holds every one against that.
+
+A write that changes nothing is enough: the server encodes the object anew, in the version that is stored
+now. It goes to the status subresource, which reaches no admission and cannot touch the spec, and as a patch
+without operations, which cannot overwrite what somebody else wrote meanwhile. An object whose resource
+version such a write leaves alone is stored as it should be, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Conflict, NotFound, Unavailable
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+from apiserver.upgrading.pace import Pace, each
+from apiserver.upgrading.patience import patiently
+
+_TRIES: Final = 20
+_FIRST_PAUSE_SECONDS: Final = 0.05
+_LONGEST_PAUSE_SECONDS: Final = 2.0
+
+
+class RestlessError(Exception):
+    """An object changes faster than it can be verified."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rewritten:
+    """How many objects there are, how many of them had to be written, and how many went meanwhile."""
+
+    objects: int
+    written: int
+    gone: int
+
+
+async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten:
+    """Store every object in the version of `resource`. Raises ClusterError."""
+    listed = await patiently(partial(cluster.list, resource, metadata_only=True))
+    items: list[Json] = listed["items"]
+
+    async def one(item: Json) -> tuple[str, str | None]:
+        return _version(item), await _write(cluster, resource, item)
+
+    results = await each(items, one, pace)
+    gone = sum(after is None for _, after in results)
+    written = sum(after is not None and before != after for before, after in results)
+    return Rewritten(objects=len(items), written=written, gone=gone)
+
+
+async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
+    """Make sure that a further write changes no object; how many there are.
+
+    Raises RestlessError for one that somebody else never stops writing, and ClusterError.
+    """
+    listed = await patiently(partial(cluster.list, resource, metadata_only=True))
+    items: list[Json] = listed["items"]
+
+    async def one(item: Json) -> None:
+        before = _version(item)
+        for _ in range(_TRIES):
+            after = await _write(cluster, resource, item)
+            if after in {None, before}:
+                return
+            before = str(after)
+        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        raise RestlessError(f"{name} changes all the time: stop whoever writes it, and run this again")
+
+    await each(items, one, pace)
+    return len(items)
+
+
+async def _write(cluster: Cluster, resource: Resource, item: Json) -> str | None:
+    """Write an object as it is; its resource version afterwards, None when it is gone."""
+    pause = _FIRST_PAUSE_SECONDS
+    for _ in range(_TRIES - 1):
+        try:
+            return await _write_once(cluster, resource, item)
+        except (Conflict, Unavailable) as error:
+            await asyncio.sleep(max(pause, error.retry_after_seconds or 0.0))
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+    return await _write_once(cluster, resource, item)
+
+
+async def _write_once(cluster: Cluster, resource: Resource, item: Json) -> str | None:
+    metadata = item["metadata"]
+    try:
+        written = await cluster.patch_json(
+            resource, metadata["name"], [], namespace=metadata["namespace"], subresource="status"
+        )
+    except NotFound:
+        return None
+    return _version(written)
+
+
+def _version(item: Json) -> str:
+    return str(item["metadata"]["resourceVersion"])

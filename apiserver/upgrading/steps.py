@@ -1,0 +1,122 @@
+"""What is left to do, as a function of what is there.
+
+The order is that of a change of storage version that loses no read and no write: serve both versions with
+conversion, prove it, store the other one, rewrite what is stored, and only then say that nothing old is
+left. Each step leaves the cluster in a state from which the rest follows, so there is no journal: a run
+that was cut off is run again. Source: `k8s.io/apiextensions-apiserver`, CustomResourceDefinition versioning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import (
+    is_ours,
+    says,
+    served_versions,
+    staged,
+    storage_version,
+    stored_versions,
+    withdrawn,
+)
+from apiserver.upgrading.snapshot import Snapshot
+
+
+class Action(StrEnum):
+    """What a step does."""
+
+    INSTALL = "install"
+    SERVE = "serve"
+    PROVE = "prove"
+    STORE = "store"
+    REWRITE = "rewrite"
+    PRUNE = "prune"
+    REHEARSE = "rehearse"
+    RESHAPE = "reshape"
+    WITHDRAW = "withdraw"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One step: what it does to which kind, and the version that it is about, if any."""
+
+    action: Action
+    kind: Kind
+    version: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the step does, for people."""
+        return _TITLES[self.action].format(name=self.kind.crd_name, version=self.version)
+
+
+_TITLES = {
+    Action.INSTALL: "install the definition {name}",
+    Action.SERVE: "serve every version of {name} with conversion; {version} is stored",
+    Action.PROVE: "prove conversion of every stored object by dry run",
+    Action.STORE: "store {version} from now on",
+    Action.REWRITE: "rewrite every object that is stored in another version than {version}",
+    Action.PRUNE: "record that {version} is all that is stored",
+    Action.REHEARSE: "rehearse by dry run how every object is given back",
+    Action.RESHAPE: "give every object back in the shape that was asked for, stored in {version}",
+    Action.WITHDRAW: "serve nothing but {version}, without conversion",
+    Action.SWEEP: "take the annotation of conversion out of every object",
+}
+
+
+def upgrade_steps(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Step, ...]:
+    """Return what is left to do on the way up; nothing when all is done."""
+    return tuple(step for kind in kinds for step in _kind_up(snapshot, kind))
+
+
+def downgrade_steps(snapshot: Snapshot, kind: Kind, *, is_clean: bool) -> tuple[Step, ...]:
+    """Return what is left to do on the way back. `is_clean`: every object is in the shape asked for."""
+    live = snapshot.definitions.get(kind.crd_name)
+    if live is None:
+        return ()
+    return tuple(_kind_back(snapshot, kind, is_clean=is_clean))
+
+
+def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
+    live = snapshot.definitions.get(kind.crd_name)
+    hub, old = kind.storage_version.name, storage_version(live)
+    trusted = snapshot.webhook.trusted
+    if live is None:
+        yield Step(action=Action.INSTALL, kind=kind, version=hub)
+    elif not kind.has_conversion:
+        if is_ours(live) and not says(live, staged(kind, live, storage=hub, ca_bundle="")):
+            yield Step(action=Action.INSTALL, kind=kind, version=hub)
+    else:
+        if not says(live, staged(kind, live, storage=old, ca_bundle=trusted)):
+            yield Step(action=Action.SERVE, kind=kind, version=old)
+        if old != hub:
+            yield Step(action=Action.PROVE, kind=kind)
+            yield Step(action=Action.STORE, kind=kind, version=hub)
+        if stored_versions(live) != (hub,):
+            yield Step(action=Action.REWRITE, kind=kind, version=hub)
+            yield Step(action=Action.PRUNE, kind=kind, version=hub)
+
+
+def _kind_back(snapshot: Snapshot, kind: Kind, *, is_clean: bool) -> Iterator[Step]:
+    live, oldest = snapshot.definitions[kind.crd_name], kind.versions[0].name
+    if served_versions(live) != (oldest,):
+        if not is_clean:
+            yield Step(action=Action.REHEARSE, kind=kind)
+        if storage_version(live) != oldest:
+            yield Step(action=Action.STORE, kind=kind, version=oldest)
+        if not is_clean:
+            yield Step(action=Action.RESHAPE, kind=kind, version=oldest)
+        if stored_versions(live) != (oldest,):
+            yield Step(action=Action.REWRITE, kind=kind, version=oldest)
+            yield Step(action=Action.PRUNE, kind=kind, version=oldest)
+        yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
+        yield Step(action=Action.SWEEP, kind=kind)
+        return
+    if is_ours(live) and not says(live, withdrawn(kind, live)):
+        yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
+    if not is_clean:
+        yield Step(action=Action.SWEEP, kind=kind)

@@ -1,0 +1,107 @@
+"""A report as text: what was found, what was checked, what is to be done, what was done, what comes next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+from apiserver.upgrading.findings import Finding, Verdict
+from apiserver.upgrading.report import Outcome, Report
+from apiserver.upgrading.reshaping import Account
+
+_MOST_OBJECTS_SHOWN: Final = 20
+_STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Tone(StrEnum):
+    """How a line is meant; the value is the parameter of its colour."""
+
+    PLAIN = ""
+    GOOD = "32"
+    BAD = "31"
+    ADVICE = "33"
+    HEADING = "1"
+
+
+Line = tuple[Tone, str]
+_TONES: Final = {Verdict.OK: Tone.GOOD, Verdict.NOTE: Tone.ADVICE, Verdict.PROBLEM: Tone.BAD}
+
+
+def printed(line: Line, *, is_coloured: bool) -> str:
+    """Return a line as it is printed. Nothing that an object says can steer a terminal."""
+    tone, text = line
+    text = _STEERING.sub("�", text)
+    return f"\x1b[{tone}m{text}\x1b[0m" if is_coloured and tone else text
+
+
+def plan_lines(report: Report) -> Iterator[Line]:
+    """Yield what was found, checked and planned."""
+    yield Tone.HEADING, f"stowplan {report.verb} of {report.cluster}"
+    yield from _found(report)
+    yield Tone.HEADING, "checks"
+    for finding in report.checks:
+        yield from _check(finding)
+    if report.steps:
+        yield Tone.HEADING, "steps"
+        for position, step in enumerate(report.steps, start=1):
+            yield Tone.PLAIN, f"  {position}. {step.title}"
+    yield from _changes(report.accounts)
+
+
+def end_lines(report: Report) -> Iterator[Line]:
+    """Yield how it ended, and what comes next."""
+    match report.outcome:
+        case Outcome.NOTHING_TO_DO:
+            yield Tone.GOOD, "nothing to do"
+        case Outcome.DONE:
+            yield Tone.GOOD, f"done in {sum(item.seconds for item in report.done):.1f} s"
+        case Outcome.STOPPED:
+            yield Tone.BAD, f"stopped: {report.error}"
+        case Outcome.PLANNED:
+            yield Tone.ADVICE, "nothing was changed; add --apply to do it"
+    for failure in report.failures[:_MOST_OBJECTS_SHOWN]:
+        yield Tone.BAD, f"  {failure.namespace}/{failure.name}: {failure.message}"
+    yield from _rest(len(report.failures))
+    if report.outcome in {Outcome.DONE, Outcome.NOTHING_TO_DO}:
+        yield from ((Tone.PLAIN, sentence) for sentence in report.advice)
+
+
+def _found(report: Report) -> Iterator[Line]:
+    yield Tone.HEADING, "found"
+    missing = [item.name for item in report.definitions if not item.served]
+    for item in report.definitions:
+        if item.served:
+            whose = "" if item.is_ours else ", not ours"
+            served, stored = ", ".join(item.served), ", ".join(item.stored)
+            yield (
+                Tone.PLAIN,
+                f"  {item.name}: serves {served}; stores {item.storage}; stored so far: {stored}{whose}",
+            )
+    if missing:
+        yield Tone.PLAIN, f"  not installed: {', '.join(missing)}"
+    shapes = ", ".join(f"{count} {name}" for name, count in sorted(report.shapes.items()))
+    yield Tone.PLAIN, f"  {report.objects} objects" + (f": {shapes}" if shapes else "")
+
+
+def _check(finding: Finding) -> Iterator[Line]:
+    yield _TONES[finding.verdict], f"  {finding.verdict.value:<8} {finding.check:<13} {finding.message}"
+    if finding.remedy:
+        yield Tone.PLAIN, f"{'':<25}{finding.remedy}"
+
+
+def _changes(accounts: tuple[Account, ...]) -> Iterator[Line]:
+    changed = [item for item in accounts if item.lost or item.made_up]
+    if changed:
+        yield Tone.HEADING, "what the shape cannot hold (-) and what is made up for it (+)"
+    for item in changed[:_MOST_OBJECTS_SHOWN]:
+        yield Tone.PLAIN, f"  {item.namespace}/{item.name}"
+        yield from ((Tone.ADVICE, f"    - {sentence}") for sentence in item.lost)
+        yield from ((Tone.BAD, f"    + {sentence}") for sentence in item.made_up)
+    yield from _rest(len(changed))
+
+
+def _rest(count: int) -> Iterator[Line]:
+    if count > _MOST_OBJECTS_SHOWN:
+        yield Tone.PLAIN, f"  and {count - _MOST_OBJECTS_SHOWN} more; -o json lists all"

@@ -1,0 +1,72 @@
+"""`stowplan upgrade`: a live cluster to our definitions, with a plan first and no moment of silence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.kinds.registry import KINDS
+from apiserver.upgrading.controller_checks import check_upstream
+from apiserver.upgrading.findings import Finding, accepted
+from apiserver.upgrading.gather import gather
+from apiserver.upgrading.object_checks import check_objects
+from apiserver.upgrading.options import parser
+from apiserver.upgrading.owner_checks import check_definition, check_owners
+from apiserver.upgrading.permission_checks import check_permissions
+from apiserver.upgrading.report import Report, found_definitions, shapes_found
+from apiserver.upgrading.snapshot import Snapshot
+from apiserver.upgrading.steps import upgrade_steps
+from apiserver.upgrading.verb import run
+from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
+
+_DESCRIPTION: Final = (
+    "Take a live cluster to the definitions of this release: every stored object is proven, rewritten and"
+    " verified, while reads, writes and watches go on. Prints a plan; --apply does it."
+)
+_EPILOG: Final = """\
+examples:
+  stowplan upgrade                 say what is there, what is in the way, what would be done
+  stowplan upgrade --apply         do it
+  stowplan upgrade -o json         the plan for programs
+
+A run that was cut off is simply run again: it goes on with what is left.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plan or do the upgrade; the exit code."""
+    options = parser("upgrade", _DESCRIPTION, _EPILOG).parse_args(arguments)
+
+    async def plan(cluster: Cluster) -> Report:
+        snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
+        return planned(snapshot, cluster.host, accept=options.accept)
+
+    return run(options, plan)
+
+
+def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
+    """Return the plan for what was found."""
+    return Report(
+        verb="upgrade",
+        cluster=cluster,
+        definitions=found_definitions(snapshot, KINDS),
+        objects=len(snapshot.objects),
+        shapes=shapes_found(snapshot),
+        checks=accepted(_checks(snapshot), accept),
+        steps=upgrade_steps(snapshot, KINDS),
+    )
+
+
+def _checks(snapshot: Snapshot) -> list[Finding]:
+    return [
+        *check_permissions(snapshot),
+        *check_definition(snapshot, VARIANT_AUTOSCALING),
+        *check_owners(snapshot, VARIANT_AUTOSCALING),
+        *check_objects(snapshot, VARIANT_AUTOSCALING),
+        *check_upstream(snapshot),
+        *check_webhook(snapshot),
+        *check_certificates(snapshot),
+    ]

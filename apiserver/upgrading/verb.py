@@ -1,0 +1,101 @@
+"""The frame of both verbs: connect, look, plan, print, do, print; and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, NotConfigured
+from apiserver.kinds.llmd.shapes import Shape
+from apiserver.upgrading.execution import Done, Execution, StoppedError
+from apiserver.upgrading.progress import Progress
+from apiserver.upgrading.report import Outcome, Report
+from apiserver.upgrading.rewriting import RestlessError
+from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
+from apiserver.upgrading.waiting import NotTakenUpError
+
+_DONE: Final = 0
+_STOPPED: Final = 1
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+
+Planner = Callable[[Cluster], Awaitable[Report]]
+
+
+def run(options: argparse.Namespace, plan: Planner, *, shape: Shape | None = None) -> int:
+    """Run a verb whose report `plan` makes; returns the exit code."""
+    try:
+        return asyncio.run(_run(options, plan, shape))
+    except NotConfigured as error:
+        print(f"stowplan: {error.message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
+        return _USAGE
+    except ClusterError as error:
+        print(f"stowplan: the cluster does not answer: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        return _USAGE
+    except KeyboardInterrupt:
+        print("stowplan: interrupted; run this again to go on", file=sys.stderr)  # noqa: T201 (as above)
+        return _INTERRUPTED
+
+
+async def _run(options: argparse.Namespace, plan: Planner, shape: Shape | None) -> int:
+    async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
+        report = await plan(cluster)
+        is_text = options.output == "text"
+        if is_text:
+            _print(plan_lines(report))
+        if report.steps and options.apply and not report.problems:
+            report = await _applied(cluster, report, options, shape)
+        report = _ended(report)
+    if is_text:
+        _print(end_lines(report))
+    else:
+        sys.stdout.write(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n")
+    return _STOPPED if report.outcome is Outcome.STOPPED else _DONE
+
+
+def _ended(report: Report) -> Report:
+    if not report.steps:
+        return replace(report, outcome=Outcome.NOTHING_TO_DO)
+    if report.problems:
+        count = len(report.problems)
+        return replace(
+            report,
+            outcome=Outcome.STOPPED,
+            error=f"{count} problem{'' if count == 1 else 's'} to solve first; nothing was changed",
+        )
+    return report
+
+
+async def _applied(
+    cluster: Cluster, report: Report, options: argparse.Namespace, shape: Shape | None
+) -> Report:
+    """Do the steps of a report; what they did, or where they stopped."""
+    stream = sys.stdout if options.output == "text" else sys.stderr
+    progress = Progress(stream, steps=len(report.steps))
+    execution = Execution(cluster, progress, per_second=options.rate, shape=shape)
+    done: list[Done] = []
+    try:
+        for step in report.steps:
+            done.append(await execution.do(step))  # noqa: PERF401 (what was done before an error counts)
+    except StoppedError as error:
+        stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
+        return replace(stopped, error=str(error), failures=error.failures)
+    except (NotTakenUpError, RestlessError) as error:
+        return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=str(error), advice=())
+    except ClusterError as error:
+        message = f"{error.message}; run this again to go on where it stopped"
+        return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=message, advice=())
+    return replace(report, outcome=Outcome.DONE, done=tuple(done))
+
+
+def _print(lines: Iterable[Line]) -> None:
+    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    sys.stdout.writelines(printed(line, is_coloured=is_coloured) + "\n" for line in lines)
+    sys.stdout.flush()

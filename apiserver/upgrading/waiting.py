@@ -1,0 +1,92 @@
+"""Waits until what was written into a definition is what the API server does.
+
+A definition is taken up some moments after it was written, and by several API servers not in the same
+moment. Nothing may be stored in a version that one of them cannot read yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import condition, served_versions
+from apiserver.upgrading.gather import read_definition
+from apiserver.upgrading.resources import ENDPOINT_SLICES
+
+_PATIENCE_SECONDS: Final = 60.0
+_LOOK_AGAIN_SECONDS: Final = 0.2
+_SETTLE_SECONDS: Final = 0.5
+_SETTLE_MANY_SECONDS: Final = 5.0
+"""How long several API servers may differ; they give a new definition themselves as long."""
+
+
+class NotTakenUpError(Exception):
+    """The API server did not take up a definition in time."""
+
+
+async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) -> None:
+    """Wait until exactly these versions are served. Raises NotTakenUpError after a minute."""
+
+    async def is_served() -> bool:
+        live = await read_definition(cluster, kind)
+        if live is None or condition(live, "Established") != "True" or served_versions(live) != versions:
+            return False
+        names = {version.name for version in kind.versions}
+        found = {name for name in names if await _discovered(cluster, kind, name) is not None}
+        return found == set(versions)
+
+    await _until(is_served, f"{kind.crd_name} does not serve {', '.join(versions)}")
+    if kind.has_conversion:
+        await _settle(cluster)
+
+
+async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
+    """Wait until objects are stored in a version. Raises NotTakenUpError after a minute."""
+
+    async def is_stored() -> bool:
+        found = await _discovered(cluster, kind, version)
+        return found is not None and found.get("storageVersionHash") == storage_hash(kind, version)
+
+    await _until(is_stored, f"{kind.crd_name} is not stored in {version}")
+    await _settle(cluster)
+
+
+def storage_hash(kind: Kind, version: str) -> str:
+    """Return how discovery names a storage version. Source: `k8s.io/apiserver/pkg/endpoints/discovery`."""
+    digest = hashlib.sha256(f"{kind.group}/{version}/{kind.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
+
+
+async def _discovered(cluster: Cluster, kind: Kind, version: str) -> Json | None:
+    try:
+        found = await cluster.get_path(f"/apis/{kind.group}/{version}")
+    except NotFound:
+        return None
+    return next((item for item in found.get("resources") or [] if item["name"] == kind.plural), None)
+
+
+async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+    while not await holds():
+        if asyncio.get_running_loop().time() > deadline:
+            raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this again")
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+
+async def _settle(cluster: Cluster) -> None:
+    """Give the handlers of requests, and other API servers, the moment that discovery is ahead of them."""
+    try:
+        found = await cluster.list(
+            ENDPOINT_SLICES, namespace="default", label_selector="kubernetes.io/service-name=kubernetes"
+        )
+        servers = sum(len(item.get("endpoints") or []) for item in found["items"])
+    except Forbidden:
+        servers = 2  # unknown: wait for as many as there may be
+    await asyncio.sleep(_SETTLE_MANY_SECONDS if servers > 1 else _SETTLE_SECONDS)

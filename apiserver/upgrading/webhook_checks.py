@@ -1,0 +1,99 @@
+"""Whether the API server will reach conversion, and trust it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from apiserver.schema.structural import CONVERSION_SERVICE
+from apiserver.serving.authority import covers, expiry_of, is_issued_by
+from apiserver.upgrading.findings import Finding, note, ok, problem
+from apiserver.upgrading.snapshot import Snapshot, Webhook
+
+SERVING_SECRET: Final = "stowplan-webhooks-tls"  # noqa: S105 (a name, no secret)
+CONFIGURATION: Final = "stowplan"
+"""Name of our webhook configurations."""
+
+_INSTALL: Final = "kubectl apply --server-side -k manifests/overlays/without-crds"
+_WHY: Final = f"kubectl --namespace {CONVERSION_SERVICE['namespace']} describe pods says why"
+
+
+def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield whether something stands behind the conversion Service, and whether our webhooks are reached."""
+    webhook = snapshot.webhook
+    place = f"{webhook.namespace}/{CONVERSION_SERVICE['name']}"
+    if webhook.service is None:
+        yield problem("webhook", f"there is no Service {place}", f"install Stowplan first: {_INSTALL}")
+    elif webhook.service["spec"].get("type") == "ExternalName":
+        yield note("webhook", f"Service {place} leads to {webhook.service['spec']['externalName']}")
+    elif not webhook.addresses:
+        yield problem("webhook", f"no pod stands behind the Service {place}", _WHY)
+    else:
+        yield ok("webhook", f"{webhook.addresses} pods stand behind the Service {place}")
+    if webhook.refusal:
+        yield problem(
+            "webhook",
+            f"a dry run of a write did not come through our webhooks: {webhook.refusal}",
+            f"{_WHY}; the API server must be able to call them",
+        )
+
+
+def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield whether the caBundle that the API server will be given vouches for the serving certificate."""
+    found = _certificate_problem(snapshot.webhook, snapshot.now)
+    if found:
+        yield problem(
+            "certificates", found, "the controller issues certificates and injects trust: look at its log"
+        )
+    elif snapshot.webhook.is_certificate_hidden:
+        yield note(
+            "certificates",
+            f"Secret {SERVING_SECRET} may not be read, so its certificate was not held against the caBundle",
+            "the first read through conversion will show it",
+        )
+    else:
+        yield ok("certificates", "the caBundle vouches for the serving certificate")
+
+
+def _certificate_problem(webhook: Webhook, now: datetime) -> str:
+    if not webhook.trusted:
+        return f"the webhook configuration {CONFIGURATION!r} has no caBundle, or is not there"
+    if webhook.is_certificate_hidden:
+        return ""
+    if webhook.certificate is None:
+        return f"there is no certificate in the Secret {webhook.namespace}/{SERVING_SECRET}"
+    return _serving_problem(webhook.certificate, webhook, now)
+
+
+def _serving_problem(certificate: bytes, webhook: Webhook, now: datetime) -> str:
+    name = f"{CONVERSION_SERVICE['name']}.{webhook.namespace}.svc"
+    if not covers(certificate, (name,)):
+        return f"the certificate in {SERVING_SECRET} is not for {name}"
+    if expiry_of(certificate) <= now:
+        return f"the certificate in {SERVING_SECRET} has expired"
+    if not _is_trusted(certificate, webhook.trusted):
+        return f"the caBundle does not vouch for the certificate in {SERVING_SECRET}"
+    return ""
+
+
+def _is_trusted(certificate: bytes, trusted: str) -> bool:
+    try:
+        authorities = x509.load_pem_x509_certificates(base64.b64decode(trusted))
+    except ValueError:
+        return False
+    chain = _first(certificate)
+    return any(is_issued_by(chain, _pem(authority)) for authority in authorities)
+
+
+def _first(pem: bytes) -> bytes:
+    """Return the leaf of a file that may hold a chain, as cert-manager's do."""
+    return _pem(x509.load_pem_x509_certificates(pem)[0])
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(Encoding.PEM)

@@ -1,0 +1,216 @@
+"""What `stowplan check` says of an object: the server's and kubectl's words, each with its line."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+import yaml
+from check_verb import GOOD, Check
+
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from manifests import deployment, legacy_variant, variant
+
+DEPRECATED = f"Warning: {VARIANT_AUTOSCALING.version('v1alpha1').deprecation_warning}"
+
+BAD = """\
+# wrong in several places
+apiVersion: llmd.ai/v1alpha2
+kind: VariantAutoscaling
+metadata:
+  name: x
+  labels:
+    app: a b
+spec:
+  modelID: ""
+  acceleratorCount: 0
+"""
+
+STRICT = """\
+apiVersion: llmd.ai/v1alpha2
+kind: VariantAutoscaling
+metadata: {name: x, Labels: {}}
+spec:
+  zeta: 1
+  modelID: m
+  modelID: m
+  scaleTargetRef: {kind: Deployment, name: x, apiVersio: v1}
+status: {whatever: 1}
+"""
+
+
+def test_a_valid_object_is_one_line(check: Check) -> None:
+    """With its place in the file."""
+    assert check("a.yaml", a_yaml=f"---\n{GOOD}") == (0, ["a.yaml:2: VariantAutoscaling/x valid"], [])
+
+
+def test_errors_are_kubectl_s_with_their_lines(check: Check) -> None:
+    """Metadata and everything else at once; an absent field stands at its parent."""
+    code, out, err = check("a.yaml", a_yaml=BAD)
+
+    assert (code, err) == (1, [])
+    assert out[0] == 'a.yaml:2: The VariantAutoscaling "x" is invalid:'
+    assert out[1].startswith('a.yaml:7: * metadata.labels: Invalid value: "a b": a valid label must be')
+    assert sorted(out[2:]) == sorted(
+        [
+            'a.yaml:9: * spec.modelID: Invalid value: "": must be at least 1 character long',
+            "a.yaml:8: * spec.scaleTargetRef: Required value",
+            "a.yaml:10: * spec.acceleratorCount: Invalid value: 0: must be greater than or equal to 1",
+        ]
+    )
+
+
+def test_a_single_error_is_a_single_line(check: Check) -> None:
+    """As kubectl prints it."""
+    code, out, _ = check("a.yaml", a_yaml=GOOD.replace("modelID: m", "modelID: on"))
+
+    assert code == 1
+    assert out == [
+        'a.yaml:5: The VariantAutoscaling "x" is invalid: spec.modelID: Invalid value: true: must be a string'
+    ]
+
+
+def test_strict_decoding_refuses_what_is_unknown_and_what_is_there_twice(check: Check) -> None:
+    """In the server's words and order, and once more with the line of each."""
+    code, out, _ = check("a.yaml", a_yaml=STRICT)
+
+    fields = [
+        (7, 'duplicate field "spec.modelID"'),
+        (3, 'unknown field "metadata.Labels"'),
+        (8, 'unknown field "spec.scaleTargetRef.apiVersio"'),
+        (5, 'unknown field "spec.zeta"'),
+        (9, 'unknown field "status.whatever"'),
+    ]
+    assert code == 1
+    assert out == [
+        'a.yaml:7: Error from server (BadRequest): VariantAutoscaling in version "v1alpha2" cannot be handled'
+        f" as a VariantAutoscaling: strict decoding error: {', '.join(text for _, text in fields)}",
+        *(f"a.yaml:{line}: * {text}" for line, text in fields),
+    ]
+
+
+def test_warnings_are_kubectl_s(check: Check) -> None:
+    """An old version says so, and so does what is legal but unlikely meant."""
+    manifest = legacy_variant("x", variantID="meta/llama-3.1-8b-H100-2")
+
+    code, out, _ = check("a.json", a_json=json.dumps(manifest))
+
+    assert code == 0
+    assert out[0] == f"a.json:1: {DEPRECATED}"
+    assert out[1].startswith("a.json:1: Warning: spec.variantID is 'meta/llama-3.1-8b-H100-2' but ")
+    assert out[2:] == ["a.json:1: VariantAutoscaling/x valid"]
+
+
+def test_yaml_output_is_the_objects_with_their_defaults(check: Check) -> None:
+    """What is refused goes to standard error; what is only for people is not printed at all."""
+    code, out, err = check("-o", "yaml", "a.yaml", a_yaml=f"{GOOD}---\n{BAD}")
+
+    assert code == 1
+    (found,) = yaml.safe_load_all("\n".join(out))
+    assert found["spec"] == {
+        "modelID": "m",
+        "scaleTargetRef": {"kind": "Deployment", "name": "x"},
+        "variantCost": "10.0",
+    }
+    assert err[0] == 'a.yaml:9: The VariantAutoscaling "x" is invalid:'
+    assert not any(line.endswith(" valid") for line in err)
+
+
+def test_json_output_has_everything(check: Check) -> None:
+    """One document, whatever happened; nothing on standard error."""
+    text = f"{GOOD}---\n{STRICT}---\na: {{\n"
+    files = {"a_yaml": text, "b_json": json.dumps(deployment("d", product="A100", accelerators=1))}
+
+    code, out, err = check("-o", "json", "a.yaml", "b.json", **files)
+
+    document = json.loads("\n".join(out))
+    assert (code, err) == (2, [])
+    assert document["summary"] == {"valid": 1, "refused": 1, "passed over": 1, "unreadable": 1}
+    valid, refused, unreadable, foreign = document["objects"]
+    assert valid["object"]["spec"]["variantCost"] == "10.0"
+    assert {key: value for key, value in valid.items() if key != "object"} == {
+        "file": "a.yaml",
+        "line": 1,
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "namespace": "",
+        "name": "x",
+        "verdict": "valid",
+        "errors": [],
+        "warnings": [],
+    }
+    assert refused["errors"][0] == {
+        "field": "spec.modelID",
+        "reason": "DuplicateField",
+        "message": 'duplicate field "spec.modelID"',
+        "line": 14,
+    }
+    assert (unreadable["line"], unreadable["errors"][0]["reason"]) == (18, "Unreadable")
+    assert (foreign["verdict"], foreign["kind"], foreign["object"]) == ("passed over", "Deployment", None)
+
+
+def test_a_version_that_is_not_served_is_refused(check: Check) -> None:
+    """Not passed over: the kind is ours."""
+    code, out, _ = check("a.yaml", a_yaml=GOOD.replace("v1alpha2", "v9"))
+
+    assert code == 1
+    assert out == [
+        'a.yaml:1: error: no matches for kind "VariantAutoscaling" in version "llmd.ai/v9": served are'
+        " llmd.ai/v1alpha1, llmd.ai/v1alpha2"
+    ]
+
+
+def test_an_object_beyond_any_request_is_refused(check: Check) -> None:
+    """As the server does before it reads on."""
+    code, out, _ = check("a.json", a_json=json.dumps(variant("x", modelID="x" * 3_200_000)))
+
+    assert code == 1
+    assert out == ["a.json:1: error: Request entity too large: limit is 3145728"]
+
+
+def test_an_object_that_is_nested_too_deep_is_refused(check: Check) -> None:
+    """As far as it can be read at all, for what it is: no text."""
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+
+    code, out, _ = check("a.json", a_json=json.dumps(variant("x", modelID=deep)))
+
+    assert (code, len(out)) == (1, 1)
+    assert out[0].endswith("]]: must be a string")
+
+
+def test_what_a_file_says_cannot_steer_a_terminal(check: Check) -> None:
+    """Escapes arrive as text."""
+    code, out, _ = check("a.json", a_json=json.dumps(variant("\x1b[2J\nx: valid")))
+
+    assert code == 1
+    assert len(out) == 3  # a head, and the name of the object and of its target
+    assert not any("\x1b" in line for line in out)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+@pytest.mark.parametrize(("wish", "coloured"), [(None, True), ("1", False)], ids=["as it is", "NO_COLOR"])
+def test_colour_is_for_terminals_only(
+    check: Check, monkeypatch: pytest.MonkeyPatch, wish: str | None, *, coloured: bool
+) -> None:
+    """And for those who do not mind it."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if wish:
+        monkeypatch.setenv("NO_COLOR", wish)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+
+    check("a.yaml", a_yaml=GOOD)
+
+    assert ("\x1b[" in terminal.getvalue()) is coloured

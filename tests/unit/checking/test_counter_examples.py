@@ -1,0 +1,33 @@
+"""Every counter-example beside the message that kubectl prints for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from apiserver.checking.manifests import check_source
+from apiserver.checking.outcome import Verdict
+from apiserver.checking.sources import read_sources
+from apiserver.checking.text import lines_of
+
+SAMPLES = Path(__file__).resolve().parents[3] / "manifests" / "samples"
+MESSAGES = sorted(SAMPLES.rglob("refused/*.txt"))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda path: str(path.relative_to(SAMPLES)))
+def test_check_prints_what_kubectl_prints(message: Path) -> None:
+    """Line for line; what may only be warned of aside."""
+    sources = read_sources([str(message.with_suffix(".yaml"))])
+    said = [line.text for source in sources for item in check_source(source) for line in lines_of(item)]
+
+    told = [line.rstrip() for line in message.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in said if not line.startswith("Warning:")] == told
+
+
+def test_every_sample_is_valid() -> None:
+    """Those that are meant to be refused aside, and none is unreadable."""
+    sources = [source for source in read_sources([str(SAMPLES)]) if "refused" not in Path(source.name).parts]
+    outcomes = [outcome for source in sources for outcome in check_source(source)]
+
+    assert {outcome.verdict for outcome in outcomes} == {Verdict.VALID, Verdict.PASSED_OVER}

@@ -1,0 +1,109 @@
+"""The law of checking: what the judge says of an object, `check` says of every way to write it down."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from strategies import Wish, json_values, objects_of
+
+from apiserver.checking.documents import read_documents
+from apiserver.checking.manifests import check_source
+from apiserver.checking.objects import as_yaml
+from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.sources import Source
+from apiserver.checking.tree import Tree
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.registry import KINDS
+from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.model import Node
+
+
+def _beyond_scalars(node: Node) -> SearchStrategy[Any] | None:
+    if node.type == "any":
+        return json_values()
+    if node.type == "int-or-string" and "pattern" not in node.keywords:
+        return st.integers(0, 65535) | st.text(max_size=8)
+    if node.type == "object" and not node.properties and node.values is None:
+        return st.just({})
+    return None
+
+
+FREE = Wish(override=_beyond_scalars)
+VERSIONS = [(kind, version) for kind in KINDS for version in kind.versions]
+AMBIGUOUS = [
+    "y",
+    "on",
+    "No",
+    "1e3",
+    "08",
+    "0o7",
+    "1_0",
+    "~",
+    "",
+    "null",
+    "<<",
+    "=",
+    "1:30",
+    "2001-01-01",
+    ".5_0",
+    ".Inf",
+    ".nan",
+]
+
+
+def only(text: str) -> Outcome:
+    """Return what becomes of the only object of a file."""
+    (outcome,) = check_source(Source(name="f", data=text.encode()))
+    return outcome
+
+
+def _unscalable(version: Version, value: Json) -> list[FieldError]:
+    """Return the errors of targets that are of a kind that nobody may scale."""
+    claims = [claim for claim in version.references(defaulted(version, value)) if claim.is_scaled]
+    return [error for claim in claims if (error := unlisted(claim, SCALABLE))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"), VERSIONS, ids=[f"{kind.kind} {version.name}" for kind, version in VERSIONS]
+)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_checking_says_what_the_judge_says(kind: Kind, version: Version, data: st.DataObject) -> None:
+    """In any writing, and of targets what the list says; a valid object comes back complete, and so again."""
+    body = data.draw(objects_of(version.declaration, FREE))
+    body.pop("status", None)
+    names = {"apiVersion": f"{kind.group}/{version.name}", "kind": kind.kind, "metadata": {"name": "x"}}
+    value = names | body
+    errors = [*judged(kind, version, value), *_unscalable(version, value)]
+
+    for write in (as_yaml, json.dumps):
+        outcome = only(write(value))
+        assert [(found.field, found.message) for found in outcome.errors] == [
+            (str(error.path), error.body) for error in errors
+        ]
+        assert outcome.verdict is (Verdict.REFUSED if errors or outcome.undecodable else Verdict.VALID)
+        if outcome.value is not None:
+            assert outcome.value == defaulted(version, value)
+            assert only(as_yaml(outcome.value)).value == outcome.value
+
+
+@example(".Inf", ".nan")
+@given(st.text() | st.sampled_from(AMBIGUOUS), st.text() | st.sampled_from(AMBIGUOUS))
+def test_text_stays_text(key: str, text: str) -> None:
+    """Even where YAML would like it to be something else."""
+    name = f"kubectl.example/{key}"
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": {name: text, key: text}}
+
+    (tree,) = read_documents(as_yaml(manifest).encode())
+
+    assert isinstance(tree, Tree)
+    assert tree.value == manifest

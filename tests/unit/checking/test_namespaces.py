@@ -1,0 +1,117 @@
+"""The namespace of what is checked: its own, the one that is named, or an unknown one."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from apiserver import cli
+from apiserver.checking.manifests import check_source
+from apiserver.checking.outcome import Outcome
+from apiserver.checking.sources import Source
+
+FIELD = "spec.scalingConfiguration.target.targetRef.namespace"
+
+
+def binding(*, own: str | None, target: str | None) -> dict[str, Any]:
+    """Return a binding and its target, each in a namespace or without one."""
+    reference = {"name": "llama"} | ({"namespace": target} if target else {})
+    scaling = {"target": {"targetRef": reference}, "minReplicas": 1, "maxReplicas": 4}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {"name": "x"} | ({} if own is None else {"namespace": own}),
+        "spec": {"policyRef": {"name": "p"}, "scalingConfiguration": scaling},
+    }
+
+
+def checked(manifest: dict[str, Any], namespace: str = "") -> Outcome:
+    """Return what becomes of one object."""
+    (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()), namespace)
+    return outcome
+
+
+UNLESS = f"{FIELD}: is refused unless the binding is in that namespace"
+WARNED = {
+    "nothing is known of the binding": (None, "kube-system", "", [UNLESS]),
+    "the binding's own is empty": ("", "kube-system", "", [UNLESS]),
+    "the target names none": (None, None, "", []),
+    "the binding names it": ("kube-system", "kube-system", "", []),
+    "it is named for all": (None, "kube-system", "kube-system", []),
+}
+
+
+@pytest.mark.parametrize(("own", "target", "namespace", "want"), WARNED.values(), ids=WARNED.keys())
+def test_a_target_in_a_namespace_is_warned_of_where_that_of_the_binding_is_unknown(
+    own: str | None, target: str | None, namespace: str, want: list[str]
+) -> None:
+    """Where it is known there is nothing to say."""
+    outcome = checked(binding(own=own, target=target), namespace)
+
+    assert outcome.errors == ()
+    assert [text for text in outcome.warnings if text.startswith(FIELD)] == want
+
+
+@pytest.mark.parametrize(("own", "namespace"), [("a", ""), ("", "a"), (None, "a"), ("a", "a")])
+def test_a_target_in_another_namespace_is_refused(own: str | None, namespace: str) -> None:
+    """However the binding came to its own."""
+    outcome = checked(binding(own=own, target="kube-system"), namespace)
+
+    assert [(found.field, found.reason) for found in outcome.errors] == [(FIELD, "FieldValueInvalid")]
+
+
+def test_an_object_without_namespace_is_in_the_one_that_is_named() -> None:
+    """As kubectl would create it."""
+    outcome = checked(binding(own=None, target=None), "prod")
+
+    assert outcome.namespace == "prod"
+    assert outcome.value is not None
+    assert outcome.value["metadata"] == {"name": "x", "namespace": "prod"}
+
+
+def test_an_object_of_another_namespace_is_refused_with_all_else() -> None:
+    """In kubectl's words, which stops there."""
+    outcome = checked(binding(own="dev", target="kube-system"), "prod")
+
+    mismatch, target = outcome.errors
+    assert (mismatch.field, mismatch.reason) == ("metadata.namespace", "NamespaceMismatch")
+    assert mismatch.message == (
+        'the namespace from the provided object "dev" does not match the namespace "prod". You must pass'
+        " '--namespace=dev' to perform this operation."
+    )
+    assert target.field == FIELD
+    assert outcome.namespace == "dev"
+
+
+def test_metadata_that_are_none_are_refused_as_before() -> None:
+    """There is nowhere to put a namespace."""
+    manifest = binding(own=None, target=None) | {"metadata": "x"}
+
+    assert [found.field for found in checked(manifest, "prod").errors] == ["metadata"]
+
+
+def test_the_verb_takes_a_namespace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines stay those of the file."""
+    text = json.dumps(binding(own=None, target="kube-system"), indent=1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    assert cli.main(["check", "-n", "prod", "-"]) == 1
+    assert capsys.readouterr().out == (
+        f'<stdin>:15: The AutoscalingPolicyBinding "x" is invalid: {FIELD}: Invalid value: "kube-system":'
+        " must be the namespace of the binding itself, or left out\n"
+    )
+
+
+def test_a_namespace_that_cannot_be_one_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is read."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["check", "-n", "Prod", "-"])
+
+    assert stopped.value.code == 2
+    assert 'Invalid value: "Prod"' in capsys.readouterr().err

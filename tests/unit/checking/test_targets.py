@@ -1,0 +1,111 @@
+"""Targets of kinds that admission lets nobody scale, unless it is configured otherwise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from apiserver.checking.manifests import check_source
+from apiserver.checking.outcome import Outcome, Verdict
+from apiserver.checking.sources import Source
+from apiserver.kinds.scalable import SCALABLE
+from manifests import legacy_variant, variant
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "x"}
+
+
+def binding(*references: dict[str, Any]) -> dict[str, Any]:
+    """Return a binding of several targets."""
+    params = [
+        {"target": {"targetRef": item}, "cost": 1, "minReplicas": 1, "maxReplicas": 2} for item in references
+    ]
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {"name": "x"},
+        "spec": {"policyRef": {"name": "p"}, "optimizerConfiguration": {"params": params}},
+    }
+
+
+def checked(manifest: dict[str, Any]) -> Outcome:
+    """Return what becomes of one object."""
+    (outcome,) = check_source(Source(name="a.json", data=json.dumps(manifest).encode()))
+    return outcome
+
+
+def param(position: int) -> str:
+    """Return the path of one of several references."""
+    return f"spec.optimizerConfiguration.params[{position}].target.targetRef"
+
+
+REFUSED = {
+    "the target of a variant": (variant("x", scaleTargetRef=JOB), [("spec.scaleTargetRef", "Job of batch")]),
+    "a kind of the core group": (
+        variant("x", scaleTargetRef=JOB | {"apiVersion": "v1", "kind": "Pod"}),
+        [("spec.scaleTargetRef", "Pod of the core group")],
+    ),
+    "the target of a legacy object": (
+        legacy_variant("x", scaleTargetRef=JOB),
+        [("spec.scaleTargetRef", "Job of batch")],
+    ),
+    "some of several targets": (
+        binding(JOB, {"name": "llama"}, JOB | {"kind": "CronJob"}),
+        [(param(0), "Job of batch"), (param(2), "CronJob of batch")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("manifest", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_target_of_a_kind_that_is_not_on_the_list_is_refused(
+    manifest: dict[str, Any], want: list[tuple[str, str]]
+) -> None:
+    """As at admission: what is named, and what is on the list."""
+    outcome = checked(manifest)
+
+    assert outcome.verdict is Verdict.REFUSED
+    assert [(found.field, found.message.split(" cannot be scaled")[0]) for found in outcome.errors] == [
+        (field, f"Forbidden: {what}") for field, what in want
+    ]
+    assert all(kind in found.message for found in outcome.errors for _, kind in SCALABLE)
+
+
+def test_it_is_told_beside_everything_else() -> None:
+    """All errors at once."""
+    outcome = checked(variant("x", modelID="", variantCost=4, scaleTargetRef=JOB))
+
+    assert [found.field for found in outcome.errors] == [
+        "spec.modelID",
+        "spec.variantCost",
+        "spec.scaleTargetRef",
+    ]
+
+
+@pytest.mark.parametrize("item", SCALABLE, ids=" ".join)
+def test_a_target_of_a_kind_on_the_list_is_valid(item: tuple[str, str]) -> None:
+    """In any version."""
+    group, kind = item
+
+    assert (
+        checked(variant("x", scaleTargetRef={"apiVersion": f"{group}/v9", "kind": kind, "name": "x"})).errors
+        == ()
+    )
+
+
+HALF = {
+    "nothing": None,
+    "text": "Job",
+    "a list": [JOB],
+    "a kind of another type": {"kind": 5, "name": "x", "apiVersion": "batch/v1"},
+    "a kind that is null": {"kind": None, "name": "x", "apiVersion": "batch/v1"},
+}
+
+
+@pytest.mark.parametrize("reference", HALF.values(), ids=HALF.keys())
+def test_what_is_no_target_is_only_told_as_that(reference: object) -> None:
+    """One mistake, one error."""
+    outcome = checked(variant("x", modelID="m") | {"spec": {"modelID": "m", "scaleTargetRef": reference}})
+
+    assert outcome.verdict is Verdict.REFUSED
+    assert not any("cannot be scaled" in found.message for found in outcome.errors)

@@ -1,0 +1,284 @@
+"""`stowplan convert` as a person and a pipeline meet it: files in, files out, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from apiserver import cli
+
+Convert = Callable[..., tuple[int, str, list[str]]]
+
+OTHERS = """\
+# the fleet's settings
+apiVersion: v1
+kind: ConfigMap
+metadata: {name:   x}
+data:
+    a:   "b"   # odd spacing stays
+"""
+LEGACY = """\
+# one variant
+apiVersion: llmd.ai/v1alpha1   # the old version
+kind: VariantAutoscaling
+metadata:
+    name: llama   # its name
+spec:
+    # which model
+    modelID: 'meta/llama'   # exactly
+    # what the business calls it
+    variantID: special-A100-4
+    accelerator: "A100"
+
+    acceleratorCount: 4
+    sloClassRef: {name: premium, key: opt}
+    variantProfile:   # measured in May
+        maxBatchSize: 4
+        perfParms:
+            decodeParms: {alpha: "20.580"}   # ms
+            prefillParms: {gamma: "0.10"}
+# the end
+"""
+CURRENT = """\
+apiVersion: llmd.ai/v1alpha2
+kind: VariantAutoscaling
+metadata: {name: llama}
+spec:
+  modelID: m
+  scaleTargetRef: {kind: Deployment, name: llama}
+  variantCost: "10.50"
+"""
+
+
+def test_only_what_differs_is_written_anew(convert: Convert) -> None:
+    """Comments, order, quotes and spacing of all else stay, and so does every other document."""
+    code, out, err = convert(
+        "-f", "a.yaml", "--to", "v1alpha2", "--drop-kept", a_yaml=f"{OTHERS}---\n{LEGACY}--- # next\n{OTHERS}"
+    )
+
+    expected = (
+        LEGACY.replace("v1alpha1   #", "v1alpha2   #")
+        .replace("    # what the business calls it\n    variantID: special-A100-4\n", "")
+        .replace(
+            "# the end",
+            "    scaleTargetRef:\n      apiVersion: apps/v1\n      kind: Deployment\n      name: llama\n"
+            "# the end",
+        )
+    )
+    assert out == f"{OTHERS}---\n{expected}--- # next\n{OTHERS}"
+    assert err == ["a.yaml:9: VariantAutoscaling/llama: lost: spec.variantID has no place in v1alpha2"]
+    assert code == 0
+
+
+def test_there_and_back_says_the_same_again(convert: Convert) -> None:
+    """What v1alpha2 can't say is in the annotation meanwhile, and the reader is told."""
+    _, there, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
+    _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there)
+
+    assert "llmd.ai/kept-by-conversion" in there
+    assert err == [
+        "<stdin>:2: VariantAutoscaling/llama: spec.variantID kept in the annotation"
+        " llmd.ai/kept-by-conversion: v1alpha2 has no such field"
+    ]
+    moved = LEGACY.replace("    # what the business calls it\n    variantID: special-A100-4\n", "")
+    assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
+
+
+def test_the_annotation_is_written_only_where_something_is_kept(convert: Convert) -> None:
+    """A target that follows from the object's name is no reason for it."""
+    _, out, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY.replace("special", "meta/llama"))
+
+    assert "kept-by-conversion" not in out
+    assert err == []
+
+
+def test_an_edit_between_there_and_back_wins(convert: Convert) -> None:
+    """The kept identifier counts only as long as what it was made of still stands."""
+    _, there, _ = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
+    _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there.replace("'meta/llama'", "mistral"))
+
+    assert "modelID: mistral   # exactly" in back
+    assert "variantID: mistral-A100-4" in back
+
+
+def test_what_is_in_that_version_already_keeps_every_byte(convert: Convert) -> None:
+    """Nothing is formatted on the way."""
+    code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=LEGACY)
+
+    assert (code, out, err) == (0, LEGACY, [])
+
+
+def test_a_list_converts_item_by_item(convert: Convert) -> None:
+    """Lists of anything, and lists of the kind, whose items needn't repeat it."""
+    anything = {"apiVersion": "v1", "kind": "List", "items": [json.loads('{"kind":"Pod","apiVersion":"v1"}')]}
+    own = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscalingList"}
+    item = {"metadata": {"name": "a"}, "spec": {"modelID": "m", "scaleTargetRef": {"kind": "D", "name": "d"}}}
+
+    _, out, _ = convert(
+        "-f", "a.json", "--to", "v1alpha1", "-o", "json", a_json=json.dumps(own | {"items": [item]})
+    )
+    code, same, err = convert("-f", "b.json", "--to", "v1alpha1", b_json=json.dumps(anything))
+
+    assert json.loads(out) == own | {"apiVersion": "llmd.ai/v1alpha1", "items": [item]}
+    assert json.loads(same) == anything
+    assert err == ["nothing to convert: no VariantAutoscaling"]
+    assert code == 0
+
+
+def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
+    """What `kubectl get -o yaml` prints is edited like any other manifest."""
+    indented = CURRENT.replace("\n", "\n  ").rstrip()
+    pod = "- kind: Pod # two\n  apiVersion: v1\n"
+    text = f"apiVersion: v1\nkind: List\nitems:\n{pod}- {indented}  # dear\n  status: {{decision: {{}}}}\n"
+
+    _, out, err = convert("-f", "-", "--to", "v1alpha1", "--drop-kept", given=text)
+
+    assert out == text.replace("v1alpha2", "v1alpha1").replace("{decision: {}}", "{}")
+    assert err == ["<stdin>:6: VariantAutoscaling/llama: lost: status.decision has no place in v1alpha1"]
+
+
+def test_diff_shows_the_change_and_says_so_by_its_exit_code(convert: Convert) -> None:
+    """As a formatter does it in a pipeline."""
+    code, out, _ = convert("-f", "a.yaml", "--to", "v1alpha1", "--diff", a_yaml=CURRENT)
+    unchanged, nothing, _ = convert("-f", "a.yaml", "--to", "v1alpha2", "--diff")
+
+    assert code == 1
+    assert out.splitlines()[:2] == ["--- a.yaml", "+++ a.yaml (converted)"]
+    assert [line for line in out.splitlines()[2:] if line[0] in "+-"] == [
+        "-apiVersion: llmd.ai/v1alpha2",
+        "+apiVersion: llmd.ai/v1alpha1",
+    ]
+    assert (unchanged, nothing) == (0, "")
+
+
+def test_files_are_rewritten_in_place(convert: Convert, tmp_path: Path) -> None:
+    """With their mode, byte-order mark and line ends; files without such an object are not touched."""
+    data = b"\xef\xbb\xbf" + CURRENT.replace("\n", "\r\n").encode()
+    (tmp_path / "b.yaml").write_text(OTHERS)
+    (tmp_path / "b.yaml").chmod(0o400)
+    (tmp_path / "a.yaml").touch(0o640)
+
+    code, out, _ = convert("-f", ".", "--to", "v1alpha1", "--in-place", a_yaml=data)
+
+    assert (code, out) == (0, "")
+    assert (tmp_path / "a.yaml").read_bytes() == data.replace(b"v1alpha2", b"v1alpha1")
+    assert (tmp_path / "a.yaml").stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "b.yaml"]
+
+
+def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
+    """What it can't hold and what had to be made up is told, each with its field."""
+    code, out, err = convert(
+        "-f",
+        "-",
+        "--to",
+        "v1alpha1",
+        "--shape",
+        "v0.4.2",
+        given=CURRENT.replace("name: llama}\n  v", "name: d}\n  v"),
+    )
+
+    assert code == 0
+    assert "modelProfile:" in out
+    assert "scaleTargetRef" not in out
+    assert [line.split(": ")[2:4] for line in err] == [
+        ["lost", "spec.scaleTargetRef"],
+        ["made up", "spec.modelProfile.accelerators[0].acc"],
+        ["made up", "spec.modelProfile.accelerators[0].accCount"],
+        ["made up", "spec.modelProfile.accelerators[0].perfParms"],
+        ["made up", "spec.modelProfile.accelerators[0].maxBatchSize"],
+    ]
+
+
+def test_formats_change_on_request(convert: Convert) -> None:
+    """JSON stays JSON and YAML YAML, unless the other is asked for."""
+    value = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscaling", "metadata": {"name": "a"}}
+    text = json.dumps(value, indent=4) + "\n"
+
+    _, as_it_was, _ = convert("-f", "a.json", "--to", "v1alpha1", a_json=text)
+    _, as_yaml, _ = convert("-f", "a.json", "--to", "v1alpha1", "-o", "yaml")
+    _, as_json, _ = convert("-f", "b.yaml", "--to", "v1alpha1", "-o", "json", b_yaml=CURRENT)
+
+    assert as_it_was == text.replace("v1alpha2", "v1alpha1")
+    assert as_yaml.startswith("---\napiVersion: llmd.ai/v1alpha1\n")
+    assert json.loads(as_json)["spec"]["variantCost"] == "10.50"
+
+
+def test_status_and_unknown_fields_come_along(convert: Convert) -> None:
+    """Only a server knows which fields there are; offline nothing is pruned."""
+    text = f"{CURRENT}  unheard-of: 1\nstatus:\n  decision: {{reason: Steady, message: ''}}\n  x: [1, 2]\n"
+
+    _, out, err = convert("-f", "-", "--to", "v1alpha1", given=text)
+    _, back, _ = convert("-f", "-", "--to", "v1alpha2", given=out)
+
+    assert "  unheard-of: 1\nstatus:\n  x: [1, 2]\n" in out
+    assert "status.decision kept" in err[0]
+    assert "decision:" in back
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({"a_yaml": "a: b\n---\nb: [\n"}, "a.yaml:3: error: yaml:", id="a syntax error"),
+        pytest.param({}, "a.yaml: error: cannot be read: No such file", id="a file that is not there"),
+        pytest.param(
+            {"a_yaml": f"{OTHERS}---\n{CURRENT.replace('v1alpha2', 'v1beta1')}"},
+            "a.yaml:8: error: VariantAutoscaling has no version llmd.ai/v1beta1: there are v1alpha1, v1",
+            id="a version that never was",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_line(
+    convert: Convert, files: dict[str, str], expected: str
+) -> None:
+    """Then nothing is printed: half of a fleet is no manifest."""
+    code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", **files)
+
+    assert (code, out) == (2, "")
+    assert err[0].startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--to", "v1alpha1"], id="no file"),
+        pytest.param(["-f", "a.yaml"], id="no version"),
+        pytest.param(
+            ["-f", "a", "--to", "v1alpha2", "--shape", "legacy"], id="a shape of the version that has one"
+        ),
+        pytest.param(["-f", "-", "--to", "v1alpha1", "--in-place"], id="no file to write"),
+        pytest.param(["-f", "a", "--to", "v1alpha1", "--diff", "--in-place"], id="two ways at once"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """With the exit code of every wrong usage."""
+    with pytest.raises(SystemExit) as end:
+        cli.main(["convert", *arguments])
+
+    assert end.value.code == 2
+    assert "stowplan convert: error:" in capsys.readouterr().err
+
+
+def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """With examples."""
+    with pytest.raises(SystemExit):
+        cli.main(["convert", "--help"])
+
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) <= 45
+    assert max(map(len, text.splitlines())) <= 80
+    assert "examples:" in text
+
+
+def test_it_starts_without_servers_and_solver() -> None:
+    """Only declarations are loaded: it is called for one file at a time."""
+    program = "import sys, apiserver.converting.run; print(*sys.modules)"
+
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert not {"aiohttp", "kubernetes_asyncio", "ortools", "numpy"} & set(found.split())

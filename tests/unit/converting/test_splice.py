@@ -1,0 +1,90 @@
+"""Edits to YAML text: whatever the form, the result says what it should, and comments survive."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from variants import valid
+
+from apiserver.checking.documents import read_documents
+from apiserver.checking.objects import as_yaml
+from apiserver.checking.tree import Tree
+from apiserver.converting.documents import convert_file
+from apiserver.converting.objects import Converted, Wish, convert_value
+from apiserver.converting.splice import spliced
+from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
+from apiserver.schema.conversion import same
+from apiserver.schema.json import Json, JsonValue
+
+
+def said(text: str) -> JsonValue:
+    """Return what a text of one document says."""
+    [tree] = read_documents(text.encode())
+    assert isinstance(tree, Tree)
+    return tree.value
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**62), st.sampled_from([SPOKE, HUB]), st.sampled_from([SPOKE, HUB]))
+def test_a_file_says_what_conversion_says(seed: int, version: str, wanted: str) -> None:
+    """On objects of every shape, as block YAML, as flow and as a list."""
+    value = said(as_yaml(valid(seed, version)))
+    expected = convert(value, wanted)
+    listed = {"apiVersion": "v1", "kind": "List", "items": [value, {"kind": "Pod", "apiVersion": "v1"}]}
+    change = functools.partial(convert_value, wish=Wish(version=wanted.rpartition("/")[2]))
+
+    for text in (as_yaml(value), as_yaml(value).replace("\n", "  # why\n", 1), as_yaml(listed)):
+        file = convert_file(text.encode(), change)
+        [found] = file.values
+        assert same(said(file.after), found)
+        one = found["items"][0] if found["kind"] == "List" else found
+        assert same(one["spec"], expected["spec"])
+        assert not any("without its comments" in note.text for note in file.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "expected"),
+    [
+        pytest.param("a: 1 # x\nb: 2\n", {"a": 7, "b": 2}, "a: 7 # x\nb: 2\n", id="a value"),
+        pytest.param("# top\n\na: 1\n# b's\nb: 2\nc: 3\n", {"a": 1, "c": 3},
+                     "# top\n\na: 1\nc: 3\n", id="a field goes"),
+        pytest.param("s:\n  a: 1\n  # last\n# out\nt: 2", {"s": {"a": 1, "b": "x"}, "t": 2},
+                     "s:\n  a: 1\n  b: x\n  # last\n# out\nt: 2", id="a field comes"),
+        pytest.param("a: 1", {"a": 1, "b": [1]}, "a: 1\nb:\n- 1", id="no line break at the end"),
+        pytest.param("a: {b: 1, c: 2} # f\n", {"a": {"b": 1}}, 'a: {"b": 1} # f\n', id="flow style"),
+        pytest.param("a: |\n  x\n  y\n\n# c\nb: 1\n", {"a": "z", "b": 1},
+                     "a: z\n\n# c\nb: 1\n", id="a block of text"),
+        pytest.param("a:\n- x: 1 # one\n- x: 2\n", {"a": [{"x": 1}, {"x": 3}]},
+                     "a:\n- x: 1 # one\n- x: 3\n", id="an item"),
+        pytest.param("a:\n- 1\n- 2\n# c\nb: 1\n", {"a": [3], "b": 1},
+                     "a:\n- 3\n# c\nb: 1\n", id="a shorter list"),
+        pytest.param("a: 'y'\n", {"a": "on"}, 'a: "on"\n', id="text that would be a boolean"),
+        pytest.param("a:\nb: 1\n", {"a": 2, "b": 1}, "a: 2\nb: 1\n", id="nothing becomes something"),
+    ],
+)  # fmt: skip
+def test_an_edit_touches_its_place_only(text: str, new: Json, expected: str) -> None:
+    """Comments beside and above what stays are there afterwards."""
+    edited = spliced(text, said(text), new)
+
+    assert edited == expected
+    assert same(said(edited), new)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a: &x {b: 1}\nc: *x\n", id="an anchor that changes for one of its users"),
+        pytest.param("base: &x\n  b: 1\na:\n  <<: *x\n  d: 1\nc: {b: 1}\n", id="a merged field"),
+        pytest.param("{a: {b: 1}, c: {b: 1}}\n", id="flow style all over"),
+    ],
+)
+def test_a_form_that_cannot_be_edited_is_written_anew(text: str) -> None:
+    """It costs its comments and never its meaning."""
+    new = said(text) | {"a": {"b": 2}}
+
+    file = convert_file(text.encode(), lambda _: Converted(value=new, found=1))
+
+    assert same(said(file.after), new)

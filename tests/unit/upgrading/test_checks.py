@@ -1,0 +1,231 @@
+"""What is found to be in the way, and what is not."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.serving.authority import new_authority, new_leaf, service_names
+from apiserver.upgrading.controller_checks import check_our_own, check_upstream
+from apiserver.upgrading.findings import Finding, Verdict, accepted
+from apiserver.upgrading.owner_checks import check_definition, check_owners
+from apiserver.upgrading.permission_checks import check_permissions, needed
+from apiserver.upgrading.snapshot import Snapshot, Webhook
+from apiserver.upgrading.webhook_checks import check_certificates, check_webhook
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = service_names("stowplan-conversion", "stowplan-system")
+CRD = VARIANT_AUTOSCALING.crd_name
+EMPTY = Snapshot(now=NOW, webhook=Webhook(namespace="stowplan-system"))
+
+
+def problems(findings: Iterable[Finding]) -> list[str]:
+    """Return the messages of what is in the way."""
+    return [item.message for item in findings if item.verdict is Verdict.PROBLEM]
+
+
+def definition(*, stored: tuple[str, ...] = ("v1alpha1",), **metadata: Any) -> dict[str, Any]:
+    """Return an earlier release's definition."""
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    return {
+        "metadata": {"name": CRD} | metadata,
+        "spec": {"versions": [version]},
+        "status": {"storedVersions": list(stored)},
+    }
+
+
+def managed(*managers: str) -> list[dict[str, Any]]:
+    """Return managed fields of these."""
+    return [{"manager": manager, "operation": "Apply"} for manager in managers]
+
+
+OWNERS = {
+    "nobody": ({}, ""),
+    "people with kubectl": ({"managedFields": managed("kubectl", "kubectl-client-side-apply")}, ""),
+    "ourselves": ({"managedFields": managed("stowplan", "kube-apiserver")}, ""),
+    "somebody unknown, which is only said": ({"managedFields": managed("terraform")}, ""),
+    "a Helm release": (
+        {"annotations": {"meta.helm.sh/release-name": "wva"}},
+        "belongs to the Helm release wva",
+    ),
+    "a tool that delivers, by its mark": (
+        {
+            "annotations": {"argocd.argoproj.io/tracking-id": "x"},
+            "managedFields": managed("argocd-controller"),
+        },
+        "is kept as it is by a delivery tool (argocd.argoproj.io/tracking-id)",
+    ),
+    "a tool that delivers, by what it wrote": (
+        {"managedFields": managed("kustomize-controller")},
+        "was written by kustomize-controller, which may write it again",
+    ),
+    "another object, with which it would go": (
+        {"ownerReferences": [{"kind": "Operator", "name": "wva"}]},
+        "goes when Operator wva goes",
+    ),
+}
+
+
+@pytest.mark.parametrize(("metadata", "want"), OWNERS.values(), ids=OWNERS.keys())
+def test_other_owners_of_the_definition(metadata: dict[str, Any], want: str) -> None:
+    """Whoever would take the definition back or delete it is in the way, once."""
+    found = problems(
+        check_owners(replace(EMPTY, definitions={CRD: definition(**metadata)}), VARIANT_AUTOSCALING)
+    )
+
+    assert [want in message for message in found] == ([True] if want else [])
+
+
+DEFINITIONS = {
+    "none": (None, ""),
+    "one of an earlier release": (definition(), ""),
+    "one that is being deleted": (definition(deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
+    "one with a version of a later release": (
+        definition(stored=("v1alpha1", "v1beta1")),
+        "has versions that no release known here had: v1beta1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("live", "want"), DEFINITIONS.values(), ids=DEFINITIONS.keys())
+def test_definitions_that_a_way_is_known_from(live: dict[str, Any] | None, want: str) -> None:
+    """A version nobody here can read stops everything."""
+    snapshot = replace(EMPTY, definitions={CRD: live} if live else {})
+    found = problems(check_definition(snapshot, VARIANT_AUTOSCALING))
+
+    assert [want in message for message in found] == ([True] if want else [])
+
+
+def deployment(*, replicas: int = 1, image: str = "vllm") -> dict[str, Any]:
+    """Return a Deployment."""
+    pod = {"metadata": {}, "spec": {"containers": [{"image": image}]}}
+    return {
+        "metadata": {"namespace": "wva", "name": "manager"},
+        "spec": {"replicas": replicas, "template": pod},
+    }
+
+
+def lease(name: str, *, age_seconds: int = 1, holder: str = "pod-1") -> dict[str, Any]:
+    """Return a lease that was renewed so long ago."""
+    renewed = (NOW - timedelta(seconds=age_seconds)).isoformat()
+    return {
+        "metadata": {"namespace": "wva", "name": name},
+        "spec": {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15},
+    }
+
+
+def written(manager: str, *, age_seconds: int = 1) -> dict[str, Any]:
+    """Return an object whose status somebody wrote so long ago."""
+    moment = (NOW - timedelta(seconds=age_seconds)).isoformat()
+    return {"metadata": {"managedFields": [{"manager": manager, "subresource": "status", "time": moment}]}}
+
+
+UPSTREAM = {
+    "nobody": ({}, 0),
+    "a Deployment of its image": (
+        {"deployments": (deployment(image="ghcr.io/llm-d/workload-variant-autoscaler:v0.4.2"),)},
+        1,
+    ),
+    "its Deployment, at rest": (
+        {"deployments": (deployment(image="ghcr.io/llm-d/workload-variant-autoscaler:v0.4.2", replicas=0),)},
+        0,
+    ),
+    "any other Deployment": ({"deployments": (deployment(),)}, 0),
+    "its lease, held": ({"leases": (lease("72dd1cf1.llm-d.ai"),)}, 1),
+    "its lease, run out": ({"leases": (lease("72dd1cf1.llm-d.ai", age_seconds=60),)}, 0),
+    "its lease, given back": ({"leases": (lease("72dd1cf1.llm-d.ai", holder=""),)}, 0),
+    "a status of a minute ago": ({"objects": (written("manager", age_seconds=60),)}, 1),
+    "a status of an hour ago": ({"objects": (written("manager", age_seconds=3600),)}, 0),
+    "our own status": ({"objects": (written("stowplan-controller"),)}, 0),
+}
+
+
+@pytest.mark.parametrize(("found", "count"), UPSTREAM.values(), ids=UPSTREAM.keys())
+def test_another_controller_at_work(found: dict[str, Any], count: int) -> None:
+    """Who writes the same objects is in the way, by whatever sign he is known."""
+    assert len(problems(check_upstream(replace(EMPTY, **found)))) == count
+
+
+def test_our_own_controller_is_in_the_way_back() -> None:
+    """It would go on writing what an earlier release cannot hold."""
+    assert problems(check_our_own(EMPTY)) == []
+    (message,) = problems(check_our_own(replace(EMPTY, leases=(lease("stowplan-controller"),))))
+    assert message == "pod-1 leads by the lease wva/stowplan-controller"
+
+
+def certified(*, names: tuple[str, ...] = NAMES, now: datetime = NOW) -> tuple[str, bytes]:
+    """Return a caBundle and a serving certificate that it vouches for."""
+    authority = new_authority("test", lifetime=timedelta(days=30), now=now)
+    leaf = new_leaf(authority, names, lifetime=timedelta(days=1), now=now)
+    return base64.b64encode(authority.certificate).decode(), leaf.certificate
+
+
+TRUSTED, CERTIFICATE = certified()
+CERTIFICATES = {
+    "all in order": (TRUSTED, CERTIFICATE, ""),
+    "no trust yet": ("", CERTIFICATE, "has no caBundle"),
+    "no certificate yet": (TRUSTED, None, "there is no certificate"),
+    "a certificate of another authority": (certified()[0], CERTIFICATE, "does not vouch for"),
+    "a certificate of another service": (*certified(names=("other",)), "is not for stowplan-conversion"),
+    "a certificate that has expired": (*certified(now=NOW - timedelta(days=9)), "has expired"),
+    "a bundle that is none": ("bm9uZQ==", CERTIFICATE, "does not vouch for"),
+}
+
+
+@pytest.mark.parametrize(("trusted", "certificate", "want"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
+def test_certificates(trusted: str, certificate: bytes | None, want: str) -> None:
+    """What the API server will trust is held against what it will be shown."""
+    webhook = replace(EMPTY.webhook, trusted=trusted, certificate=certificate)
+    found = problems(check_certificates(replace(EMPTY, webhook=webhook)))
+
+    assert [want in message for message in found] == ([True] if want else [])
+
+
+def test_a_certificate_that_may_not_be_read_is_no_obstacle() -> None:
+    """Who may not read Secrets may upgrade all the same."""
+    webhook = replace(EMPTY.webhook, trusted=TRUSTED, is_certificate_hidden=True)
+
+    assert problems(check_certificates(replace(EMPTY, webhook=webhook))) == []
+
+
+WEBHOOKS = {
+    "pods behind it": ({"service": {"spec": {}}, "addresses": 2}, ""),
+    "an address outside": ({"service": {"spec": {"type": "ExternalName", "externalName": "x"}}}, ""),
+    "no Service": ({}, "there is no Service"),
+    "nobody behind it": ({"service": {"spec": {}}}, "no pod stands behind"),
+    "not reached": (
+        {"service": {"spec": {}}, "addresses": 1, "refusal": "no route to host"},
+        "no route to host",
+    ),
+}
+
+
+@pytest.mark.parametrize(("webhook", "want"), WEBHOOKS.values(), ids=WEBHOOKS.keys())
+def test_the_way_to_conversion(webhook: dict[str, Any], want: str) -> None:
+    """Somebody has to stand behind the Service, and to answer."""
+    found = problems(check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, **webhook))))
+
+    assert [want in message for message in found] == ([True] if want else [])
+
+
+def test_permissions_are_asked_for_one_by_one() -> None:
+    """What is denied is said in the words of a role."""
+    (message,) = problems(check_permissions(replace(EMPTY, denied=("update variantautoscalings.llmd.ai",))))
+
+    assert message == "you may not update variantautoscalings.llmd.ai"
+    assert "patch variantautoscalings/status.llmd.ai" in map(str, needed(VARIANT_AUTOSCALING))
+
+
+def test_a_person_may_accept_what_can_be_meant() -> None:
+    """Accepting turns the problems of a check into notes, and no others."""
+    findings = [
+        Finding(check=check, verdict=Verdict.PROBLEM, message=check) for check in ("owners", "controllers")
+    ]
+
+    assert problems(accepted(findings, ["owners"])) == ["controllers"]

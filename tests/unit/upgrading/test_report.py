@@ -1,0 +1,172 @@
+"""What a run says, and how."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.cluster.errors import Conflict
+from apiserver.kinds.llmd.conversion import convert
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.upgrading import downgrade, upgrade
+from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.pace import Pace, each
+from apiserver.upgrading.progress import Progress
+from apiserver.upgrading.proving import Failure, there_and_back
+from apiserver.upgrading.report import Outcome
+from apiserver.upgrading.reshaping import account
+from apiserver.upgrading.snapshot import Snapshot, Webhook
+from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
+from apiserver.upgrading.waiting import storage_hash
+from manifests import legacy_variant, profiled_variant, variant
+
+EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), webhook=Webhook(namespace="stowplan-system"))
+
+
+def stored(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest as an object of a namespace."""
+    return manifest | {"metadata": manifest["metadata"] | {"namespace": "models"}}
+
+
+OBJECTS = tuple(
+    map(stored, (variant("s3", version="v1alpha1"), legacy_variant("s2"), profiled_variant("s1")))
+)
+
+
+def test_a_plan_counts_objects_by_shape_and_says_what_is_missing() -> None:
+    """The document and the text say the same."""
+    report = upgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster")
+    document = report.as_json()
+    text = "\n".join(line for _, line in plan_lines(report))
+
+    assert document["objects"] == {"total": 3, "byShape": {"current": 1, "legacy": 1, "modelProfile": 1}}
+    assert "3 objects: 1 current, 1 legacy, 1 modelProfile" in text
+    assert [step["action"] for step in document["steps"]] == ["install"] * 7
+    assert json.loads(json.dumps(document)) == document
+    assert {"webhook", "certificates"} == {item.check for item in report.problems}
+
+
+def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:
+    """Unless a person accepts it; what is lost is only said."""
+    snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.4.2"]
+    refused = downgrade.planned(snapshot, "https://cluster", shape)
+    taken = downgrade.planned(snapshot, "https://cluster", shape, accept_incomplete=True)
+
+    assert [item.check for item in refused.problems] == ["shape"]
+    assert taken.problems == ()
+    changes = {item["name"]: item for item in refused.as_json()["changes"]}
+    assert changes["s2"]["lost"]
+    assert changes["s3"]["madeUp"]
+    assert "s1" not in changes
+
+
+def test_an_object_of_the_shape_asked_for_is_left_alone() -> None:
+    """But for our annotation."""
+    plain = stored(profiled_variant("x"))
+    annotated = convert(convert(plain, "llmd.ai/v1alpha2"), "llmd.ai/v1alpha1")
+    kept = plain | {"metadata": plain["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}}
+
+    assert not account(plain, SHAPES["modelProfile"]).is_changed
+    assert not account(annotated, SHAPES["modelProfile"]).is_changed
+    assert account(kept, SHAPES["modelProfile"]).is_changed
+
+
+DIFFERENCES = {
+    "nothing": ({}, ""),
+    "the version and what the server keeps": (
+        {"apiVersion": "llmd.ai/v1", "metadata": {"resourceVersion": "2", "annotations": {}}},
+        "",
+    ),
+    "a field": ({"spec": {"a": {"b": 2}}}, "spec.a.b"),
+    "a field that is gone": ({"spec": {"a": {}}}, "spec.a.b"),
+    "one in place of true": ({"spec": {"a": {"b": True}}}, "spec.a.b"),
+    "a label": ({"metadata": {"labels": {"x": "y"}}}, "metadata.labels"),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+def test_where_two_readings_differ(change: dict[str, Any], want: str) -> None:
+    """The path of the first field that says something else."""
+    one = {"apiVersion": "llmd.ai/v1alpha1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}}}
+
+    assert difference(one, one | change) == want
+
+
+def test_a_converter_that_says_something_else_is_found_out() -> None:
+    """The readings in both versions are held against each other."""
+    old = stored(profiled_variant("x"))
+    new = convert(old, "llmd.ai/v1alpha2")
+    other = new | {"spec": new["spec"] | {"acceleratorCount": 8}}
+
+    assert there_and_back([old, new]) == ""
+    assert "spec.modelProfile" in there_and_back([old, other])
+
+
+def test_text_of_a_cluster_steers_no_terminal() -> None:
+    """Control characters come out as a sign; colour is ours alone."""
+    report = upgrade.planned(EMPTY, "https://cluster")
+    failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
+    stopped = replace(report, outcome=Outcome.STOPPED, error="one object", failures=(failure,))
+    lines = [printed(line, is_coloured=True) for line in end_lines(stopped)]
+
+    assert lines[0] == "\x1b[31mstopped: one object\x1b[0m"
+    assert "\x1b[2J" not in "".join(lines)
+    assert printed((Tone.BAD, "x"), is_coloured=False) == "x"
+
+
+def test_progress_is_told_once_a_second_and_at_the_end() -> None:
+    """Not once for each of many objects."""
+    moments, stream = iter([0.0, 0.0, 0.4, 1.1, 1.2, 1.3]), io.StringIO()
+    progress = Progress(stream, steps=2, clock=lambda: next(moments))
+    progress.begin("rewrite")
+    for done in (1, 2, 3, 4):
+        progress.tell(done, 4)
+    progress.end("all")
+
+    assert stream.getvalue() == "[1/2] rewrite\n[1/2] 2 of 4\n[1/2] 4 of 4\n[1/2] done: all\n"
+
+
+async def test_each_keeps_the_order_and_passes_the_first_error_on() -> None:
+    """The error that is raised is the worker's own."""
+
+    async def work(item: int) -> int:
+        if item == 3:
+            raise Conflict("three")
+        return item * 2
+
+    told: list[tuple[int, int]] = []
+    pace = Pace(per_second=10_000, tell=lambda done, total: told.append((done, total)))
+
+    assert await each([1, 2], work, pace) == [2, 4]
+    assert told == [(1, 2), (2, 2)]
+    with pytest.raises(Conflict, match="three"):
+        await each([1, 3], work, pace)
+
+
+def test_the_storage_version_is_known_by_its_hash() -> None:
+    """As discovery of a real API server gave it."""
+    assert storage_hash(VARIANT_AUTOSCALING, "v1alpha2") == "BdU+3yXNqk4="
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--shape", "none"], ["--to-release", "v9"], ["--shape", "legacy", "--rate", "0"]]
+)
+def test_wrong_usage_is_told_apart_from_refusal(arguments: list[str]) -> None:
+    """Exit code 2, before anybody is connected to."""
+    with pytest.raises(SystemExit) as error:
+        downgrade.main(arguments)
+
+    assert error.value.code == 2
+
+
+def test_no_cluster_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And said in a sentence."""
+    assert upgrade.main(["--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "no cluster to speak to" in capsys.readouterr().err

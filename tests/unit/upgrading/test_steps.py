@@ -1,0 +1,184 @@
+"""What is left to do, from what is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apiserver.kinds.kthena.routing import MODEL_ROUTE
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.upgrading.definitions import staged, withdrawn
+from apiserver.upgrading.snapshot import Snapshot, Webhook
+from apiserver.upgrading.steps import Action, downgrade_steps, upgrade_steps
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BUNDLE = "Y2E="
+OLD, NEW = "v1alpha1", "v1alpha2"
+Definition = dict[str, Any]
+
+
+def foreign(*, stored: tuple[str, ...] = (OLD,)) -> Definition:
+    """Return the definition of an earlier release."""
+    version = {
+        "name": OLD,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    return {
+        "metadata": {"name": VARIANT_AUTOSCALING.crd_name, "annotations": {"theirs": "kept"}},
+        "spec": {"group": "llmd.ai", "versions": [version], "conversion": {"strategy": "None"}},
+        "status": {"storedVersions": list(stored)},
+    }
+
+
+def both(*, storage: str, stored: tuple[str, ...]) -> Definition:
+    """Return our definition with both versions, as the server gives it back."""
+    found = staged(VARIANT_AUTOSCALING, foreign(stored=stored), storage=storage, ca_bundle=BUNDLE)
+    return found | {"spec": found["spec"] | {"preserveUnknownFields": False}}
+
+
+def alone() -> Definition:
+    """Return our definition with the oldest version alone."""
+    return withdrawn(VARIANT_AUTOSCALING, foreign())
+
+
+def snapshot(live: Definition | None) -> Snapshot:
+    """Return a cluster with this definition."""
+    definitions = {VARIANT_AUTOSCALING.crd_name: live} if live else {}
+    return Snapshot(
+        now=NOW, definitions=definitions, webhook=Webhook(namespace="stowplan-system", trusted=BUNDLE)
+    )
+
+
+UP = {
+    "nothing is installed": (None, [(Action.INSTALL, NEW)]),
+    "an earlier release is installed": (
+        foreign(),
+        [
+            (Action.SERVE, OLD),
+            (Action.PROVE, ""),
+            (Action.STORE, NEW),
+            (Action.REWRITE, NEW),
+            (Action.PRUNE, NEW),
+        ],
+    ),
+    "cut off after both versions were served": (
+        both(storage=OLD, stored=(OLD,)),
+        [(Action.PROVE, ""), (Action.STORE, NEW), (Action.REWRITE, NEW), (Action.PRUNE, NEW)],
+    ),
+    "cut off after storage was changed": (
+        both(storage=NEW, stored=(OLD, NEW)),
+        [(Action.REWRITE, NEW), (Action.PRUNE, NEW)],
+    ),
+    "done": (both(storage=NEW, stored=(NEW,)), []),
+    "after the way back": (
+        alone(),
+        [
+            (Action.SERVE, OLD),
+            (Action.PROVE, ""),
+            (Action.STORE, NEW),
+            (Action.REWRITE, NEW),
+            (Action.PRUNE, NEW),
+        ],
+    ),
+    "a way back was cut off after storage was changed": (
+        both(storage=OLD, stored=(NEW, OLD)),
+        [(Action.PROVE, ""), (Action.STORE, NEW), (Action.REWRITE, NEW), (Action.PRUNE, NEW)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("live", "want"), UP.values(), ids=UP.keys())
+def test_what_is_left_on_the_way_up(live: Definition | None, want: list[tuple[Action, str]]) -> None:
+    """Each state that a run can leave leads on to the end."""
+    steps = upgrade_steps(snapshot(live), (VARIANT_AUTOSCALING,))
+
+    assert [(step.action, step.version) for step in steps] == want
+
+
+BACK = {
+    "nothing is installed": (None, False, []),
+    "upgraded": (
+        both(storage=NEW, stored=(NEW,)),
+        False,
+        [
+            Action.REHEARSE,
+            Action.STORE,
+            Action.RESHAPE,
+            Action.REWRITE,
+            Action.PRUNE,
+            Action.WITHDRAW,
+            Action.SWEEP,
+        ],
+    ),
+    "upgraded, and every object has the shape already": (
+        both(storage=NEW, stored=(NEW,)),
+        True,
+        [Action.STORE, Action.REWRITE, Action.PRUNE, Action.WITHDRAW, Action.SWEEP],
+    ),
+    "cut off after all is stored in the old version": (
+        both(storage=OLD, stored=(OLD,)),
+        True,
+        [Action.WITHDRAW, Action.SWEEP],
+    ),
+    "cut off before the annotation was taken out": (alone(), False, [Action.SWEEP]),
+    "done": (alone(), True, []),
+    "an earlier release is installed": (foreign(), True, []),
+}
+
+
+@pytest.mark.parametrize(("live", "is_clean", "want"), BACK.values(), ids=BACK.keys())
+def test_what_is_left_on_the_way_back(live: Definition | None, is_clean: bool, want: list[Action]) -> None:
+    """Each state that a run can leave leads on to the end."""
+    steps = downgrade_steps(snapshot(live), VARIANT_AUTOSCALING, is_clean=is_clean)
+
+    assert [step.action for step in steps] == want
+
+
+def test_a_definition_of_somebody_else_is_left_alone() -> None:
+    """Other kinds are installed where they are missing, and updated where they are ours."""
+    wanted = staged(MODEL_ROUTE, None, storage="v1alpha1", ca_bundle="")
+    old = wanted | {"spec": wanted["spec"] | {"versions": []}}
+    theirs = old | {"metadata": {"name": MODEL_ROUTE.crd_name}}
+    cases = {"ours": old, "theirs": theirs, "current": wanted}
+    found = {
+        name: upgrade_steps(
+            Snapshot(
+                now=NOW,
+                definitions={MODEL_ROUTE.crd_name: live},
+                webhook=Webhook(namespace="stowplan-system"),
+            ),
+            (MODEL_ROUTE,),
+        )
+        for name, live in cases.items()
+    }
+
+    assert {name: [step.action for step in steps] for name, steps in found.items()} == {
+        "ours": [Action.INSTALL],
+        "theirs": [],
+        "current": [],
+    }
+
+
+def test_trust_comes_with_the_version_that_needs_it() -> None:
+    """One write serves the second version, names the converter and trusts it; the rest of metadata stays."""
+    found = staged(VARIANT_AUTOSCALING, foreign(), storage=OLD, ca_bundle=BUNDLE)
+
+    assert [(item["name"], item["storage"]) for item in found["spec"]["versions"]] == [
+        (OLD, True),
+        (NEW, False),
+    ]
+    assert found["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] == BUNDLE
+    assert found["metadata"]["annotations"] == {"theirs": "kept"}
+
+
+def test_what_is_left_behind_needs_none_of_us() -> None:
+    """One version, stored, without conversion and without a warning that leads nowhere."""
+    (version,) = alone()["spec"]["versions"]
+
+    assert (version["name"], version["storage"], version["served"]) == (OLD, True, True)
+    assert "deprecationWarning" not in version
+    assert alone()["spec"]["conversion"] == {"strategy": "None"}
