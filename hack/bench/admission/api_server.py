@@ -1,0 +1,142 @@
+"""The API server's own account of how long it waited for our webhooks.
+
+A real control plane with Stowplan installed is asked for dry runs, which call the webhooks like any write.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from apiserver.schema.json import Json
+from hack.bench.admission import objects
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+
+_DURATIONS: Final = "apiserver_admission_webhook_admission_duration_seconds"
+_NAMESPACE: Final = "bench"
+_WARM_UP_CALLS: Final = 20
+_TIMEOUT_SECONDS: Final = 30.0
+_OURS: Final = ".stowplan.dev"
+
+Totals = Mapping[tuple[str, str], tuple[float, float]]
+"""By webhook and operation: calls, and seconds of all of them together."""
+
+
+class WriteRefusedError(Exception):
+    """The API server refused what it should take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanCall:
+    """The mean wait for one webhook in one sort of write."""
+
+    kind: str
+    webhook: str
+    operation: str
+    calls: int
+    mean_ms: float
+
+
+def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
+    """Start a control plane, write an object of each kind so often in dry runs, and return the means.
+
+    Raises ControlPlaneError when it does not start, and WriteRefusedError.
+    """
+    with ControlPlane(scheduler=False, kwok=False) as control_plane, Installation(control_plane):
+        control_plane.kubectl("create", "namespace", _NAMESPACE)
+        client = _Client(control_plane)
+        found: list[MeanCall] = []
+        for value, plural in ((objects.model(), "models"), (objects.variant(), "variantautoscalings")):
+            if value["kind"] in kinds:
+                found += _waits(control_plane, client, _submitted(value), plural, calls=calls)
+    return found
+
+
+def _waits(
+    control_plane: ControlPlane, client: _Client, value: Json, plural: str, *, calls: int
+) -> Iterator[MeanCall]:
+    collection = f"/apis/{value['apiVersion']}/namespaces/{_NAMESPACE}/{plural}"
+    for _ in range(_WARM_UP_CALLS):
+        client.write("POST", f"{collection}?dryRun=All", value)
+    before = _totals(control_plane)
+    for _ in range(calls):
+        client.write("POST", f"{collection}?dryRun=All", value)
+    stored = client.write("POST", collection, value)
+    changed = objects.rewritten(stored)
+    item = f"{collection}/{value['metadata']['name']}"
+    for _ in range(calls):
+        client.write("PUT", f"{item}?dryRun=All", changed)
+    yield from mean_calls(value["kind"], before, _totals(control_plane))
+
+
+def mean_calls(kind: str, before: Totals, after: Totals) -> Iterator[MeanCall]:
+    """Yield the means between two readings of the totals."""
+    for (webhook, operation), (calls, seconds) in sorted(after.items()):
+        earlier_calls, earlier_seconds = before.get((webhook, operation), (0.0, 0.0))
+        if calls > earlier_calls:
+            mean = (seconds - earlier_seconds) / (calls - earlier_calls)
+            yield MeanCall(
+                kind=kind,
+                webhook=webhook,
+                operation=operation,
+                calls=round(calls - earlier_calls),
+                mean_ms=mean * 1000,
+            )
+
+
+def totals(exposition: str) -> Totals:
+    """Return the totals of our webhooks from the API server's metrics."""
+    wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(_DURATIONS))
+    found: dict[tuple[str, str], list[float]] = {}
+    for family in text_string_to_metric_families(wanted + "\n"):
+        for sample in family.samples:
+            part = sample.name.removeprefix(_DURATIONS)
+            webhook = sample.labels.get("name", "")
+            if part in ("_count", "_sum") and webhook.endswith(_OURS):
+                total = found.setdefault((webhook, sample.labels["operation"]), [0.0, 0.0])
+                total[part == "_sum"] += sample.value
+    return {key: (calls, seconds) for key, (calls, seconds) in found.items()}
+
+
+def _totals(control_plane: ControlPlane) -> Totals:
+    return totals(control_plane.kubectl("get", "--raw", "/metrics").stdout)
+
+
+def _submitted(value: Json) -> Json:
+    """Return an object as a user sends it: what the server itself writes is left away."""
+    metadata = {
+        key: value["metadata"][key] for key in ("name", "labels", "annotations") if key in value["metadata"]
+    }
+    return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
+
+
+class _Client:
+    """One keep-alive connection to the API server as administrator."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        pki = control_plane.directory / "pki"
+        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        address = urlsplit(control_plane.server)
+        self._connection = http.client.HTTPSConnection(
+            address.hostname or "", address.port, context=context, timeout=_TIMEOUT_SECONDS
+        )
+
+    def write(self, method: str, path: str, value: Json) -> dict[str, Any]:
+        """Write an object and return what the server made of it. Raises WriteRefusedError."""
+        headers = {"Content-Type": "application/json"}
+        self._connection.request(method, path, json.dumps(value), headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status >= http.client.BAD_REQUEST:
+            raise WriteRefusedError(f"{method} {path}: {response.status}: {body.decode(errors='replace')}")
+        answered: dict[str, Any] = json.loads(body)
+        return answered

@@ -1,0 +1,116 @@
+"""What is asked of both servers, and what is a right answer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import jsonpatch
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+from hack.bench.admission import objects, reviews
+from hack.bench.admission.straightforward import Verb
+from hack.bench.load import WrongAnswerError
+
+Outcome = Literal["allowed", "patched", "refused"]
+
+VERBS: Final[tuple[Verb, ...]] = ("mutate", "validate")
+MODEL_CREATE: Final = "Model, create"
+MODEL_UNLIKE: Final = "Model, create, no two alike"
+MODEL_REFUSED: Final = "Model, refused"
+MODEL_UNCHANGED: Final = "Model, update unchanged"
+MODEL_CHANGED: Final = "Model, update changed"
+VARIANT_CREATE: Final = "VariantAutoscaling, create"
+
+_UNLIKE: Final = 1024
+"""Enough that a memory of some hundred workers or backends has forgotten the first when it comes again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """Reviews sent to one path, all with the same answer."""
+
+    name: str
+    verb: Verb
+    bodies: tuple[bytes, ...]
+    """Asked in turn: one that comes again and again, or many."""
+    outcome: Outcome
+
+    @property
+    def body(self) -> bytes:
+        """The first review."""
+        return self.bodies[0]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the object under review."""
+        return self.name.partition(",")[0]
+
+    def requests(self) -> list[bytes]:
+        """Return the HTTP requests that carry the reviews."""
+        return [reviews.http_request(f"/{self.verb}", body) for body in self.bodies]
+
+    def check(self, body: bytes) -> None:
+        """Raise WrongAnswerError unless the body of a response is a right answer."""
+        response = msgspec.json.decode(body)["response"]
+        got = outcome_of(response)
+        if got != self.outcome:
+            raise WrongAnswerError(f"{self.name} on /{self.verb} should be {self.outcome}: {response}")
+
+
+def cases() -> Sequence[Case]:
+    """Return every case, by object and then by path."""
+    model, stored = objects.model(), objects.stored(objects.model())
+    unlike = tuple(reviews.create(value) for value in objects.unlike_models(_UNLIKE))
+    asked: Sequence[tuple[str, tuple[bytes, ...], Outcome]] = (
+        (MODEL_CREATE, (reviews.create(model),), "patched"),
+        (MODEL_UNLIKE, unlike, "patched"),
+        (MODEL_UNCHANGED, (reviews.update(objects.relabelled(stored), stored),), "allowed"),
+        (MODEL_CHANGED, (reviews.update(objects.with_new_image(model), stored),), "patched"),
+        (MODEL_REFUSED, (reviews.create(objects.spoilt_model()),), "refused"),
+        (VARIANT_CREATE, (reviews.create(objects.variant()),), "patched"),
+    )
+    return [
+        Case(name=name, verb=verb, bodies=_for(verb, bodies), outcome=_on(verb, outcome))
+        for name, bodies, outcome in asked
+        for verb in VERBS
+    ]
+
+
+def outcome_of(response: Json) -> Outcome:
+    """Return what the `response` of a review decides. An empty patch is none."""
+    if not response["allowed"]:
+        return "refused"
+    return "patched" if patch_of(response) else "allowed"
+
+
+def patch_of(response: Json) -> list[Json]:
+    """Return the operations of a response's patch."""
+    operations: list[Json] = msgspec.json.decode(base64.b64decode(response.get("patch", "")) or b"[]")
+    return operations
+
+
+def patched(body: bytes, answer: bytes) -> JsonValue:
+    """Return the object of a review with the patch of its answer applied."""
+    value = msgspec.json.decode(body)["request"]["object"]
+    return jsonpatch.apply_patch(value, patch_of(msgspec.json.decode(answer)["response"]))
+
+
+def check_agreement(case: Case, answers: Sequence[bytes]) -> None:
+    """Raise WrongAnswerError unless all answers to a case leave the same object behind."""
+    first, *others = [patched(case.body, answer) for answer in answers]
+    if any(other != first for other in others):
+        raise WrongAnswerError(f"{case.name} on /{case.verb}: the servers fill in different defaults")
+
+
+def _for(verb: Verb, bodies: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Begin in the middle on one path, so that neither sees what the other has just seen."""
+    middle = len(bodies) // 2
+    return bodies if verb == "mutate" else (*bodies[middle:], *bodies[:middle])
+
+
+def _on(verb: Verb, outcome: Outcome) -> Outcome:
+    return "allowed" if verb == "validate" and outcome == "patched" else outcome

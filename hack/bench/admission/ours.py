@@ -1,0 +1,41 @@
+"""Our handlers without a server: the bytes of a review in, the bytes of its answer out.
+
+Exactly what `webhooks.app` calls between reading a body and writing a response, without a cluster to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Final
+
+from apiserver.kinds.scalable import SCALABLE
+from webhooks.mutate import mutate
+from webhooks.references import NoReferents
+from webhooks.review import Verdict, decode_admission, encode_verdict
+from webhooks.scaling import Scaling
+from webhooks.validate import validate
+
+_SCALING: Final = Scaling(resources=SCALABLE, authorizer=None)
+_REFERENTS: Final = NoReferents()
+
+
+def answer_mutate(body: bytes) -> bytes:
+    """Answer a review as `/mutate` does."""
+    request = decode_admission(body)
+    return encode_verdict(request.uid, _finished(mutate(request, _SCALING)))
+
+
+def answer_validate(body: bytes) -> bytes:
+    """Answer a review as `/validate` does."""
+    request = decode_admission(body)
+    return encode_verdict(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
+
+
+def _finished(work: Coroutine[None, None, Verdict]) -> Verdict:
+    """Return what a coroutine comes to that has nothing to wait for; a loop would cost more than it."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        verdict: Verdict = end.value
+        return verdict
+    raise RuntimeError("a handler waits for something, though there is no cluster to ask")

@@ -1,0 +1,44 @@
+"""`python -m hack.bench.admission.straightforward_server DIRECTORY PORT`: the straightforward way, served.
+
+Plain aiohttp on asyncio's own loop, TLS with `tls.crt` and `tls.key` of the directory.
+"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from apiserver.kinds.registry import KINDS
+from hack.bench.admission.straightforward import Straightforward, Verb
+from hack.bench.server_process import ADDRESS
+
+
+def application(admission: Straightforward) -> web.Application:
+    """Return the application with `/mutate` and `/validate`."""
+    app = web.Application()
+    app.router.add_post("/mutate", _handler(admission, "mutate"))
+    app.router.add_post("/validate", _handler(admission, "validate"))
+    return app
+
+
+def _handler(admission: Straightforward, verb: Verb) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handle(request: web.Request) -> web.Response:
+        return web.json_response(admission.respond(verb, await request.json()))
+
+    return handle
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until SIGTERM."""
+    directory, port = Path(arguments[0]), int(arguments[1])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
+    web.run_app(application(Straightforward(KINDS)), host=ADDRESS, port=port, ssl_context=context, print=None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

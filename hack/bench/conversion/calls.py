@@ -1,0 +1,80 @@
+"""GET and PUT through the API server: those that need converting beside those that need none."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import HUB, SPOKE
+from apiserver.schema.json import Json
+from hack.bench.conversion import objects
+from hack.bench.conversion.client import Client, Waits, waits
+from hack.bench.conversion.upgraded import collection, submitted
+from hack.controlplane import ControlPlane
+
+_WARM_UP: Final = 5
+_NAME: Final = "bench-hub"
+
+READ_STORED: Final = "GET, stored and asked for in v1alpha2"
+READ_OLD: Final = "GET, stored in v1alpha2, asked for in v1alpha1"
+READ_OLD_STORED: Final = "GET, stored in v1alpha1, asked for in v1alpha2"
+WRITE_STORED: Final = "PUT in v1alpha2"
+WRITE_OLD: Final = "PUT in v1alpha1"
+
+
+def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
+    """Return how long each sort of call takes, by turns on one connection. Raises RefusedError."""
+    value = submitted(objects.current(1))
+    value["metadata"]["name"] = _NAME
+    client.call("POST", collection(HUB), value)
+    hub, spoke = f"{collection(HUB)}/{_NAME}", f"{collection(SPOKE)}/{_NAME}"
+    old = objects.legacy(0)["metadata"]["name"]
+    sorts: dict[str, Callable[[int], float]] = {
+        READ_STORED: lambda _: client.timed("GET", hub)[0],
+        READ_OLD: lambda _: client.timed("GET", spoke)[0],
+        READ_OLD_STORED: lambda _: client.timed("GET", f"{collection(HUB)}/{old}")[0],
+        WRITE_STORED: lambda number: _written(client, hub, number),
+        WRITE_OLD: lambda number: _written(client, spoke, number),
+    }
+    taken: dict[str, list[float]] = defaultdict(list)
+    for number in range(-_WARM_UP, calls):
+        for name, run in sorts.items():
+            seconds = run(number)
+            if number >= 0:
+                taken[name].append(seconds)
+    client.call("DELETE", hub)
+    return {name: waits(seconds) for name, seconds in taken.items()}
+
+
+def _written(client: Client, path: str, number: int) -> float:
+    """Change an object's spec; return the seconds that the write took."""
+    value: Json = client.value("GET", path)
+    value["spec"]["variantCost"] = f"{100 + number}.25"
+    seconds, answered = client.timed("PUT", path, value)
+    if json.loads(answered)["spec"]["variantCost"] != value["spec"]["variantCost"]:
+        raise RuntimeError(f"{path} was not changed")
+    return seconds
+
+
+def conversions(control_plane: ControlPlane) -> tuple[int, float, int]:
+    """Return the API server's own account since its start: calls, their seconds together, and failures."""
+    exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
+    return account(exposition)
+
+
+def account(exposition: str) -> tuple[int, float, int]:
+    """Return calls to conversion webhooks, their seconds together, and failures, from an exposition."""
+    name = "apiserver_crd_conversion_webhook_duration_seconds"
+    calls, seconds, failures = 0, 0.0, 0
+    for line in exposition.splitlines():
+        if not line.startswith(name):
+            continue
+        series, _, number = line.rpartition(" ")
+        if series.startswith(f"{name}_count"):
+            calls += int(float(number))
+            failures += int(float(number)) if 'succeeded="false"' in series else 0
+        elif series.startswith(f"{name}_sum"):
+            seconds += float(number)
+    return calls, seconds, failures

@@ -1,0 +1,101 @@
+"""What is asked of both, and what is a right answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import ANNOTATION
+from apiserver.schema.json import Json
+from hack.bench.conversion import objects, ours, straightforward
+from hack.bench.conversion.reviews import converted_objects, review
+from hack.bench.load import WrongAnswerError
+
+OURS: Final = "stowplan"
+STRAIGHTFORWARD: Final = "straightforward"
+SERVERS: Final = (OURS, STRAIGHTFORWARD)
+
+Answerer = Callable[[bytes], bytes]
+ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: ours.answer, STRAIGHTFORWARD: straightforward.answer}
+
+_MANY: Final = (100, 5000)
+_OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
+_NEW: Final = (objects.current, objects.decided)
+_KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One review, with one body for each server: what is kept is read only by who kept it."""
+
+    name: str
+    count: int
+    """Objects in it."""
+    desired: str
+    """Version asked for."""
+    bodies: Mapping[str, bytes]
+
+    @property
+    def direction(self) -> str:
+        """Which way, for people."""
+        return f"to {self.desired.rpartition('/')[2]}"
+
+
+Key = tuple[str, int, str, str]
+"""Name, number of objects, direction and server."""
+
+
+def key(case: Case, server: str) -> Key:
+    """Return what a result belongs to."""
+    return case.name, case.count, case.direction, server
+
+
+def cases() -> Sequence[Case]:
+    """Return every case: each shape alone there and back, then long lists.
+
+    Raises WrongAnswerError unless both ways agree on every one of them.
+    """
+    found = [case for name, make in objects.SHAPES.items() for case in _there_and_back(name, [make(7)])]
+    for count in _MANY:
+        found += _there_and_back("nothing kept", objects.mixed((objects.current,), count))
+        found += _there_and_back("written in v1alpha1", objects.mixed(_OLD, count))
+        found += _there_and_back("written in v1alpha2", objects.mixed(_NEW, count))
+    return found
+
+
+def _there_and_back(name: str, values: Sequence[Json]) -> list[Case]:
+    version = values[0]["apiVersion"]
+    other = objects.other_version(values[0])
+    there = _case(name, other, dict.fromkeys(SERVERS, values))
+    answered = answers(there)
+    check_agreement(there, answered)
+    back = _case(f"{name}, back", version, answered)
+    returned = answers(back)
+    if any(list(values) != came for came in returned.values()):
+        raise WrongAnswerError(f"{name}: the way back does not give what was there")
+    return [there, back]
+
+
+def _case(name: str, desired: str, values: Mapping[str, Sequence[Json]]) -> Case:
+    count = len(next(iter(values.values())))
+    bodies = {server: review(items, desired) for server, items in values.items()}
+    return Case(name=name, count=count, desired=desired, bodies=bodies)
+
+
+def answers(case: Case) -> dict[str, list[Json]]:
+    """Return what each way makes of a case's objects, in this process."""
+    return {server: converted_objects(handle(case.bodies[server])) for server, handle in ANSWERERS.items()}
+
+
+def check_agreement(case: Case, answered: Mapping[str, Sequence[Json]]) -> None:
+    """Raise WrongAnswerError unless all make the same of each object, but for how they keep the rest."""
+    first, *others = ([_without_kept(value) for value in values] for values in answered.values())
+    if any(other != first for other in others):
+        raise WrongAnswerError(f"{case.name} {case.direction}: the two ways make different objects")
+
+
+def _without_kept(value: Json) -> Json:
+    annotations = value["metadata"].get("annotations", {})
+    others = {name: text for name, text in annotations.items() if name not in _KEPT_BY}
+    return value | {"metadata": value["metadata"] | {"annotations": others}}

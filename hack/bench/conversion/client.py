@@ -1,0 +1,88 @@
+"""One keep-alive connection to the API server as administrator, and how long each call took."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from apiserver.schema.json import Json
+from hack.bench.percentiles import percentile
+
+_TIMEOUT_SECONDS: Final = 60.0
+_MILLI: Final = 1e3
+
+
+class RefusedError(Exception):
+    """The API server refused what it should take, or read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """How long calls of one sort took."""
+
+    calls: int
+    p50_ms: float
+    p99_ms: float
+
+
+def waits(seconds: Sequence[float]) -> Waits:
+    """Sum up calls. Raises ValueError for none."""
+    return Waits(
+        calls=len(seconds),
+        p50_ms=percentile(seconds, 50) * _MILLI,
+        p99_ms=percentile(seconds, 99) * _MILLI,
+    )
+
+
+class Client:
+    """Speaks JSON to one API server; from one thread at a time."""
+
+    def __init__(self, server: str, pki: Path) -> None:
+        self._address = urlsplit(server)
+        self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        self._connection = self._new()
+
+    def _new(self) -> http.client.HTTPSConnection:
+        host, port = self._address.hostname or "", self._address.port
+        return http.client.HTTPSConnection(host, port, context=self._context, timeout=_TIMEOUT_SECONDS)
+
+    def call(self, method: str, path: str, value: Json | None = None) -> bytes:
+        """Call and return the body. Raises RefusedError, and OSError when nobody is there."""
+        headers = {"Content-Type": "application/json"}
+        body = None if value is None else json.dumps(value)
+        try:
+            self._connection.request(method, path, body, headers)
+            response = self._connection.getresponse()
+            answered = response.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            self._connection = self._new()
+            raise
+        if response.status >= http.client.BAD_REQUEST:
+            raise RefusedError(
+                f"{method} {path}: {response.status}: {answered[:500].decode(errors='replace')}"
+            )
+        return answered
+
+    def value(self, method: str, path: str, value: Json | None = None) -> Json:
+        """Call and return the object that came back."""
+        answered: Json = json.loads(self.call(method, path, value))
+        return answered
+
+    def timed(self, method: str, path: str, value: Json | None = None) -> tuple[float, bytes]:
+        """Call and return the seconds that it took, and the body."""
+        began = time.perf_counter()
+        answered = self.call(method, path, value)
+        return time.perf_counter() - began, answered
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()

@@ -1,0 +1,162 @@
+"""VariantAutoscalings of each released shape, as the API server sends them: 0.7 to 1.5 KB of JSON.
+
+With uid, time of creation and managed fields, some with status; no two of a list are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, HUB, SPOKE
+from apiserver.schema.json import Json
+from hack.bench.admission.objects import owned_fields
+
+KIND: Final = "VariantAutoscaling"
+NAMESPACE: Final = "inference-production"
+_CREATED: Final = "2025-11-03T09:12:44Z"
+
+Make = Callable[[int], Json]
+"""Makes the object of a number."""
+
+
+def current(number: int) -> Json:
+    """Return an object of the current shape in the hub: nothing in it is strange to the other version."""
+    spec = _current_spec(number)
+    return _received(HUB, f"llama-8b-l40s-{number}", spec, number, status=_status("L40S", number))
+
+
+def decided(number: int) -> Json:
+    """Return an object of the current shape in the hub whose status says why: the other version cannot."""
+    decision = {
+        "reason": "ScaleUp",
+        "message": f"demand {41000 + number} tokens needs 4 replicas of 12288 tokens each",
+        "demandTokens": 41000 + number,
+        "capacityPerReplicaTokens": 12288,
+        "unconstrainedReplicas": 4,
+        "grantedReplicas": 4,
+        "signal": "Fresh",
+        "solverStatus": "Optimal",
+    }
+    status = {"desiredOptimizedAlloc": _desired("L40S", number), "decision": decision}
+    return _received(HUB, f"llama-8b-l40s-{number}", _current_spec(number), number, status=status)
+
+
+def released_current(number: int) -> Json:
+    """Return an object of the current shape as its own release stored it, in the old version."""
+    return current(number) | {"apiVersion": SPOKE}
+
+
+def legacy(number: int) -> Json:
+    """Return an object of the legacy shape: no scale target, an identifier that the hub does without."""
+    model = f"meta/llama-3.1-{8 + number % 3}b"
+    spec = {
+        "modelID": model,
+        "variantID": f"{model}-A100-1",
+        "accelerator": "A100",
+        "acceleratorCount": 1,
+        "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
+        "variantProfile": {"perfParms": _parameters(number), "maxBatchSize": 64},
+    }
+    return _received(SPOKE, f"llama-8b-a100-{number}", spec, number, status=_status("A100", number))
+
+
+def profiled(number: int) -> Json:
+    """Return an object of the modelProfile shape with two candidates, of which the label names the second."""
+    entries = [
+        {"acc": name, "accCount": count, "perfParms": _parameters(number), "maxBatchSize": batch}
+        for name, count, batch in (("A100", 1, 64), ("H100", 2, 128))
+    ]
+    spec = {
+        "modelID": f"meta/llama-3.1-{8 + number % 3}b",
+        "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
+        "modelProfile": {"accelerators": entries},
+    }
+    return _received(SPOKE, f"llama-8b-{number}", spec, number, labels={ACCELERATOR_LABEL: "H100"})
+
+
+SHAPES: Final[Mapping[str, Make]] = {
+    "current": current,
+    "current with decision": decided,
+    "current as released": released_current,
+    "legacy": legacy,
+    "modelProfile": profiled,
+}
+"""Every shape by name, in the version that it was written in."""
+
+
+def mixed(makes: tuple[Make, ...], count: int) -> list[Json]:
+    """Return so many objects of several shapes by turns."""
+    return [makes[number % len(makes)](number) for number in range(count)]
+
+
+def other_version(value: Json) -> str:
+    """Return the version that an object is not in."""
+    return SPOKE if value["apiVersion"] == HUB else HUB
+
+
+def _current_spec(number: int) -> Json:
+    return {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"llama-8b-l40s-{number}"},
+        "modelID": "meta/llama-3.1-8b",
+        "variantCost": f"{10 + number % 90}.50",
+    }
+
+
+def _parameters(number: int) -> Json:
+    return {
+        "decodeParms": {"alpha": f"20.{number % 100}", "beta": "0.41"},
+        "prefillParms": {"gamma": "5.2", "delta": "0.10"},
+    }
+
+
+def _desired(accelerator: str, number: int) -> Json:
+    return {"lastRunTime": _CREATED, "accelerator": accelerator, "numReplicas": 1 + number % 4}
+
+
+def _status(accelerator: str, number: int) -> Json:
+    condition = {
+        "type": "OptimizationReady",
+        "status": "True",
+        "reason": "Optimized",
+        "message": "the last decision was taken anew",
+        "lastTransitionTime": _CREATED,
+    }
+    return {
+        "desiredOptimizedAlloc": _desired(accelerator, number),
+        "actuation": {"applied": True},
+        "conditions": [condition],
+    }
+
+
+def _received(
+    version: str,
+    name: str,
+    spec: Json,
+    number: int,
+    *,
+    status: Json | None = None,
+    labels: Json | None = None,
+) -> Json:
+    metadata: Json = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": f"7c1f3f0e-52bb-4a6e-8f1b-{number:012x}",
+        "creationTimestamp": _CREATED,
+        "generation": 1,
+    }
+    if labels:
+        metadata["labels"] = labels
+    owned = {"spec": dict.fromkeys(spec, "")}
+    metadata["managedFields"] = [
+        {
+            "manager": "kubectl",
+            "operation": "Apply",
+            "apiVersion": version,
+            "time": _CREATED,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": owned_fields(owned),
+        }
+    ]
+    value = {"apiVersion": version, "kind": KIND, "metadata": metadata, "spec": spec}
+    return value if status is None else value | {"status": status}

@@ -1,0 +1,44 @@
+"""ConversionReviews around objects, as kube-apiserver writes them. Contract: `apiextensions.k8s.io/v1`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from apiserver.schema.json import Json
+
+PATH: Final = "/convert"
+SERVER_NAME: Final = "stowplan-conversion.stowplan-system.svc"
+_UID: Final = "0c2f6d1e-7d3b-4f5a-9a37-6a2f2e6d3b11"
+
+
+def review(values: Sequence[Json], api_version: str) -> bytes:
+    """Return the review that asks for objects in a version."""
+    request = {"uid": _UID, "desiredAPIVersion": api_version, "objects": list(values)}
+    document = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def converted_objects(answer: bytes) -> list[Json]:
+    """Return the objects of an answer; raises ValueError, with its message, when it is a refusal."""
+    response = json.loads(answer)["response"]
+    if response["uid"] != _UID or response["result"]["status"] != "Success":
+        raise ValueError(f"no conversion: {response['result']}")
+    values: list[Json] = response["convertedObjects"]
+    return values
+
+
+def http_request(body: bytes) -> bytes:
+    """Return the whole HTTP request, with the headers of the API server's client."""
+    head = (
+        f"POST {PATH}?timeout=30s HTTP/1.1\r\n"
+        f"Host: {SERVER_NAME}:9443\r\n"
+        "User-Agent: kube-apiserver-admission\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Accept: application/json, */*\r\n"
+        "Content-Type: application/json\r\n"
+        "Accept-Encoding: gzip\r\n"
+        "\r\n"
+    )
+    return head.encode() + body

@@ -1,0 +1,123 @@
+"""The straightforward way: `json`, and a conversion of dicts by hand, for just the fields that there are.
+
+What one writes first, done properly: no copy is deeper than the change that it is for, and nothing is slow on
+purpose. It does our job: what the other version cannot say goes into an annotation, each field beside the
+value that stands in its place, and comes back only where that value still stands.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from apiserver.schema.json import Json
+
+GROUP: Final = "llmd.ai"
+SPOKE: Final = f"{GROUP}/v1alpha1"
+HUB: Final = f"{GROUP}/v1alpha2"
+ANNOTATION: Final = f"{GROUP}/kept"
+
+_ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
+_LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
+_PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
+
+
+def answer(body: bytes) -> bytes:
+    """Return the answer to a review, bytes to bytes."""
+    return json.dumps(respond(json.loads(body))).encode()
+
+
+def respond(review: Json) -> Json:
+    """Return the review that answers a review."""
+    request = review["request"]
+    to_hub = request["desiredAPIVersion"] == HUB
+    values = [_to_hub(value) if to_hub else _to_spoke(value) for value in request["objects"]]
+    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": values}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
+
+
+def _to_hub(value: Json) -> Json:
+    value, kept = _taken(value)
+    value["apiVersion"] = HUB
+    spec = value["spec"] = dict(value["spec"])
+    lost: Json = {}
+    if "variantID" in spec:
+        lost["variantID"] = {"value": spec.pop("variantID"), "derived": _identifier(spec)}
+    if "modelProfile" in spec:
+        lost["modelProfile"] = _without_profile(value, spec)
+    if "scaleTargetRef" not in spec:
+        spec["scaleTargetRef"] = _implied_target(value["metadata"])
+        lost["scaleTargetRef"] = {"derived": spec["scaleTargetRef"]}
+    if "decision" in kept and "decision" not in value.get("status", {}):
+        value["status"] = value.get("status", {}) | {"decision": kept["decision"]["value"]}
+    return _kept(value, lost)
+
+
+def _without_profile(value: Json, spec: Json) -> Json:
+    profile = spec.pop("modelProfile")
+    entries = profile["accelerators"]
+    label = value["metadata"].get("labels", {}).get(_ACCELERATOR_LABEL)
+    position = next((place for place, entry in enumerate(entries) if entry["acc"] == label), 0)
+    entry = entries[position]
+    spec["accelerator"], spec["acceleratorCount"] = entry["acc"], entry["accCount"]
+    spec["variantProfile"] = {"perfParms": entry["perfParms"], "maxBatchSize": entry["maxBatchSize"]}
+    return {"value": profile, "position": position}
+
+
+def _to_spoke(value: Json) -> Json:
+    value, kept = _taken(value)
+    value["apiVersion"] = SPOKE
+    spec = value["spec"] = dict(value["spec"])
+    lost: Json = {}
+    if "decision" in value.get("status", {}):
+        status = value["status"] = dict(value["status"])
+        lost["decision"] = {"value": status.pop("decision")}
+    if "modelProfile" in kept and all(name in spec for name in _PROFILED):
+        spec["modelProfile"] = _with_profile(kept["modelProfile"], spec)
+    elif all(name in spec for name in _LEGACY):
+        identifier = _identifier(spec)
+        was = kept.get("variantID", {})
+        spec["variantID"] = was["value"] if was.get("derived") == identifier else identifier
+    else:
+        lost |= {name: {"value": spec.pop(name)} for name in _LEGACY if name in spec}
+    if "scaleTargetRef" in kept and spec["scaleTargetRef"] == kept["scaleTargetRef"]["derived"]:
+        del spec["scaleTargetRef"]
+    return _kept(value, lost)
+
+
+def _with_profile(kept: Json, spec: Json) -> Json:
+    entries, position = list(kept["value"]["accelerators"]), kept["position"]
+    today = {"acc": spec.pop("accelerator"), "accCount": spec.pop("acceleratorCount")}
+    entries[position] = entries[position] | today | spec.pop("variantProfile")
+    profile: Json = kept["value"] | {"accelerators": entries}
+    return profile
+
+
+def _identifier(spec: Json) -> str:
+    return f"{spec['modelID']}-{spec['accelerator']}-{spec['acceleratorCount']}"
+
+
+def _implied_target(metadata: Json) -> Json:
+    owners = (owner for owner in metadata.get("ownerReferences", ()) if owner.get("controller"))
+    name = next((owner["name"] for owner in owners if owner["kind"] == "Deployment"), metadata["name"])
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+
+
+def _taken(value: Json) -> tuple[Json, Json]:
+    """Return a copy without the annotation, and what it kept."""
+    annotations = value["metadata"].get("annotations", {})
+    if ANNOTATION not in annotations:
+        return dict(value), {}
+    kept: Json = json.loads(annotations[ANNOTATION])
+    others = {key: text for key, text in annotations.items() if key != ANNOTATION}
+    metadata = value["metadata"] | {"annotations": others}
+    if not others:
+        del metadata["annotations"]
+    return value | {"metadata": metadata}, kept
+
+
+def _kept(value: Json, lost: Json) -> Json:
+    if lost:
+        annotations = value["metadata"].get("annotations", {}) | {ANNOTATION: json.dumps(lost)}
+        value["metadata"] = value["metadata"] | {"annotations": annotations}
+    return value

@@ -1,0 +1,85 @@
+"""A cluster that was upgraded: objects stored in the old version by a release before ours, and Stowplan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+from apiserver.schema.json import Json
+from hack.bench.conversion import objects
+from hack.bench.conversion.client import Client
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+from webhooks.registration import CONFIGURATION_NAME
+
+CRD: Final = "variantautoscalings.llmd.ai"
+_CRD_PATH: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}"
+_WRITERS: Final = 4
+_OLD: Final = (objects.legacy, objects.profiled, objects.released_current)
+
+
+@contextmanager
+def upgraded(stored: int) -> Iterator[tuple[ControlPlane, Installation]]:
+    """Run a control plane with Stowplan and so many objects stored in the old version.
+
+    Nothing else is at work: no admission, and no controllers that would read or write meanwhile.
+    Raises ControlPlaneError when it does not start, RefusedError when objects are refused.
+    """
+    with (
+        ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane,
+        Installation(control_plane) as installation,
+    ):
+        installation.processes["controller"].stop(patience_seconds=20.0)
+        for kind in ("mutating", "validating"):  # admission is measured elsewhere
+            control_plane.kubectl("delete", f"{kind}webhookconfiguration", CONFIGURATION_NAME)
+        _fill(control_plane, stored)
+        yield control_plane, installation
+
+
+def client_of(control_plane: ControlPlane) -> Client:
+    """Return a client that may do anything."""
+    return Client(control_plane.server, control_plane.directory / "pki")
+
+
+def collection(version: str) -> str:
+    """Return the path of all objects in a version."""
+    return f"/apis/{version}/namespaces/{objects.NAMESPACE}/variantautoscalings"
+
+
+def stored_old(spec: Json) -> Json:
+    """Return the spec of a CRD that stores the old version and converts nothing, as releases before ours."""
+    versions = [version | {"storage": not version["storage"]} for version in spec["versions"]]
+    return spec | {"versions": versions, "conversion": {"strategy": "None"}}
+
+
+def _fill(control_plane: ControlPlane, stored: int) -> None:
+    client = client_of(control_plane)
+    spec = client.value("GET", _CRD_PATH)["spec"]
+    _replace(client, stored_old(spec))
+    control_plane.kubectl("create", "namespace", objects.NAMESPACE)
+    values = [submitted(value) for value in objects.mixed(_OLD, stored)]
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(
+            pool.map(_create_all, [control_plane] * _WRITERS, [values[n::_WRITERS] for n in range(_WRITERS)])
+        )
+    _replace(client, spec)
+    client.close()
+
+
+def _replace(client: Client, spec: Json) -> None:
+    client.call("PUT", _CRD_PATH, client.value("GET", _CRD_PATH) | {"spec": spec})
+
+
+def _create_all(control_plane: ControlPlane, values: list[Json]) -> None:
+    client = client_of(control_plane)
+    for value in values:
+        client.call("POST", collection(value["apiVersion"]), value)
+    client.close()
+
+
+def submitted(value: Json) -> Json:
+    """Return an object as a user sends it: what the server itself writes is left away."""
+    metadata = {key: value["metadata"][key] for key in ("name", "labels") if key in value["metadata"]}
+    return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}

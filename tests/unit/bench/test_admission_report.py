@@ -1,0 +1,122 @@
+"""Sums, goals and tables of the admission benchmark."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.bench.admission.api_server import MeanCall, mean_calls, totals
+from hack.bench.admission.cases import MODEL_CHANGED, MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED
+from hack.bench.admission.costs import OURS, STRAIGHTFORWARD, Key, OverTls, over_tls
+from hack.bench.admission.goals import goals
+from hack.bench.admission.report import in_process_table, tls_table
+from hack.bench.load import Served
+from hack.bench.pace import Pace
+
+PACE = Pace(here_us=122.4, there_us=40.8)
+
+
+def served(cpu_us: float, *, requests: int = 10) -> Served:
+    """Return one second of a server that took so much CPU per request, and 1 ms to answer."""
+    return Served(
+        requests=requests,
+        seconds=1.0,
+        server_cpu_seconds=cpu_us * requests / 1e6,
+        load_cpu_seconds=0.1,
+        latencies_seconds=(0.001,) * requests,
+    )
+
+
+def cost(cpu_us: float) -> OverTls:
+    """Return what a server costs whose every round was the same."""
+    return over_tls([served(cpu_us)], [served(cpu_us * 2)])
+
+
+def test_rounds_are_summed_up_by_their_median() -> None:
+    """One round in which another program ran does not count."""
+    found = over_tls([served(100.0), served(900.0), served(110.0)], [served(200.0)])
+
+    assert found.cpu_us == pytest.approx(110)
+    assert found.lone_cpu_us == pytest.approx(200)
+    assert found.requests == 30
+    assert found.requests_per_second == 10
+    assert found.lone_p50_us == found.busy_p99_us == pytest.approx(1000)
+
+
+TLS: dict[Key, OverTls] = {
+    (MODEL_CREATE, "mutate", OURS): cost(90.0),
+    (MODEL_CREATE, "mutate", STRAIGHTFORWARD): cost(3600.0),
+}
+LOCAL: dict[Key, float] = {
+    (MODEL_CREATE, "mutate", OURS): 40.0,
+    (MODEL_REFUSED, "mutate", OURS): 90.0,
+    (MODEL_CHANGED, "mutate", OURS): 50.0,
+    (MODEL_UNCHANGED, "mutate", OURS): 10.0,
+}
+
+
+def test_goals_are_measured_against() -> None:
+    """Microseconds as they are and at the pace of the reference machine; the rest as ratios."""
+    lines = [goal.line() for goal in goals(TLS, LOCAL, PACE)]
+
+    assert lines == [
+        "goal: mutate_model_create_cpu_per_request 90.0 µs, wanted <= 80: missed",
+        "goal: mutate_model_create_cpu_per_request_at_reference_pace 30.0 µs, wanted <= 80: met",
+        "goal: mutate_model_create_share_of_straightforward 2.50 %, wanted <= 3.333: met",
+        "goal: mutate_model_refused_of_accepted_in_process 2.25 times, wanted <= 2: missed",
+        "goal: mutate_model_unchanged_of_changed_in_process 0.20 times, wanted <= 0.5: met",
+    ]
+
+
+def test_what_was_not_measured_has_no_goal() -> None:
+    """A run of some cases does not claim the others."""
+    assert goals({}, {}, PACE) == []
+
+
+def test_tables_line_up() -> None:
+    """Ours above the straightforward one, with the ratio between them."""
+    local = {(MODEL_CREATE, "mutate", OURS): 40.0, (MODEL_CREATE, "mutate", STRAIGHTFORWARD): 2000.0}
+
+    assert in_process_table(local) == [
+        "in process, µs of CPU per call  path     stowplan  straightforward  ratio",
+        "Model, create                   /mutate      40.0             2000  1/50.0",
+    ]
+    lines = tls_table(TLS, connections=16)
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["Model,", "create", "/mutate", "stowplan", "90.0"],
+        ["straightforward", "3600", "1", "10", "4"],
+    ]
+
+
+def exposition(count: int, seconds: float) -> str:
+    """Return what the API server says of a webhook of ours and of another's."""
+    name = "apiserver_admission_webhook_admission_duration_seconds"
+    labels = 'name="mutate.stowplan.dev",operation="CREATE",rejected="false",type="admit"'
+    other = labels.replace("stowplan.dev", "example.com")
+    return (
+        f"# TYPE {name} histogram\n"
+        f'{name}_bucket{{{labels},le="+Inf"}} {count}\n{name}_sum{{{labels}}} {seconds}\n'
+        f"{name}_count{{{labels}}} {count}\n{name}_sum{{{other}}} 50\n{name}_count{{{other}}} 5\n"
+    )
+
+
+def test_the_mean_wait_is_of_the_calls_in_between() -> None:
+    """Calls of before, and of other webhooks, do not count."""
+    before, after = totals(exposition(100, 10.0)), totals(exposition(300, 10.4))
+
+    (found,) = mean_calls("Model", before, after)
+
+    assert found.mean_ms == pytest.approx(2.0)
+    assert (found.kind, found.webhook, found.operation, found.calls) == (
+        "Model",
+        "mutate.stowplan.dev",
+        "CREATE",
+        200,
+    )
+
+
+def test_webhooks_that_were_not_called_have_no_mean() -> None:
+    """Nothing is divided by nothing."""
+    reading = totals(exposition(100, 10.0))
+    called: list[MeanCall] = list(mean_calls("Model", reading, reading))
+
+    assert called == []

@@ -1,0 +1,114 @@
+"""The objects under conversion, and that both ways do the same job with them."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.llmd.conversion import HUB, SPOKE
+from apiserver.kinds.registry import find_version
+from apiserver.schema.json import Json
+from hack.bench.conversion import objects, ours, straightforward, trivial_server
+from hack.bench.conversion.cases import SERVERS, Case, answers, cases, check_agreement
+from hack.bench.conversion.reviews import converted_objects, http_request, review
+from hack.bench.load import WrongAnswerError
+
+CASES = cases()
+
+
+@pytest.mark.parametrize("make", objects.SHAPES.values(), ids=objects.SHAPES.keys())
+def test_objects_are_as_large_as_is_claimed_and_valid(make: objects.Make) -> None:
+    """0.7 to 1.5 KB, and nothing that admission would refuse."""
+    value = make(1234)
+    found = find_version(value["apiVersion"], value["kind"])
+
+    assert 700 <= len(json.dumps(value, separators=(",", ":"))) <= 1500
+    assert found is not None
+    assert judged(found[0], found[1], value) == []
+
+
+def test_no_two_objects_of_a_list_are_alike() -> None:
+    """A memory of some thousand texts must not make a benchmark fast."""
+    values = objects.mixed(tuple(objects.SHAPES.values()), 500)
+
+    assert len({json.dumps(value) for value in values}) == 500
+    assert len({json.dumps(value["spec"]) for value in values}) > 200
+
+
+def test_every_size_is_asked_with_and_without_kept_fields_both_ways() -> None:
+    """What is kept by our annotation is there in some reviews of each size, and not in others."""
+    for count in (1, 100, 5000):
+        of_size = [case for case in CASES if case.count == count]
+        kept = {b"kept-by-conversion" in case.bodies["stowplan"] for case in of_size}
+
+        assert {case.desired for case in of_size} == {HUB, SPOKE}
+        assert kept == {True, False}
+
+
+def test_reviews_hold_as_many_objects_as_they_say() -> None:
+    """In the version that is not asked for."""
+    for case in CASES:
+        for body in case.bodies.values():
+            values = json.loads(body)["request"]["objects"]
+            assert len(values) == case.count
+            assert case.desired not in {value["apiVersion"] for value in values}
+
+
+def test_an_edit_wins_in_the_straightforward_way_too() -> None:
+    """It keeps beside what it derived, as ours does; a cheaper job would be no comparison."""
+    there = converted_objects(straightforward.answer(review([objects.profiled(1), objects.legacy(1)], HUB)))
+    edited = copy.deepcopy(there)
+    edited[0]["spec"]["acceleratorCount"] = 7
+    edited[1]["spec"]["scaleTargetRef"]["name"] = "other"
+
+    profiled, legacy = converted_objects(straightforward.answer(review(edited, SPOKE)))
+
+    assert [entry["accCount"] for entry in profiled["spec"]["modelProfile"]["accelerators"]] == [1, 7]
+    assert legacy["spec"]["scaleTargetRef"]["name"] == "other"
+
+
+def test_the_trivial_converter_changes_the_version_and_nothing_else() -> None:
+    """Which is right for the current shape."""
+    value = objects.released_current(1)
+
+    answer = trivial_server.answer(review([value], HUB))
+
+    assert converted_objects(answer) == [value | {"apiVersion": HUB}]
+    assert converted_objects(answer) == converted_objects(ours.answer(review([value], HUB)))
+
+
+def test_a_different_object_stops_the_measuring() -> None:
+    """Who leaves something out would look fast."""
+    case = case_of("legacy")
+    answered = answers(case)
+    del answered["straightforward"][0]["spec"]["variantProfile"]
+
+    with pytest.raises(WrongAnswerError, match="legacy to v1alpha2: the two ways make different objects"):
+        check_agreement(case, answered)
+
+
+def test_a_refusal_is_no_answer() -> None:
+    """A server that refuses everything would look fast, too."""
+    refused: Json = {"response": {"uid": "u", "result": {"status": "Failure", "message": "why"}}}
+
+    with pytest.raises(ValueError, match="no conversion"):
+        converted_objects(json.dumps(refused).encode())
+
+
+def test_the_request_is_one_that_a_server_can_read() -> None:
+    """Head, blank line, and as many bytes as it says."""
+    body = case_of("legacy").bodies[SERVERS[0]]
+    head, _, sent = http_request(body).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"POST /convert?timeout=30s HTTP/1.1\r\n")
+    assert f"Content-Length: {len(sent)}".encode() in head.split(b"\r\n")
+    assert sent == body
+
+
+def case_of(name: str) -> Case:
+    """Return the case of that name, whose only object it is."""
+    (found,) = (case for case in CASES if case.name == name and case.count == 1)
+    return found

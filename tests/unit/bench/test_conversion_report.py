@@ -1,0 +1,134 @@
+"""Sums, goals and tables of the conversion benchmark."""
+
+from __future__ import annotations
+
+import pytest
+
+from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, account
+from hack.bench.conversion.cases import OURS, STRAIGHTFORWARD, Key
+from hack.bench.conversion.client import Waits, waits
+from hack.bench.conversion.goals import goals
+from hack.bench.conversion.report import calls_table, in_process_table, restarts_table
+from hack.bench.conversion.restarts import TRIVIAL, Restart
+from hack.bench.conversion.upgraded import stored_old, submitted
+from hack.bench.pace import Pace
+
+PACE = Pace(here_us=81.6, there_us=40.8)
+LOCAL: dict[Key, float] = {
+    ("legacy", 1, "to v1alpha2", OURS): 12.0,
+    ("legacy", 1, "to v1alpha2", STRAIGHTFORWARD): 30.0,
+    ("current", 1, "to v1alpha1", OURS): 5.0,
+    ("current", 1, "to v1alpha1", STRAIGHTFORWARD): 25.0,
+    ("legacy", 5000, "to v1alpha2", OURS): 50_000.0,
+    ("legacy", 5000, "to v1alpha2", STRAIGHTFORWARD): 200_000.0,
+    ("current", 5000, "to v1alpha1", OURS): 20_000.0,
+    ("current", 5000, "to v1alpha1", STRAIGHTFORWARD): 160_000.0,
+}
+
+
+def restart(converter: str, served_seconds: float) -> Restart:
+    """Return a restart after which reads were served in that time."""
+    return Restart(
+        converter=converter,
+        live_seconds=4.0,
+        served_seconds=served_seconds,
+        conversions=5000,
+        mean_ms=1.5,
+        failures=0,
+    )
+
+
+RESTARTS = [restart(OURS, 11.0), restart(TRIVIAL, 10.0), restart(TRIVIAL, 12.0), restart(OURS, 99.0)]
+RESTARTS += [restart(OURS, 11.0), restart(TRIVIAL, 10.0)]
+
+
+def test_the_worst_shape_and_direction_is_held_to_the_goal() -> None:
+    """A mean would hide it; restarts count by their median."""
+    lines = [goal.line() for goal in goals(LOCAL, RESTARTS, PACE)]
+
+    assert lines == [
+        "goal: conversion_of_one_object 12.0 µs, wanted <= 10: missed",
+        "goal: conversion_of_one_object_at_reference_pace 6.00 µs, wanted <= 10: met",
+        "goal: conversion_of_5000_share_of_straightforward 25.0 %, wanted <= 20: missed",
+        "goal: restart_of_trivial_converter 1.10 times, wanted <= 1.2: met",
+    ]
+
+
+def test_what_was_not_measured_has_no_goal() -> None:
+    """Without a control plane nothing is said of restarts."""
+    assert goals({}, [], PACE) == []
+
+
+def test_tables_line_up() -> None:
+    """Ours beside the straightforward one, per review and per object, with the ratio."""
+    rows = [line.split() for line in in_process_table(LOCAL)]
+
+    assert rows[1] == ["legacy", "1", "to", "v1alpha2", "12.0", "12.0", "30.0", "30.0", "1/2.5"]
+    assert rows[3] == ["legacy", "5000", "to", "v1alpha2", "50000", "10.0", "200000", "40.0", "1/4.0"]
+
+
+def test_calls_that_convert_are_set_beside_those_that_do_not() -> None:
+    """Reads beside reads, writes beside writes."""
+    calls = {
+        READ_STORED: Waits(calls=9, p50_ms=1.0, p99_ms=2.0),
+        READ_OLD: Waits(calls=9, p50_ms=1.5, p99_ms=3.0),
+        WRITE_STORED: Waits(calls=9, p50_ms=4.0, p99_ms=5.0),
+        WRITE_OLD: Waits(calls=9, p50_ms=8.0, p99_ms=9.0),
+    }
+
+    assert [line.split()[-1] for line in calls_table(calls)[1:]] == ["1.00", "1.50", "1.00", "2.00"]
+
+
+def test_every_restart_has_its_line() -> None:
+    """With what the API server says of the conversions in it."""
+    assert restarts_table(RESTARTS)[1].split() == ["stowplan", "4.00", "11.00", "5000", "1.50", "0"]
+
+
+def test_waits_are_summed_up_in_milliseconds() -> None:
+    """By nearest rank."""
+    assert waits([0.001, 0.002, 0.009]) == Waits(
+        calls=3, p50_ms=pytest.approx(2.0), p99_ms=pytest.approx(9.0)
+    )
+
+
+def test_the_api_servers_account_is_read() -> None:
+    """Buckets and other series do not count; failures are told apart."""
+    name = "apiserver_crd_conversion_webhook_duration_seconds"
+    labels = 'crd_name="c",from_version="a",to_version="b",succeeded='
+    exposition = (
+        f'{name}_bucket{{{labels}"true",le="+Inf"}} 10\n{name}_sum{{{labels}"true"}} 0.5\n'
+        f'{name}_count{{{labels}"true"}} 10\n{name}_sum{{{labels}"false"}} 0.25\n'
+        f'{name}_count{{{labels}"false"}} 2\nother_count 99\n'
+    )
+
+    assert account(exposition) == (12, 0.75, 2)
+
+
+def test_a_cluster_of_before_stores_the_old_version_and_converts_nothing() -> None:
+    """The other version is there, but not stored."""
+    versions = [{"name": "v1alpha1", "storage": False}, {"name": "v1alpha2", "storage": True}]
+    spec = {"versions": versions, "conversion": {"strategy": "Webhook"}}
+
+    assert stored_old(spec) == {
+        "versions": [{"name": "v1alpha1", "storage": True}, {"name": "v1alpha2", "storage": False}],
+        "conversion": {"strategy": "None"},
+    }
+    assert versions[1]["storage"]
+
+
+def test_a_user_sends_neither_uid_nor_status() -> None:
+    """A server would refuse or ignore them."""
+    value = {
+        "apiVersion": "v",
+        "kind": "K",
+        "metadata": {"name": "a", "uid": "u", "labels": {"x": "y"}},
+        "spec": {},
+        "status": {},
+    }
+
+    assert submitted(value) == {
+        "apiVersion": "v",
+        "kind": "K",
+        "metadata": {"name": "a", "labels": {"x": "y"}},
+        "spec": {},
+    }
