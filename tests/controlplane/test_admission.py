@@ -171,12 +171,12 @@ def test_old_versions_say_that_they_are_old(control_plane: ControlPlane, namespa
 
 
 def test_a_person_reads_the_columns(control_plane: ControlPlane, namespace: str) -> None:
-    """Model, target, current, desired, reason, age; by the short name."""
+    """Model, target, replicas, metrics, reason, age; by the short name."""
     apply(control_plane, namespace, variant("x"))
 
     header = control_plane.kubectl("get", "va", f"--namespace={namespace}").stdout.splitlines()[0].split()
 
-    assert header == ["NAME", "MODEL", "TARGET", "CURRENT", "DESIRED", "REASON", "AGE"]
+    assert header == ["NAME", "MODEL", "TARGET", "CURRENT", "DESIRED", "METRICSREADY", "REASON", "AGE"]
 
 
 def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) -> None:
@@ -195,3 +195,34 @@ def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) 
     )
 
     control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=10s")
+
+
+def test_only_who_may_scale_a_target_may_name_it(control_plane: ControlPlane, namespace: str) -> None:
+    """Leave to write our objects is no leave to scale somebody's workload."""
+    bob = f"--as=bob-{namespace}"
+    for verb in ("get", "create", "patch"):
+        grant(control_plane, namespace, verb, "variantautoscalings.llmd.ai", verb)
+    refused = apply(control_plane, namespace, variant("x"), bob)
+    grant(control_plane, namespace, "scale", "deployments.apps/scale", "update")
+    allowed = apply(control_plane, namespace, variant("y"), bob)
+
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f'{HEAD}spec.scaleTargetRef: Forbidden: User "bob-{namespace}" cannot update "deployments/scale.apps"'
+        f' of "x" in the namespace "{namespace}"'
+    )
+    assert allowed.returncode == 0, allowed.stderr
+
+
+def grant(control_plane: ControlPlane, namespace: str, role: str, resource: str, verb: str) -> None:
+    """Let the namespace's bob do something more, and wait until the authorizer knows."""
+    bob, place = f"bob-{namespace}", f"--namespace={namespace}"
+    kubectl = control_plane.kubectl
+    kubectl("create", "role", role, f"--resource={resource}", f"--verb={verb}", place)
+    kubectl("create", "rolebinding", role, f"--role={role}", f"--user={bob}", place)
+    name, _, subresource = resource.partition("/")
+    question = ("auth", "can-i", verb, name, f"--subresource={subresource}", f"--as={bob}", place)
+    for _ in range(100):
+        if kubectl(*question, check=False).returncode == 0:
+            return
+    raise AssertionError(f"{bob} still may not {verb} {resource}")

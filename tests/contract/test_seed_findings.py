@@ -1,0 +1,168 @@
+"""The comparison of rows with declarations sees what it is there to see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seed_differences import differences
+from seed_findings import Contrast, contrasts
+from seed_pages import read_page
+from seed_places import places
+from seed_proofs import breaches
+from seed_rows import Promise, Row, documents
+
+from apiserver.schema.json import Json
+
+DOCUMENT = documents()["llmd-variantautoscaling-legacy"]
+
+NUMBERS = "The values of `decodeParms` and `prefillParms` are decimal numbers."
+TOGETHER = (
+    "`variantID`, `accelerator`, `acceleratorCount`, `sloClassRef` and `variantProfile` are set all together"
+    " or not at all, unless `modelProfile` is set."
+)
+SPEC = {"modelID": "m", "scaleTargetRef": {"kind": "Deployment", "name": "m"}}
+
+CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
+    "a field that is not there": (
+        "VariantAutoscalingSpec",
+        "nowhere",
+        {"type": "string"},
+        [Contrast("", "field", wanted="string", declared=None)],
+    ),
+    "another type": (
+        "VariantProfile",
+        "maxBatchSize",
+        {"type": "string", "minimum": 1, "required": True},
+        [Contrast("", "type", wanted="string", declared="integer")],
+    ),
+    "a list that is none": (
+        "VariantProfile",
+        "maxBatchSize",
+        {"type": "integer array", "minimum": 1, "required": True},
+        [Contrast("", "shape", wanted="integer array", declared="integer")],
+    ),
+    "a bound that is another, and one that is missing": (
+        "VariantProfile",
+        "maxBatchSize",
+        {"type": "integer", "minimum": 2, "maximum": 9, "required": True},
+        [
+            Contrast("", "maximum", wanted=9, declared=None),
+            Contrast("", "minimum", wanted=2, declared=1),
+        ],
+    ),
+    "a required mark too many": (
+        "VariantProfile",
+        "maxBatchSize",
+        {"type": "integer", "minimum": 1},
+        [Contrast("", "required", wanted=False, declared=True)],
+    ),
+    "a default that is missing": (
+        "VariantProfile",
+        "maxBatchSize",
+        {"type": "integer", "minimum": 1, "required": True, "default": 0},
+        [Contrast("", "default", wanted=0, declared=None)],
+    ),
+    "values of a map, and its bounds": (
+        "PerfParms",
+        "decodeParms",
+        {"type": "integer map", "minProperties": 1, "required": True},
+        [
+            Contrast("", "maxProperties", wanted=None, declared=16),
+            Contrast("{}", "maxLength", wanted=None, declared=64),
+            Contrast("", "type", wanted="integer", declared="string"),
+        ],
+    ),
+    "a core type that lacks a member": (
+        "VariantAutoscalingSpec",
+        "sloClassRef",
+        {"type": "LocalObjectReference"},
+        [Contrast(".name", "required", wanted=False, declared=True)],
+    ),
+    "nothing": ("VariantProfile", "perfParms", {"type": "PerfParms", "required": True}, []),
+}
+
+
+@pytest.mark.parametrize(
+    ("type_name", "field", "facts", "want"), CONTRADICTED.values(), ids=CONTRADICTED.keys()
+)
+def test_a_row_that_is_contradicted_is_found(
+    type_name: str, field: str, facts: Json, want: list[Contrast]
+) -> None:
+    """Each keyword on its own."""
+    (owner,) = places(DOCUMENT.name)[type_name]
+    row = Row(facts=facts, released={})
+    needed = field in owner.schema.get("required", [])
+
+    assert list(contrasts(DOCUMENT, row, owner.child(field), is_required=needed)) == want
+
+
+BROKEN: dict[str, tuple[str, str, Json]] = {
+    "nothing is named": ("VariantAutoscalingSpec.variantID", "schema", {}),
+    "a keyword that is not there": ("VariantAutoscalingSpec.variantID", "schema", {"keywords": ["enum"]}),
+    "a field that is not required": (
+        "VariantAutoscalingSpec.variantID",
+        "schema",
+        {"keywords": ["required"]},
+    ),
+    "a valid value that is refused": ("VariantAutoscalingSpec.variantID", "schema", {"valid": "A100"}),
+    "an invalid value that is taken": ("VariantAutoscalingSpec.variantID", "schema", {"invalid": "a-A100-4"}),
+    "a member that is there": ("ConfigMapKeyRef", "schema", {"without": "name"}),
+    "a field that is nowhere": ("VariantAutoscalingSpec.nowhere", "schema", {"keywords": ["type"]}),
+    "a rule that nobody has": ("VariantAutoscalingSpec", "cel", {"rule": "All is well."}),
+    "a rule that CEL does not say": ("PerfParms", "cel", {"rule": NUMBERS}),
+    "a rule that CEL says": ("VariantAutoscalingSpec", "webhook", {"rule": TOGETHER}),
+    "another default": (
+        "VariantAutoscaling",
+        "webhook",
+        {"fills": {"at": "spec.variantCost", "value": "9", "spec": SPEC}},
+    ),
+    "no warning": ("VariantAutoscaling", "warning", {"warns": {"at": "spec.modelID", "spec": SPEC}}),
+    "no reference": ("VariantAutoscaling", "warning", {"refers": {"at": "spec.modelID", "spec": SPEC}}),
+    "no column": ("VariantAutoscaling", "schema", {"column": "Weather"}),
+    "no test": ("VariantAutoscaling", "webhook", {"test": "tests/contract/test_seeds.py::test_nothing"}),
+    "no word": ("VariantAutoscaling", "status", {"module": "tests/seed_rows.py", "word": "weather"}),
+}
+
+
+@pytest.mark.parametrize(("at", "kept", "proof"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_promise_that_is_broken_is_found(at: str, kept: str, proof: Json) -> None:
+    """Whatever was to show the breach shows it."""
+    assert breaches(DOCUMENT, Promise(place=at, digest="", says="", kept=kept, at=at, proof=proof))
+
+
+def test_every_field_is_explained_once() -> None:
+    """Two reasons for one difference would contradict each other."""
+    listed = [str(difference) + str(difference.versions) for difference in differences()]
+
+    assert len(set(listed)) == len(listed)
+
+
+def test_a_page_is_read_to_the_letter(tmp_path: Path) -> None:
+    """Escaped bars, powers of ten, maps, choices, Go's way to print a default, and where sentences end."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "#### Thing\n\nA thing of the\nRFC. It is one.\n\n_Appears in:_\n- [Other](#other)\n\n"
+        "| Field | Description | Default | Validation |\n| --- | --- | --- | --- |\n"
+        "| `kind` _string_ | `Thing` | | |\n"
+        "| `uri` _string_ | Either a \\| b.<br />Or none of<br />both. | hf://a | Pattern: `^(a\\|b)$` |\n"
+        "| `many` _[Other](#other) array_ | Given to a<br />Thing. | [map[a:b c d:1:2]] | MaxItems: 1e+06 |\n"
+        "| `of` _object (keys:string, values:[Other](#other))_ |  |  | Required: \\{\\} <br /> |\n",
+        encoding="utf-8",
+    )
+
+    read = read_page(page)
+
+    assert read.types["Thing"].rows == {
+        "kind": {"type": "string", "const": "Thing"},
+        "uri": {"type": "string", "default": "hf://a", "pattern": "^(a|b)$"},
+        "many": {"type": "Other array", "default": [{"a": "b c", "d": "1:2"}], "maxItems": 1_000_000},
+        "of": {"type": "Other map", "required": True},
+    }
+    assert [(place, text) for place, _, text in read.sentences] == [
+        ("Thing", "A thing of the RFC."),
+        ("Thing", "It is one."),
+        ("Thing.uri", "Either a | b."),
+        ("Thing.uri", "Or none of both."),
+        ("Thing.many", "Given to a Thing."),
+    ]

@@ -1,0 +1,194 @@
+"""`stowplan check` beside `kubectl apply --dry-run=server` on the same files: the same lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from apiserver.kinds.registry import find_version
+from manifests import legacy_variant, variant
+
+if TYPE_CHECKING:
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "manifests" / "samples"
+
+
+def ours(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a sample that are of our kinds."""
+    found = [item for item in yaml.safe_load_all(path.read_text(encoding="utf-8")) if item]
+    return [item for item in found if find_version(item["apiVersion"], item["kind"])]
+
+
+def objects(*, refused: bool) -> dict[str, dict[str, Any]]:
+    """Return the objects of all samples, or of all counter-examples, by place."""
+    return {
+        f"{path.relative_to(SAMPLES)}[{position}]": item
+        for path in sorted(SAMPLES.rglob("*.yaml"))
+        if ("refused" in path.parts) is refused
+        for position, item in enumerate(ours(path))
+    }
+
+
+@pytest.fixture(autouse=True)
+def _installed(installation: Installation) -> None:
+    """Every test here needs the webhooks."""
+
+
+def written(directory: Path, namespace: str, manifest: dict[str, Any]) -> Path:
+    """Write a manifest into a file, in a namespace that exists."""
+    path = directory / "manifest.yaml"
+    metadata = {**manifest["metadata"], "namespace": namespace}
+    path.write_text(yaml.safe_dump({**manifest, "metadata": metadata}), encoding="utf-8")
+    return path
+
+
+def check(path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run the verb on a file."""
+    command = [sys.executable, "-m", "apiserver.cli", "check", str(path), *flags]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def lines_of_check(path: Path, *flags: str) -> list[str]:
+    """Return what the verb says, without the places in the file and without the list that repeats them."""
+    lines = [
+        line.removeprefix(f"{path}:").partition(": ")[2] for line in check(path, *flags).stdout.splitlines()
+    ]
+    return [line for line in lines if not line.startswith(("* unknown", "* duplicate"))]
+
+
+def lines_of_kubectl(control_plane: ControlPlane, path: Path, *flags: str) -> list[str]:
+    """Return what kubectl says, without what it was doing and without advice that needs a cluster."""
+    finished = control_plane.kubectl("create", "--dry-run=server", f"--filename={path}", *flags, check=False)
+    lines = [
+        line.rstrip().replace(f'error when creating "{path}": ', "") for line in finished.stderr.splitlines()
+    ]
+    return [line for line in lines if not (line.startswith("Warning:") and "does not exist" in line)]
+
+
+MISTAKES = {
+    "several wrong fields": variant("x", modelID="", variantCost="ten", acceleratorCount=0),
+    "one wrong field": variant("x", variantCost=40),
+    "fields that nobody declared": variant(
+        "x", zeta=1, alpha={"b": 1}, scaleTargetRef={"kind": "D", "nam": "x"}
+    ),
+    "fields that nobody declared in lists": legacy_variant(
+        "x",
+        modelProfile={"accelerators": [{"acc": "A", "accCount": 1, "y": 1}, {"z": 1}]},
+        sloClassRef=[{"a": 1}],
+    ),
+    "metadata that nobody declared": variant("x") | {"metadata": {"name": "x", "Labels": {}, "uId": "1"}},
+    "a name in capitals": variant("A_b", scaleTargetRef={"kind": "Deployment", "name": "x"}),
+    "labels of all sorts": variant("x", labels={"a b": "c d"}),
+    "annotations of all sorts": variant("x") | {"metadata": {"name": "x", "annotations": {"/a": "b"}}},
+    "no spec": {key: value for key, value in variant("x").items() if key != "spec"},
+    "an old version": legacy_variant("x"),
+    "an old version, wrong": legacy_variant("x", acceleratorCount="four"),
+    "a target that nobody may scale": variant(
+        "x", variantCost=40, scaleTargetRef={"apiVersion": "batch/v1", "kind": "Job", "name": "x"}
+    ),
+}
+
+
+@pytest.mark.parametrize("manifest", MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_told_in_the_same_lines(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any]
+) -> None:
+    """The server stops at the first stage that refuses; the verb goes on, so that it may say more."""
+    path = written(tmp_path, namespace, manifest)
+
+    theirs, said = lines_of_kubectl(control_plane, path), lines_of_check(path)
+
+    assert said[: len(theirs)] == theirs
+    stopped_early = any("strict decoding error" in line for line in theirs)
+    assert stopped_early or said[len(theirs) :] in ([], ["VariantAutoscaling/x valid"])
+
+
+def bound(namespace: str | None) -> dict[str, Any]:
+    """Return a binding without a namespace, whose target may name one."""
+    reference = {"name": "x"} | ({"namespace": namespace} if namespace else {})
+    scaling = {"target": {"targetRef": reference}, "minReplicas": 1, "maxReplicas": 2}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {"name": "x"},
+        "spec": {"policyRef": {"name": "x"}, "scalingConfiguration": scaling},
+    }
+
+
+@pytest.mark.parametrize("own", [None, "elsewhere"], ids=["none of its own", "another of its own"])
+def test_a_namespace_on_the_command_line_means_the_same(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, own: str | None
+) -> None:
+    """It is given to an object that has none, and must be that of an object that has one."""
+    manifest = bound("kube-system")
+    manifest["metadata"] |= {"namespace": own} if own else {}
+    path = tmp_path / "manifest.yaml"
+    path.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+
+    (theirs,) = lines_of_kubectl(control_plane, path, f"--namespace={namespace}")
+
+    assert lines_of_check(path, f"--namespace={namespace}")[0] == theirs
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [("networking.volcano.sh/v1alpha1", "Modelserver"), ("llmd.ai/v9", "VariantAutoscaling")],
+    ids=["a kind", "a version"],
+)
+def test_what_nobody_serves_is_refused_in_the_same_words(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, api_version: str, kind: str
+) -> None:
+    """Behind what kubectl was doing and in front of what is served."""
+    path = written(tmp_path, namespace, variant("x") | {"apiVersion": api_version, "kind": kind})
+
+    theirs, said = lines_of_kubectl(control_plane, path)[0], check(path)
+
+    assert said.returncode == 1
+    words = said.stdout.rstrip().rpartition(": ")[0].rpartition("error: ")[2]
+    assert words.startswith("no matches for kind")
+    assert words in theirs
+
+
+REFUSED = objects(refused=True)
+
+
+@pytest.mark.parametrize("manifest", REFUSED.values(), ids=REFUSED.keys())
+def test_a_counter_example_is_refused_in_the_same_lines(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any]
+) -> None:
+    """All of them, in the same order."""
+    path = written(tmp_path, namespace, manifest)
+
+    assert lines_of_check(path) == lines_of_kubectl(control_plane, path)
+    assert check(path).returncode == 1
+
+
+ACCEPTED = objects(refused=False)
+
+
+@pytest.mark.parametrize("manifest", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_a_sample_is_defaulted_to_the_same_object(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any]
+) -> None:
+    """What the verb prints is what the server would store; and printed, it applies."""
+    path = written(tmp_path, namespace, manifest)
+    output = control_plane.kubectl("create", "--dry-run=server", "--output=json", f"--filename={path}").stdout
+
+    finished = check(path, "-o", "yaml")
+    (complete,) = yaml.safe_load_all(finished.stdout)
+    again = control_plane.kubectl(
+        "create", "--dry-run=server", "--output=json", "--filename=-", input=finished.stdout
+    ).stdout
+
+    assert complete["spec"] == json.loads(output)["spec"] == json.loads(again)["spec"]

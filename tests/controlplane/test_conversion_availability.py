@@ -1,0 +1,282 @@
+"""Conversion lies in every read: it answers first, needs nobody, and is never away."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import yaml
+from forwarder import Forwarder
+
+from apiserver.kinds.llmd.conversion import HUB, SPOKE
+from apiserver.schema.json import Json
+from hack.bench.conversion import objects
+from hack.bench.conversion.calls import account
+from hack.bench.conversion.client import Client
+from hack.bench.conversion.exchange import Exchange
+from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
+from hack.bench.conversion.upgraded import collection, submitted
+from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
+from hack.controlplane import ControlPlane
+from hack.controlplane.network import free_port
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+MIXED = (objects.legacy, objects.profiled, objects.released_current)
+STORED = objects.mixed(MIXED, 6)
+MANY = 10_000
+MEGABYTE = 1 << 20
+RETAINED_BYTES = 24 * MEGABYTE
+REPLICAS = 2
+WEBHOOKS_PORT = 9443
+HEALTH_PORT = 8081
+PATIENCE_SECONDS = 60.0
+CALLS_IN_BETWEEN = 60
+
+Dial = Callable[[], closing[Exchange]]
+
+
+@contextmanager
+def webhooks(directory: Path, kubeconfig: Path) -> Iterator[tuple[ServerProcess, Dial]]:
+    """Run the webhooks process with a kubeconfig until it listens; give it, and how to connect to it."""
+    context = new_identity(directory, server_name=SERVER_NAME)
+    port = free_port(ADDRESS)
+    serving = {"bindAddress": ADDRESS, "port": port, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
+    document = {
+        "serving": serving | {"certificateDirectory": str(directory)},
+        "cluster": {"kubeconfig": str(kubeconfig)},
+    }
+    configuration = directory / "webhooks.yaml"
+    configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
+    command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(configuration)]
+    process = ServerProcess(
+        command,
+        port=port,
+        log=directory / "webhooks.log",
+        context=context,
+        server_name=SERVER_NAME,
+        environment={"HOME": str(directory)},
+    )
+    with process:
+        yield process, lambda: closing(Exchange.open(port, context, server_name=SERVER_NAME))
+
+
+def kubeconfig_for(directory: Path, port: int) -> Path:
+    """Write a kubeconfig of an API server on a loopback port."""
+    path = directory / "kubeconfig"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "there",
+        "clusters": [{"name": "there", "cluster": {"server": f"http://{ADDRESS}:{port}"}}],
+        "users": [{"name": "us", "user": {"token": "t"}}],
+        "contexts": [{"name": "there", "context": {"cluster": "there", "user": "us"}}],
+    }
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+def asked(connection: Exchange, values: Sequence[Json], version: str) -> list[Json]:
+    """Return what a review of these objects comes to."""
+    answer = connection.ask(http_request(review(values, version)))
+    assert answer.status == 200
+    return converted_objects(answer.body)
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process holds."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+def test_conversion_answers_while_the_api_server_cannot_be_reached(tmp_path: Path) -> None:
+    """Nobody listens there: objects convert all the same."""
+    with webhooks(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
+        (found,) = asked(connection, [objects.legacy(1)], HUB)
+
+    assert found["spec"]["scaleTargetRef"]["name"] == "llama-8b-a100-1"
+
+
+def test_conversion_answers_before_the_caches_are_filled(tmp_path: Path) -> None:
+    """The API server takes the call that would fill them and says nothing, as when it waits for us."""
+    with socket.create_server((ADDRESS, 0)) as silent:
+        silent.settimeout(PATIENCE_SECONDS)
+        kubeconfig = kubeconfig_for(tmp_path, silent.getsockname()[1])
+        with webhooks(tmp_path, kubeconfig) as (_, dial), dial() as connection:
+            before = asked(connection, [objects.legacy(1)], HUB)
+            caller, _ = silent.accept()
+            with caller:
+                meanwhile = asked(connection, [objects.legacy(1)], HUB)
+
+    assert before == meanwhile
+    assert before[0]["apiVersion"] == HUB
+
+
+def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> None:
+    """Ten thousand mixed objects, and one of a megabyte, there and back and again."""
+    many = objects.mixed(MIXED, MANY)
+    large = objects.released_current(1)
+    large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
+    with webhooks(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
+        with dial() as connection:
+            asked(connection, many[:100], HUB)
+        before = resident_bytes(process.pid)
+        with dial() as connection:
+            for _ in range(3):
+                there = asked(connection, many, HUB)
+                assert asked(connection, there, SPOKE) == many
+                assert asked(connection, [large], HUB) == [large | {"apiVersion": HUB}]
+        with dial() as connection:  # what the last one held has gone with it
+            asked(connection, many[:100], HUB)
+        after = resident_bytes(process.pid)
+
+    assert [value["metadata"]["uid"] for value in there] == [value["metadata"]["uid"] for value in many]
+    assert after - before < RETAINED_BYTES
+
+
+class Replica:
+    """One of several webhooks processes of an installation, on an address of its own."""
+
+    def __init__(self, control_plane: ControlPlane, number: int) -> None:
+        self._address = control_plane.allocate_address()
+        self.target = (self._address, WEBHOOKS_PORT)
+        directory = control_plane.directory
+        document: dict[str, Any] = yaml.safe_load((directory / "webhooks.yaml").read_text(encoding="utf-8"))
+        document["serving"] |= {"bindAddress": self._address, "drainSeconds": 2}
+        path = directory / f"webhooks-{number}.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(path)]
+        self._process = Process(f"webhooks-{number}", command, directory=directory)
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        self._process.start()
+        probe = Probe(url=f"http://{self._address}:{HEALTH_PORT}/readyz")
+        wait_until_ready(self._process, probe, patience_seconds=PATIENCE_SECONDS)
+
+    def stop(self) -> None:
+        """Ask it to end, as a kubelet does, and wait until it has."""
+        self._process.stop(patience_seconds=PATIENCE_SECONDS)
+
+    def stop_beside(self, note: Callable[[], None]) -> None:
+        """End it while somebody hears of its end, as endpoints do: at the same time, not before."""
+        heard = threading.Thread(target=note)
+        heard.start()
+        self.stop()
+        heard.join()
+
+
+@pytest.fixture
+def replicas() -> Iterator[tuple[ControlPlane, Forwarder, list[Replica]]]:
+    """Run Stowplan's webhooks twice behind one address, on a control plane with nothing else at work."""
+    with ExitStack() as stack:
+        control_plane = stack.enter_context(
+            ControlPlane(controller_manager=False, scheduler=False, kwok=False)
+        )
+        installation = Installation(control_plane)
+        stack.callback(installation.stop)
+        installation.start(without=frozenset({"webhooks", "apiserver"}))
+        found = [Replica(control_plane, number) for number in range(REPLICAS)]
+        for replica in found:
+            stack.callback(replica.stop)
+            replica.start()
+        installation.processes["controller"].stop(patience_seconds=PATIENCE_SECONDS)
+        forwarder = stack.enter_context(Forwarder((installation.address("webhooks"), WEBHOOKS_PORT)))
+        forwarder.rotate([replica.target for replica in found])
+        control_plane.kubectl("create", "namespace", objects.NAMESPACE)
+        yield control_plane, forwarder, found
+
+
+class Caller:
+    """Calls again and again in a thread of its own, until the block ends; the first failure ends it, too."""
+
+    def __init__(self, control_plane: ControlPlane, call: Callable[[Client, int], None]) -> None:
+        self._client = Client(control_plane.server, control_plane.directory / "pki")
+        self._call = call
+        self._progress = threading.Condition()
+        self._stopping = False
+        self.calls = 0
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        self._thread.join()
+        self._client.close()
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more calls have been answered, or one has failed."""
+        with self._progress:
+            until = self.calls + more
+            assert self._progress.wait_for(
+                lambda: self.calls >= until or self.failure is not None, PATIENCE_SECONDS
+            )
+
+    def _run(self) -> None:
+        while not self._stopping and self.failure is None:
+            try:
+                self._call(self._client, self.calls)
+            except BaseException as error:  # noqa: BLE001 (whatever it is, it is what the test is about)
+                self.failure = error
+            with self._progress:
+                self.calls += 1
+                self._progress.notify_all()
+
+
+def read(client: Client, number: int) -> None:
+    """Get one object after the other in the version that is not stored: each is converted."""
+    name = STORED[number % len(STORED)]["metadata"]["name"]
+    assert client.value("GET", f"{collection(SPOKE)}/{name}")["apiVersion"] == SPOKE
+
+
+def write(client: Client, number: int) -> None:
+    """Change an object in the version that is not stored."""
+    path = f"{collection(SPOKE)}/{STORED[0]['metadata']['name']}"
+    value = client.value("GET", path)
+    value["spec"]["variantCost"] = f"{number + 1}.50"
+    assert client.value("PUT", path, value)["spec"]["variantCost"] == f"{number + 1}.50"
+
+
+def test_a_rolling_restart_under_load_fails_no_call(
+    replicas: tuple[ControlPlane, Forwarder, list[Replica]],
+) -> None:
+    """Reads and writes that need converting go on while each of two replicas is replaced, twice."""
+    control_plane, forwarder, running = replicas
+    client = Client(control_plane.server, control_plane.directory / "pki")
+    for value in STORED:
+        client.call("POST", collection(SPOKE), submitted(value))
+
+    with Caller(control_plane, read) as reader, Caller(control_plane, write) as writer:
+        for replica in running * 2:
+            others = [other.target for other in running if other is not replica]
+            replica.stop_beside(lambda others=others: forwarder.rotate(others))  # type: ignore[misc]
+            reader.wait_for(CALLS_IN_BETWEEN)
+            replica.start()
+            forwarder.rotate([each.target for each in running])
+            writer.wait_for(CALLS_IN_BETWEEN)
+
+    metrics = client.call("GET", "/metrics").decode()
+    client.close()
+    conversions, _, failures = account(metrics)
+    assert (reader.failure, writer.failure) == (None, None)
+    assert failures == 0
+    assert conversions > reader.calls + writer.calls
+    stored = json.loads(
+        control_plane.kubectl("get", f"--raw={collection(HUB)}/{STORED[0]['metadata']['name']}").stdout
+    )
+    assert stored["spec"]["variantCost"] == f"{writer.calls}.50"

@@ -1,0 +1,75 @@
+"""Our judge against a real API server that has the same declarations and no webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from judges.compare import Tally, compare_with_server, name_of
+from judges.differences import DIFFERENCES, SERVER, UPDATE
+from judges.fuzz import versions
+from judges.options import ENOUGH, judged_count
+from judges.server import connected
+from judges.twins import twin_manifest
+from judges.updates import compare_updates
+
+from hack.controlplane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+VERSIONS = {name_of(kind, version): (kind, version) for kind, version in versions([])}
+
+OBJECTS_FOR_ONE_STORED = 80
+
+every_version = pytest.mark.parametrize("name", VERSIONS)
+
+
+@pytest.fixture(scope="module")
+def tallies(control_plane: ControlPlane) -> Iterator[list[Tally]]:
+    """Keep what the tests below counted; take the twins away after the last of them."""
+    counted: list[Tally] = []
+    yield counted
+    for kind, version in VERSIONS.values():
+        name = twin_manifest(kind, version)["metadata"]["name"]
+        control_plane.kubectl("delete", "crd", name, "--ignore-not-found", "--wait=false")
+
+
+@every_version
+async def test_the_server_agrees(
+    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally]
+) -> None:
+    """The same verdict, places and reasons, and the same defaults, but for differences with a name."""
+    kind, version = VERSIONS[name]
+    async with connected(control_plane, namespace) as server:
+        await server.install(kind, version)
+        tally = await compare_with_server(server, kind, version, range(judged_count()))
+
+    tallies.append(tally)
+    assert not tally.unexplained, tally.report()
+
+
+@every_version
+@pytest.mark.parametrize("is_valid", [True, False], ids=["valid", "any"])
+async def test_the_server_agrees_on_updates(
+    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally], *, is_valid: bool
+) -> None:
+    """What may not change, and what stored faults are forgiven, of objects that are stored already."""
+    kind, version = VERSIONS[name]
+    crd = twin_manifest(kind, version)["metadata"]["name"]
+    control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
+    count = max(1, judged_count() // OBJECTS_FOR_ONE_STORED)
+    async with connected(control_plane, namespace) as server:
+        tally = await compare_updates(server, kind, version, range(count), is_valid=is_valid)
+
+    tallies.append(tally)
+    assert not tally.unexplained, tally.report()
+
+
+@pytest.mark.skipif(judged_count() < ENOUGH, reason="too few objects to meet every difference")
+def test_every_named_difference_occurs(tallies: list[Tally]) -> None:
+    """One that no longer does has to go from the list."""
+    if len(tallies) < 3 * len(VERSIONS):
+        pytest.skip("not every kind was judged in this run")
+
+    hit = set().union(*(tally.explained for tally in tallies))
+    assert hit == {item.name for item in DIFFERENCES if item.pair in {SERVER, UPDATE}}

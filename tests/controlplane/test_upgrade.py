@@ -1,0 +1,262 @@
+"""`stowplan upgrade` and `downgrade` on a real control plane, with old objects, real webhooks and kills."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+import pytest
+from upgrade_rig import (
+    CRD,
+    NAMESPACE,
+    NEW,
+    OLD,
+    Follower,
+    Manifest,
+    Traffic,
+    apply,
+    apply_definition,
+    copies,
+    definition,
+    enter,
+    fill,
+    killed,
+    read,
+    running,
+    said,
+    samples,
+    stowplan,
+)
+
+from apiserver.cluster.client import Cluster
+from apiserver.kinds.conversion import convert
+from apiserver.kinds.llmd.shapes import RELEASES, in_shape
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+ERAS = ("v0.0.1", "v0.0.5", "v0.4.2", "pull-233", "v0.5.1")
+BUSY = "busy"
+UP = ("serve every", "prove", "store", "rewrite", "record")
+BACK = ("rehearse", "store", "give", "rewrite", "record", "serve nothing", "take")
+"""How the titles of steps begin."""
+
+
+@pytest.fixture(scope="module")
+def old_plane() -> Iterator[ControlPlane]:
+    """Start a control plane for these tests alone: they take definitions away that others need."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
+        started.kubectl("create", "namespace", NAMESPACE)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def old_installation(old_plane: ControlPlane) -> Iterator[Installation]:
+    """Everything of ours but the definitions; the controller has issued certificates and is at rest."""
+    enter(old_plane, "v0.0.1")
+    installation = Installation(old_plane, without_definitions=True)
+    try:
+        installation.start(without=frozenset({"apiserver"}))
+        bundle = "{.webhooks[0].clientConfig.caBundle}"
+        old_plane.kubectl("wait", f"--for=jsonpath={bundle}", "validatingwebhookconfiguration/stowplan")
+        installation.processes["controller"].stop()
+        yield installation
+    finally:
+        installation.stop()
+
+
+@pytest.fixture
+async def cluster(old_plane: ControlPlane, old_installation: Installation) -> AsyncIterator[Cluster]:
+    """Connect."""
+    async with await Cluster.connect(old_plane.kubeconfig) as connected:
+        yield connected
+
+
+def busy_one(era: str) -> Manifest:
+    """Return one more object of an era, which is written all the time."""
+    (made, *_) = copy.deepcopy(samples(era))
+    made["metadata"]["name"] = BUSY
+    return made
+
+
+def settled(objects: dict[str, Manifest]) -> dict[str, Manifest]:
+    """Return all objects but the busy one."""
+    return {name: item for name, item in objects.items() if name != BUSY}
+
+
+async def write_everywhere(cluster: Cluster) -> None:
+    """Change spec and status of every object in both versions, by dry run."""
+    for where in (OLD, NEW):
+        found = (await cluster.list(where))["items"]
+        for item in (item for item in found if item["metadata"]["name"] != BUSY):
+            changed = copy.deepcopy(item)
+            changed["spec"]["modelID"] += "-changed"
+            written = await cluster.replace(where, changed, dry_run=True)
+            assert written["spec"] == changed["spec"]
+            changed["status"] = item.get("status", {}) | {"actuation": {"applied": False}}
+            written = await cluster.replace(where, changed, subresource="status", dry_run=True)
+            assert written["status"] == changed["status"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_objects_of_every_era_survive_the_way_up_and_back(
+    old_plane: ControlPlane, cluster: Cluster, era: str
+) -> None:
+    """Nothing is lost, no call fails, no watch breaks; and the way back gives what was stored before."""
+    await asyncio.to_thread(enter, old_plane, era)
+    manifests = copies(samples(era), 12)
+    before = settled(await fill(old_plane, cluster, [*manifests, busy_one(era)]))
+    people, watcher = Traffic(cluster, OLD, BUSY), Follower(cluster, OLD)
+    newer_people, newer_watcher = Traffic(cluster, NEW, BUSY), Follower(cluster, NEW)
+
+    async with running(people, watcher):
+        async with running(newer_watcher):
+            up = await stowplan(old_plane, "upgrade", "--apply")
+            assert up.returncode == 0, up.stdout
+            async with running(newer_people):
+                assert settled(await read(cluster, OLD)) == before
+                await write_everywhere(cluster)
+                applied = await asyncio.to_thread(apply, old_plane, manifests)
+                assert settled(await read(cluster, OLD)) == before
+            assert await newer_watcher.has_caught_up()
+        back = await stowplan(old_plane, "downgrade", "--to-release", era, "--apply")
+        assert back.returncode == 0, back.stdout
+        assert settled(await read(cluster, OLD)) == before
+        await asyncio.to_thread(apply_definition, old_plane, era)
+    assert await watcher.has_caught_up()
+
+    assert "is deprecated; use llmd.ai/v1alpha2" in applied.stderr
+    assert settled(newer_watcher.objects).keys() == before.keys()
+    assert [*people.failures, *newer_people.failures, *watcher.broken, *newer_watcher.broken] == []
+    assert people.calls > 100
+    assert newer_people.calls > 10
+    assert settled(await read(cluster, OLD)) == before
+    assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
+
+
+async def with_kills(old_plane: ControlPlane, *arguments: str, steps: Sequence[str]) -> int:
+    """Run a verb, killed when a step begins and on its way, until no point is left; how often it was."""
+    points = [(step, state) for step in steps for state in ("begins", "on its way")]
+    kills = 0
+    while points:
+        points = await killed(old_plane, *arguments, points=points)
+        kills += 1
+    return kills
+
+
+async def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(
+    old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
+) -> None:
+    """SIGKILL at every step and amid it; at the end everything is as the pure functions say."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    before = await fill(old_plane, cluster, copies(samples("v0.4.2"), 100))
+    stored = {item["metadata"]["name"]: item for item in (await cluster.list(OLD))["items"]}
+    up = ("upgrade", "--apply", "--rate", "200")
+    back = ("downgrade", "--to-release", "v0.5.1", "--apply", "--rate", "200")
+
+    kills = await with_kills(old_plane, *up, steps=UP)
+    finished = await stowplan(old_plane, *up)
+    old_installation.processes["webhooks"].stop()
+    stored_anew = await read(cluster, NEW)  # which takes no conversion, or it would fail
+    old_installation.start_component("webhooks")
+    assert finished.returncode == 0, finished.stdout
+    assert stored_anew == {name: said(convert(item, NEW.api_version)) for name, item in stored.items()}
+    assert await read(cluster, OLD) == before
+    assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha2"]
+
+    kills += await with_kills(old_plane, *back, steps=BACK)
+    finished = await stowplan(old_plane, *back)
+    assert finished.returncode == 0, finished.stdout
+    want = {name: said(in_shape(item, RELEASES["v0.5.1"]).value) for name, item in stored.items()}
+    for item in want.values():
+        item["spec"] = {"variantCost": "10.0"} | item["spec"]  # the default of that release
+    assert await read(cluster, OLD) == want
+    assert definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
+    assert kills > 12
+
+
+async def test_what_is_in_the_way_stops_it_before_anything_is_changed(
+    old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
+) -> None:
+    """Another owner, then webhooks that are down: exit code 1, what to do, and the definition as it was."""
+    await asyncio.to_thread(enter, old_plane, "v0.5.1")
+    await fill(old_plane, cluster, samples("v0.5.1"))
+    old_plane.kubectl("annotate", "crd", CRD, "meta.helm.sh/release-name=wva")
+    owned = await stowplan(old_plane, "upgrade", "--apply")
+    old_plane.kubectl("annotate", "crd", CRD, "meta.helm.sh/release-name-")
+    old_installation.processes["webhooks"].stop()
+    down = await stowplan(old_plane, "upgrade", "--apply")
+    old_installation.start_component("webhooks")
+
+    assert owned.returncode == down.returncode == 1
+    assert "belongs to the Helm release wva" in owned.stdout
+    assert "a dry run of a write did not come through our webhooks" in down.stdout
+    assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
+
+
+async def test_a_converter_that_is_not_reached_is_not_relied_upon(
+    old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
+) -> None:
+    """The version that needs it is taken back, and all is as before."""
+    await asyncio.to_thread(enter, old_plane, "v0.5.1")
+    before = await fill(old_plane, cluster, samples("v0.5.1"))
+    service = ("patch", "service", "stowplan-conversion", "--namespace=stowplan-system", "--patch")
+    there = old_installation.address("webhooks")
+    old_plane.kubectl(*service, json.dumps({"spec": {"externalName": old_plane.allocate_address()}}))
+    stopped = await stowplan(old_plane, "upgrade", "--apply")
+    versions = [item["name"] for item in definition(old_plane)["spec"]["versions"]]
+    old_plane.kubectl(*service, json.dumps({"spec": {"externalName": there}}))
+
+    assert stopped.returncode == 1
+    assert "the version that needs it was taken back" in stopped.stdout
+    assert versions == definition(old_plane)["status"]["storedVersions"] == ["v1alpha1"]
+    assert await read(cluster, OLD) == before
+    assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
+
+
+async def test_an_object_that_cannot_be_taken_along_is_named(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """One whose kept fields fit into no annotation stops the upgrade before anything is stored anew."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    large = copy.deepcopy(samples("v0.4.2")[0])
+    large["metadata"]["name"] = "large"
+    (entry, *_) = large["spec"]["modelProfile"]["accelerators"]
+    large["spec"]["modelProfile"]["accelerators"] = [
+        entry | {"acc": f"{number:03}-{'x' * 200}", "maxBatchSize": number + 1} for number in range(800)
+    ]
+    await fill(old_plane, cluster, samples("v0.4.2"), created=[large])
+    stopped = await stowplan(old_plane, "upgrade", "--apply", "--output=json")
+    report = json.loads(stopped.stdout)
+
+    assert stopped.returncode == 1
+    (found,) = (item for item in report["checks"] if item["verdict"] == "problem")
+    assert f"{NAMESPACE}/large does not fit into annotations" in found["message"]
+    assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
+
+
+async def test_the_controller_and_an_upgrade_do_not_fight(
+    old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
+) -> None:
+    """It watches the new version as soon as there is one, and finds its trust where it wants it."""
+    await asyncio.to_thread(enter, old_plane, "v0.4.2")
+    await fill(old_plane, cluster, samples("v0.4.2"))
+    old_installation.start_component("controller")
+    try:
+        assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
+        upgraded = definition(old_plane)["metadata"]["resourceVersion"]
+        old_plane.kubectl(
+            "wait", f"--namespace={NAMESPACE}", "va", "--all", "--for=condition=TargetResolved=False"
+        )
+        assert definition(old_plane)["metadata"]["resourceVersion"] == upgraded
+        refused = await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")
+    finally:
+        old_installation.processes["controller"].stop()
+
+    assert refused.returncode == 1
+    assert "leads by the lease stowplan-system/stowplan-controller" in refused.stdout
+    assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
+    assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())

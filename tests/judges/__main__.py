@@ -1,0 +1,58 @@
+"""`python -m judges`: many objects of every kind before all judges, on a control plane of its own."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from apiserver.kinds.registry import KINDS
+from hack.controlplane import ControlPlane
+from judges.fuzz import Run, judge_all, versions
+from judges.server import connected
+
+_SAY_SECONDS: Final = 10.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge, print what nobody can explain and the summary; return 1 if there is any such thing."""
+    options = _parser().parse_args(arguments)
+    numbers = range(options.start, options.start + options.count)
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:
+        run = asyncio.run(_run(control_plane, options.kind, numbers))
+    for tally in run.tallies:
+        if tally.unexplained:
+            print(tally.report())  # noqa: T201 (speaking to a person, as below)
+    print(run.table())  # noqa: T201 (as above)
+    return 1 if run.unexplained else 0
+
+
+async def _run(control_plane: ControlPlane, names: Sequence[str], numbers: range) -> Run:
+    said_time = time.monotonic()
+
+    def say(text: str) -> None:
+        nonlocal said_time
+        if time.monotonic() - said_time > _SAY_SECONDS:
+            said_time = time.monotonic()
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 (as above)
+
+    async with connected(control_plane, "default") as server:
+        return await judge_all(server, versions(names), numbers, say=say)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m judges", description=main.__doc__)
+    parser.add_argument("--count", type=int, default=100_000, help="objects of each kind and version")
+    parser.add_argument("--start", type=int, default=0, help="number of the first object")
+    kinds = [kind.kind for kind in KINDS]
+    parser.add_argument(
+        "--kind", action="append", default=[], choices=kinds, help="only this kind; repeatable"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What a judge finds: places and reasons, written alike whoever found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+
+_NOWHERE: Final = "<nil>"
+_UNCHECKED: Final = "some validation rules were not checked"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One thing wrong: where, and for which reason of a status cause."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.reason.removeprefix('FieldValue')})"
+
+
+Findings = frozenset[Finding]
+
+
+def of_error(error: FieldError) -> Finding:
+    """Return what our judge found."""
+    return Finding(plain(str(error.path)), error.reason)
+
+
+def of_causes(causes: Sequence[Json]) -> Findings:
+    """Return what a server's Status names as causes, but for what it says of no place."""
+    return frozenset(
+        Finding(plain(cause["field"]), cause["reason"]) for cause in causes if cause["field"] != _NOWHERE
+    )
+
+
+def are_rules_unchecked(causes: Sequence[Json]) -> bool:
+    """Tell whether a server says that it checked no rules, since the schema was broken already."""
+    return any(cause["field"] == _NOWHERE and _UNCHECKED in cause["message"] for cause in causes)
+
+
+def plain(path: str) -> str:
+    """Return a path with dots alone: judges differ in how they write map keys."""
+    return path.replace("[", ".").replace("]", "")
+
+
+def shown(findings: Findings) -> str:
+    """Return findings as a line of text."""
+    return ", ".join(map(str, sorted(findings))) or "nothing"

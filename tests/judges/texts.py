@@ -1,0 +1,144 @@
+"""Texts that a pattern takes, made from the pattern itself, and texts that only look as if it did."""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+import re2
+
+Maker = Callable[[Random], str]
+"""Makes one text that a part of a pattern takes."""
+
+POOL_SIZE: Final = 48
+_FEW: Final = (0, 1, 1, 2, 3)
+_LONG: Final = 24
+_ESCAPED: Final = {"d": string.digits, "w": string.ascii_letters + string.digits + "_", "s": " \t"}
+_ANY: Final = string.ascii_letters + string.digits + " -_./:é漢"
+_ARABIC_ZERO: Final = 0x660
+_SPECIAL: Final = frozenset("|()[]*+?{}")
+
+
+@functools.cache
+def matching(pattern: str, least: int, most: int) -> tuple[str, ...]:
+    """Return different texts of a length within bounds that the pattern takes, always the same ones.
+
+    Raises ValueError for a pattern that takes none, or is written with what the maker does not know.
+    """
+    make, compiled = maker(pattern), re2.compile(pattern)
+    random = Random(pattern)  # noqa: S311 (repeatable on purpose, as everywhere here)
+    made = [make(random) for _ in range(POOL_SIZE * 20)]
+    fitting = [text for text in dict.fromkeys(made) if least <= len(text) <= most and compiled.search(text)]
+    if not fitting:
+        raise ValueError(f"nothing between {least} and {most} characters was made from {pattern!r}")
+    return tuple(fitting[:POOL_SIZE])
+
+
+def near_misses(text: str, random: Random) -> str:
+    """Return a text one step away from another: what a naive regular expression might take for the same."""
+    place = random.randrange(len(text) + 1)
+    changed = random.choice("0aZ-./ é٣\n_:~")
+    return random.choice(
+        [
+            f"{text}\n",
+            "",
+            f" {text}",
+            text[:place] + changed + text[place:],
+            text[:place] + text[place + 1 :],
+            text[:place] + changed + text[place + 1 :],
+            foreign_digits(text),
+            text.swapcase(),
+            f"{text}\x00",
+        ]
+    )
+
+
+def foreign_digits(text: str) -> str:
+    """Return a text with Arabic digits in place of those of ASCII."""
+    return "".join(chr(_ARABIC_ZERO + int(sign)) if sign in string.digits else sign for sign in text)
+
+
+def maker(pattern: str) -> Maker:
+    """Return what makes texts that a pattern takes. Raises ValueError for syntax that it does not know."""
+    make, rest = _either(pattern)
+    if rest:
+        raise ValueError(f"{rest!r} of {pattern!r} cannot be read")
+    return make
+
+
+def _either(rest: str) -> tuple[Maker, str]:
+    branches: list[Maker] = []
+    while True:
+        branch, rest = _sequence(rest)
+        branches.append(branch)
+        if not rest.startswith("|"):
+            return (lambda random: random.choice(branches)(random)), rest
+        rest = rest[1:]
+
+
+def _sequence(rest: str) -> tuple[Maker, str]:
+    parts: list[Maker] = []
+    while rest and rest[0] not in "|)":
+        part, rest = _atom(rest)
+        part, rest = _repeated(part, rest)
+        parts.append(part)
+    return (lambda random: "".join(part(random) for part in parts)), rest
+
+
+def _atom(rest: str) -> tuple[Maker, str]:
+    head, rest = rest[0], rest[1:]
+    if head in "^$":
+        return (lambda _: ""), rest
+    if head == ".":
+        return _one_of(_ANY), rest
+    if head == "\\":
+        return _one_of(_ESCAPED.get(rest[0], rest[0])), rest[1:]
+    if head == "[":
+        return _class(rest)
+    if head == "(":
+        part, rest = _either(rest.removeprefix("?:"))
+        return part, rest.removeprefix(")")
+    if head in _SPECIAL:
+        raise ValueError(f"{head!r} in a place where it is not known")
+    return _one_of(head), rest
+
+
+def _class(rest: str) -> tuple[Maker, str]:
+    negated, rest = rest.startswith("^"), rest.removeprefix("^")
+    signs = ""
+    while not rest.startswith("]") or not signs:
+        first, rest = _class_member(rest)
+        if rest.startswith("-") and rest[1] != "]":
+            last, rest = _class_member(rest[1:])
+            first = "".join(map(chr, range(ord(first), ord(last) + 1)))
+        signs += first
+    return _one_of([sign for sign in _ANY if sign not in signs] if negated else signs), rest[1:]
+
+
+def _class_member(rest: str) -> tuple[str, str]:
+    if rest.startswith("\\"):
+        return _ESCAPED.get(rest[1], rest[1]), rest[2:]
+    return rest[0], rest[1:]
+
+
+def _repeated(part: Maker, rest: str) -> tuple[Maker, str]:
+    if rest.startswith("{"):
+        bounds, rest = rest[1:].split("}", 1)
+        least, _, most = bounds.partition(",")
+        highest = int(most) if most else int(least) + (3 if "," in bounds else 0)
+        return _times(part, range(int(least), highest + 1)), rest.removeprefix("?")
+    for sign, counts in (("*", (*_FEW, _LONG)), ("+", (1, *_FEW[1:], _LONG)), ("?", (0, 1))):
+        if rest.startswith(sign):
+            return _times(part, counts), rest[1:].removeprefix("?")
+    return part, rest
+
+
+def _times(part: Maker, counts: Sequence[int]) -> Maker:
+    return lambda random: "".join(part(random) for _ in range(random.choice(counts)))
+
+
+def _one_of(signs: Sequence[str]) -> Maker:
+    return lambda random: random.choice(signs)

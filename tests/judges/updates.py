@@ -1,0 +1,144 @@
+"""Stored objects and what may become of them, faults stored before a rule was there among them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.model import node_of
+from judges import ours
+from judges.compare import Tally, disputes_between, name_of
+from judges.differences import UPDATE
+from judges.findings import Findings, of_error, shown
+from judges.generate import case, maker_of, manifest
+from judges.mutate import mutated
+from judges.server import CONNECTIONS, Answer, Server
+from judges.stored import pruned
+from judges.twins import as_twin, twin_manifest
+
+CHANGES: Final = 8
+"""How many successors each stored object gets."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Update:
+    """One successor of a stored object."""
+
+    change: str
+    old: Json
+    new: Json
+
+
+def stored_name(number: int) -> str:
+    """Return the name under which the object of a number is stored."""
+    return f"judged-{number}"
+
+
+def first(kind: Kind, version: Version, number: int, *, is_valid: bool) -> Json:
+    """Return the object of a number as it is to be stored: a valid one, or whatever the number makes."""
+    if is_valid:
+        random = Random(f"{kind.crd_name}/{version.name}/{number}/stored")  # noqa: S311 (repeatable on purpose)
+        value = manifest(kind, version, maker_of(version.declaration).valid(random))
+    else:
+        value = ours.decoded(case(kind, version, number).body)
+    return value | {"metadata": {"name": stored_name(number)}}
+
+
+def successors(kind: Kind, version: Version, number: int, old: Json) -> Iterator[Update]:
+    """Yield objects that are to replace a stored one, most of them one change away."""
+    node, maker = node_of(version.declaration), maker_of(version.declaration)
+    for rank in range(CHANGES):
+        random = Random(f"{kind.crd_name}/{version.name}/{number}/{rank}")  # noqa: S311 (as above)
+        new = copy.deepcopy(old)
+        changes = [mutated(node, new, random, fresh=maker.fresh) for _ in range(random.choice((1, 1, 1, 2)))]
+        yield Update(change=", ".join(changes), old=old, new=new)
+    yield Update(change="nothing", old=old, new=copy.deepcopy(old))
+
+
+def refused(kind: Kind, version: Version, update: Update) -> list[FieldError]:
+    """Return everything that our judge holds against an update, once its defaults are filled in."""
+    old, new = (as_seen(version, value) for value in (update.old, update.new))
+    return complete_and_judge(kind, replace(version, fill=()), new, old).errors
+
+
+def as_seen(version: Version, value: Json) -> Json:
+    """Return an object as the server shows it to a webhook: completed, and without what nobody declared."""
+    kept: Json = pruned(node_of(version.declaration), value)
+    head = {name: value[name] for name in ("apiVersion", "kind", "metadata")}
+    return ours.completed(version, head | kept)
+
+
+def findings(errors: Sequence[FieldError], layers: ours.Layers) -> tuple[Findings, Findings]:
+    """Return what the server should find by its schema, and by its rules, transitions among them."""
+    found = frozenset(map(of_error, errors))
+    schema = found & (layers.schema | layers.keys)
+    return schema, found - layers.webhook - schema
+
+
+async def compare_updates(
+    server: Server, kind: Kind, version: Version, numbers: range, *, is_valid: bool
+) -> Tally:
+    """Hold our judge against an API server on objects that are stored already, valid ones or any.
+
+    Any can be stored before the twin has a schema; the schema comes after them.
+    """
+    tally = Tally(name=f"{name_of(kind, version)} {UPDATE}")
+    await server.define(loose_manifest(kind, version))
+    stored: dict[int, tuple[Json, str]] = {}
+    for number in numbers:
+        old = first(kind, version, number, is_valid=is_valid)
+        answer = await server.stored(kind, version, body_of(kind, version, old))
+        assert answer.stored is not None, answer.text
+        stored[number] = old, answer.stored["metadata"]["resourceVersion"]
+    await server.install(kind, version)
+    waiting = iter(stored)
+
+    async def ask() -> None:
+        for number in waiting:
+            old, resource_version = stored[number]
+            for update in successors(kind, version, number, old):
+                body = body_of(kind, version, update.new, resource_version=resource_version)
+                answer = await server.judged_update(kind, version, stored_name(number), body)
+                _add(tally, kind, version, update, answer=answer)
+
+    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
+    return tally
+
+
+def _add(tally: Tally, kind: Kind, version: Version, update: Update, *, answer: Answer) -> None:
+    new, found = as_seen(version, update.new), refused(kind, version, update)
+    layers = ours.judged(version, new)
+    schema, rules = findings(found, layers)
+    mine = schema | (frozenset() if answer.is_unchecked else rules)
+    disputes = disputes_between(
+        UPDATE, version, new, ours=mine, theirs=answer.findings, text=answer.text, rules=layers.cel
+    )
+    told = (
+        f"{update.change}\n  we: {shown(mine)}\n  they: {shown(answer.findings)}\n  {answer.text}\n"
+        f"  old: {json.dumps(update.old)}\n  new: {json.dumps(update.new)}"
+    )
+    tally.add(list(disputes), told, is_accepted=answer.stored is not None)
+
+
+def loose_manifest(kind: Kind, version: Version) -> Json:
+    """Return a twin before it had a schema: anything may be stored."""
+    strict = twin_manifest(kind, version)
+    (served,) = strict["spec"]["versions"]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    loose = served | {"schema": {"openAPIV3Schema": anything}}
+    return strict | {"spec": strict["spec"] | {"versions": [loose]}}
+
+
+def body_of(kind: Kind, version: Version, value: Json, *, resource_version: str = "") -> bytes:
+    """Return an object of the twin kind as it goes over the wire."""
+    marked = {"resourceVersion": resource_version} if resource_version else {}
+    return json.dumps(as_twin(kind, version, value | {"metadata": value["metadata"] | marked})).encode()

@@ -1,0 +1,107 @@
+"""Reviews as an API server sends them, what the webhooks say to them, and stand-ins for a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from apiserver.kinds.scalable import Scalable
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Reference
+from webhooks.mutate import mutate as ask_mutate
+from webhooks.references import NoReferents, Referents
+from webhooks.review import AdmissionRequest, Verdict, decode_admission
+from webhooks.scaling import ScaleRequest, Scaling, UndecidedError
+from webhooks.validate import validate as ask_validate
+
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
+
+
+class Deployments:
+    """A filled cache of Deployments."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def has(self, reference: Reference, namespace: str) -> bool | None:
+        """Tell whether it is one of those given, in namespace ns; of other kinds nothing is known."""
+        return (namespace, reference.name) in {("ns", name) for name in self._names} or (
+            None if reference.kind != "Deployment" else False
+        )
+
+    def place(self, reference: Reference, namespace: str) -> str:
+        """Return the object's own namespace."""
+        del reference
+        return namespace
+
+
+class Permissions:
+    """Lets some users scale; counts how often it was asked. Without users it cannot be reached."""
+
+    def __init__(self, *users: str, refuses: tuple[str, ...] = ()) -> None:
+        self._users = users
+        self._refuses = refuses
+        self.asked: list[ScaleRequest] = []
+
+    async def may_scale(self, request: ScaleRequest) -> bool:
+        """Answer by the user's name."""
+        self.asked.append(request)
+        if not self._users:
+            raise UndecidedError("nobody there")
+        return request.user["username"] in self._users and request.name not in self._refuses
+
+
+RESOURCES = {
+    ("apps", "Deployment"): Scalable(resource="deployments"),
+    ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
+}
+NOBODY = NoReferents()
+ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
+
+
+def mutate(request: Json, scaling: Scaling = ANYBODY) -> Verdict:
+    """Return what /mutate says of a request."""
+    return asyncio.run(ask_mutate(read(request), scaling))
+
+
+def validate(request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY) -> Verdict:
+    """Return what /validate says of a request."""
+    return asyncio.run(ask_validate(read(request), scaling, referents))
+
+
+def read(request: Json) -> AdmissionRequest:
+    """Return a request as it is read off the wire."""
+    return decode_admission(json.dumps({"kind": "AdmissionReview", "request": request}).encode())
+
+
+def variant(*, version: str = "v1alpha2", metadata: Json | None = None, **spec: object) -> Json:
+    """Return a VariantAutoscaling of the current shape with some fields of its spec changed."""
+    return {
+        "apiVersion": f"llmd.ai/{version}",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "llama", "namespace": "ns"} | (metadata or {}),
+        "spec": {"modelID": "m", "scaleTargetRef": TARGET} | spec,
+    }
+
+
+def review(value: Json | None, old: Json | None = None, **members: object) -> Json:
+    """Return an admission request for a create, or an update when there is an old object."""
+    request = {"uid": "u1", "operation": "UPDATE" if old else "CREATE", "namespace": "ns"}
+    return request | {"object": value, "oldObject": old} | members
+
+
+def asked_by(user: str, value: Json, old: Json | None = None) -> Json:
+    """Return a request of somebody."""
+    return review(value, old, userInfo={"username": user, "groups": ["devs"]})
+
+
+def owned_by(name: str) -> Json:
+    """Return metadata with a controlling Deployment."""
+    return {"ownerReferences": [{"kind": "Deployment", "name": name, "controller": True}]}
+
+
+def legacy(metadata: Json) -> Json:
+    """Return a legacy object, whose target its owner implies."""
+    value = variant(version="v1alpha1", metadata=metadata, sloClassRef={"name": "c", "key": "k"})
+    del value["spec"]["scaleTargetRef"]
+    return value

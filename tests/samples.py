@@ -1,0 +1,24 @@
+"""The samples and counter-examples that we ship, and how kubectl words a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+SAMPLES: Final = Path(__file__).resolve().parents[1] / "manifests" / "samples"
+_FILES: Final = sorted(SAMPLES.rglob("*.yaml"))
+
+VALID: Final = [path for path in _FILES if "refused" not in path.parts]
+"""Files that a cluster with Stowplan takes."""
+
+REFUSED: Final = [path for path in _FILES if "refused" in path.parts]
+"""Files of one object each that it refuses; what kubectl prints stands in the `.txt` beside each."""
+
+
+def refusal_text(manifest: dict[str, Any], errors: Sequence[str]) -> str:
+    """Return what kubectl prints of a 422 with these causes."""
+    head = f'The {manifest["kind"]} "{manifest["metadata"]["name"]}" is invalid: '
+    if len(errors) == 1:
+        return f"{head}{errors[0]}\n"
+    return "\n".join([head, *(f"* {error}" for error in errors)]) + "\n"

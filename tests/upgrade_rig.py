@@ -1,0 +1,298 @@
+"""A cluster of an earlier era with our processes beside it, and people who go on using it meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
+from apiserver.cluster.resource import Resource
+from apiserver.cluster.selection import Selection
+from apiserver.kinds.registry import KINDS
+from apiserver.upgrading.patience import patiently
+from hack.controlplane import ControlPlane
+
+ERAS: Final = Path(__file__).parent / "eras"
+CRD: Final = "variantautoscalings.llmd.ai"
+NAMESPACE: Final = "models"
+Manifest = dict[str, Any]
+
+_LOOKS: Final = 100
+_TAKEN_UP_SECONDS: Final = 1.0
+"""How long the API server goes on as before after a change of definitions and webhook configurations."""
+
+
+def resource(version: str) -> Resource:
+    """Return VariantAutoscalings in one version."""
+    return Resource(group="llmd.ai", version=version, plural="variantautoscalings", kind="VariantAutoscaling")
+
+
+OLD, NEW = resource("v1alpha1"), resource("v1alpha2")
+
+
+def samples(era: str) -> list[Manifest]:
+    """Return what a cluster of an era holds."""
+    text = (ERAS / f"{era}-objects.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(text))
+
+
+def copies(manifests: Sequence[Manifest], count: int) -> list[Manifest]:
+    """Return so many objects, by turns like each of the manifests, with names of their own."""
+    made = []
+    for number in range(count):
+        manifest = copy.deepcopy(manifests[number % len(manifests)])
+        manifest["metadata"]["name"] += f"-{number:04}"
+        made.append(manifest)
+    return made
+
+
+def said(item: Manifest) -> Manifest:
+    """Return what an object says, without what the server keeps about it."""
+    metadata = {name: item["metadata"].get(name) or {} for name in ("labels", "annotations")}
+    return {"metadata": metadata, "spec": item.get("spec"), "status": item.get("status")}
+
+
+def definition(control_plane: ControlPlane) -> Manifest:
+    """Read the definition as it is."""
+    text = control_plane.kubectl("get", "crd", CRD, "--output=json").stdout
+    found: Manifest = json.loads(text)
+    return found
+
+
+def enter(control_plane: ControlPlane, era: str) -> None:
+    """Make the cluster one of an era: nothing of ours, its definition, and no objects."""
+    names = [kind.crd_name for kind in KINDS]
+    control_plane.kubectl("delete", "crd", *names, "--ignore-not-found", "--wait")
+    apply_definition(control_plane, era)
+
+
+def apply_definition(control_plane: ControlPlane, era: str) -> None:
+    """Apply the definition of an era as its release tells people to."""
+    path = str(ERAS / f"{era}-definition.yaml")
+    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename", path)
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+
+
+async def fill(
+    control_plane: ControlPlane,
+    cluster: Cluster,
+    manifests: Sequence[Manifest],
+    *,
+    created: Sequence[Manifest] = (),
+) -> dict[str, Manifest]:
+    """Apply objects as people did before we came, with their status; return what they say, by name.
+
+    Those in `created` are too large for `kubectl apply`.
+    """
+    await _until_listed(cluster)
+    async with without_admission(control_plane):
+        await asyncio.to_thread(apply, control_plane, manifests)
+        for manifest in created:
+            await cluster.create(OLD, manifest, namespace=NAMESPACE)
+    for manifest in manifests:
+        name = manifest["metadata"]["name"]
+        if "status" in manifest:
+            stored = await cluster.get(OLD, name, namespace=NAMESPACE)
+            await cluster.replace(OLD, stored | {"status": manifest["status"]}, subresource="status")
+    return await read(cluster, OLD)
+
+
+def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
+    """Apply manifests, whose status kubectl leaves alone, with plain `kubectl apply`."""
+    items = [{name: item for name, item in manifest.items() if name != "status"} for manifest in manifests]
+    document = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=document)
+
+
+async def _until_listed(cluster: Cluster) -> None:
+    """Wait until a definition is taken up, some moments after it is established."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await cluster.list(OLD)
+            except NotFound:
+                await asyncio.sleep(0.1)
+            else:
+                await asyncio.sleep(_TAKEN_UP_SECONDS)
+                return
+
+
+async def read(cluster: Cluster, where: Resource) -> dict[str, Manifest]:
+    """Return what all objects say, by name."""
+    return {item["metadata"]["name"]: said(item) for item in (await cluster.list(where))["items"]}
+
+
+async def stowplan(control_plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb to its end."""
+    process = await _start(control_plane, arguments)
+    output, _ = await process.communicate()
+    return subprocess.CompletedProcess(arguments, process.returncode or 0, stdout=output.decode())
+
+
+Point = tuple[str, str]
+"""How the title of a step begins, and whether it `begins`, is `on its way` or is `done`."""
+
+
+async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point]:
+    """Run a verb, and kill it at the first of these points that it comes to; return those behind it."""
+    process = await _start(control_plane, arguments)
+    assert process.stdout is not None
+    titles, step = {title for title, _ in points}, ""
+    async for line in process.stdout:
+        prefix, _, text = line.decode().partition("] ")
+        title = next((title for title in titles if text.startswith(title)), "")
+        step = title or step
+        state = "begins" if title else "done" if text.startswith("done:") else "on its way"
+        if prefix.startswith("[") and (step, state) in points:
+            process.kill()
+            await process.communicate()
+            return list(points[points.index((step, state)) + 1 :])
+    await process.wait()
+    return []
+
+
+async def _start(control_plane: ControlPlane, arguments: Sequence[str]) -> asyncio.subprocess.Process:
+    command = (
+        sys.executable,
+        "-m",
+        "apiserver.cli",
+        *arguments,
+        "--kubeconfig",
+        str(control_plane.kubeconfig),
+    )
+    return await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+
+
+class Traffic:
+    """Lists, reads and writes in one version without a pause; every call that fails is kept.
+
+    Where the API server asks to wait, it waits, as every client does.
+    """
+
+    def __init__(self, cluster: Cluster, where: Resource, busy: str) -> None:
+        self._cluster = cluster
+        self._where = where
+        self._busy = busy
+        self.calls = 0
+        self.failures: list[str] = []
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            for call in (self._list, self._get, self._write):
+                try:
+                    await patiently(call)
+                    self.calls += 1
+                except ClusterError as error:
+                    self.failures.append(f"{call.__name__} {time.time():.2f}: {error.message}")
+            await asyncio.sleep(0.05)
+
+    async def _list(self) -> None:
+        await self._cluster.list(self._where, namespace=NAMESPACE)
+
+    async def _get(self) -> None:
+        await self._cluster.get(self._where, self._busy, namespace=NAMESPACE)
+
+    async def _write(self) -> None:
+        operation = {"op": "add", "path": "/metadata/labels", "value": {"calls": str(self.calls)}}
+        await self._cluster.patch_json(self._where, self._busy, [operation], namespace=NAMESPACE)
+
+
+class Follower:
+    """Follows all objects in one version, as every controller does: list, watch, list again when told to."""
+
+    def __init__(self, cluster: Cluster, where: Resource) -> None:
+        self._cluster = cluster
+        self._selection = Selection(resource=where)
+        self.objects: dict[str, Manifest] = {}
+        self.broken: list[str] = []
+        self.lists = 0
+        self.ends = 0
+
+    async def run(self) -> None:
+        """Go on until cancelled. A watch may end, and be too old to be resumed; it may not fail."""
+        version = ""
+        while True:
+            try:
+                version = version or await self._list()
+                async for event in self._cluster.watch(
+                    self._selection, resource_version=version, timeout_seconds=300
+                ):
+                    version = event.resource_version
+                    self._take(event.type, event.object)
+                self.ends += 1
+            except Expired:
+                version = ""
+            except Throttled as error:
+                await asyncio.sleep(error.retry_after_seconds or 1.0)
+            except NotFound as error:
+                if self.lists:
+                    self.broken.append(error.message)
+                await asyncio.sleep(0.05)  # the version may come
+            except ClusterError as error:
+                self.broken.append(error.message)
+                await asyncio.sleep(0.05)
+
+    async def _list(self) -> str:
+        found = await self._cluster.list_selection(self._selection)
+        self.lists += 1
+        self.objects = {item["metadata"]["name"]: item for item in found["items"]}
+        return str(found["metadata"]["resourceVersion"])
+
+    def _take(self, kind: str, item: Manifest) -> None:
+        if kind in {"ADDED", "MODIFIED"}:
+            self.objects[item["metadata"]["name"]] = item
+        elif kind == "DELETED":
+            self.objects.pop(item["metadata"]["name"], None)
+
+    async def has_caught_up(self) -> bool:
+        """Tell whether, within a few seconds, it holds what a list says."""
+        for _ in range(_LOOKS):
+            found = await self._cluster.list_selection(self._selection)
+            if {item["metadata"]["name"]: said(item) for item in found["items"]} == {
+                name: said(item) for name, item in self.objects.items()
+            }:
+                return True
+            await asyncio.sleep(0.05)
+        return False
+
+
+@asynccontextmanager
+async def running(*jobs: Traffic | Follower) -> AsyncIterator[None]:
+    """Let jobs run during a block."""
+    tasks = [asyncio.create_task(job.run()) for job in jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def without_admission(control_plane: ControlPlane) -> AsyncIterator[None]:
+    """Take our admission away during a block, for what was stored before it was there."""
+    taken = []
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        found = json.loads(control_plane.kubectl("get", kind, "stowplan", "--output=json").stdout)
+        found["metadata"] = {name: found["metadata"][name] for name in ("name", "labels")}
+        taken.append(json.dumps(found))
+        control_plane.kubectl("delete", kind, "stowplan")
+    await asyncio.sleep(_TAKEN_UP_SECONDS)
+    yield
+    for text in taken:
+        control_plane.kubectl("create", "--filename=-", input=text)
+    await asyncio.sleep(_TAKEN_UP_SECONDS)
