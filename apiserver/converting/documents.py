@@ -13,8 +13,8 @@ from apiserver.checking.objects import as_yaml
 from apiserver.checking.tree import Tree, UnreadableError
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
 from apiserver.converting.splice import UnspliceableError, spliced
-from apiserver.schema.conversion import same
 from apiserver.schema.json import JsonValue
+from apiserver.schema.undecoded import same
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import yaml
 
 from apiserver.checking.objects import as_yaml
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import same
 
 _SEPARATOR_LINE = "---\n"
 

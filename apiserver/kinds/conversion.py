@@ -9,9 +9,10 @@ from apiserver.kinds.llmd import conversion as llmd
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 
-_CONVERTERS: Final[Mapping[tuple[str, str], tuple[Callable[[Json, str], Json], str]]] = {
-    (llmd.GROUP, "VariantAutoscaling"): (llmd.convert, llmd.ANNOTATION),
+_CONVERTERS: Final[Mapping[tuple[str, str], Callable[[Json, str], Json]]] = {
+    (api_version, "VariantAutoscaling"): llmd.convert for api_version in (llmd.HUB, llmd.SPOKE)
 }
+_ANNOTATIONS: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.ANNOTATION}
 
 
 def convert(value: Json, api_version: str) -> Json:
@@ -21,21 +22,19 @@ def convert(value: Json, api_version: str) -> Json:
     """
     if value.get("apiVersion") == api_version:
         return value
-    group = api_version.rpartition("/")[0]
-    function, _ = _CONVERTERS[group, str(value.get("kind"))]
-    return function(value, api_version)
+    return _CONVERTERS[api_version, str(value.get("kind"))](value, api_version)
 
 
 def kept_annotation(kind: Kind) -> str:
     """Return the annotation in which conversion keeps what a version cannot say; empty if it never does."""
-    return _CONVERTERS[kind.group, kind.kind][1] if kind.has_conversion else ""
+    return _ANNOTATIONS[kind.group, kind.kind] if kind.has_conversion else ""
 
 
 def kept_bytes(kind: Kind, value: Json) -> int:
     """Return how much an object's other versions keep in their annotation, at most, in bytes."""
     if not kind.has_conversion:
         return 0
-    _, annotation = _CONVERTERS[kind.group, kind.kind]
+    annotation = _ANNOTATIONS[kind.group, kind.kind]
     others = (f"{kind.group}/{version.name}" for version in kind.versions)
     return max(_annotation_bytes(convert(value, other), annotation) for other in others)
 

@@ -1,13 +1,13 @@
 """Conversion of objects as text: what no version changes is carried over undecoded.
 
-A conversion review may hold thousands of objects, and each lies in the path of a read. Status and metadata
-are most of an object and conversion leaves them nearly alone, so they stay text; the conversion itself is
-that of `apiserver.kinds.conversion`, which carries undecoded members over as they are.
+A conversion review may hold thousands of objects, and each lies in the path of a read. Conversion moves
+members of spec and status about and looks into few of them, so all of them stay text until it does; the
+conversion itself is that of `apiserver.kinds.conversion`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -15,31 +15,21 @@ from msgspec import UNSET, Raw, UnsetType
 from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json
 
-
-class _Metadata(msgspec.Struct, frozen=True, gc=False):
-    """What conversion reads of an object's metadata."""
-
-    name: Any = UNSET
-    labels: Any = UNSET
-    annotations: Any = UNSET
-    ownerReferences: Any = UNSET  # noqa: N815 (the JSON name itself: it is read in every read)
+_Members = dict[str, Raw]
 
 
 class _Object(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """An object as a server sends it. One of another shape is converted whole, see `convert_text`."""
 
-    apiVersion: str  # noqa: N815 (as above)
+    apiVersion: str  # noqa: N815 (the JSON name itself: it is read in every read)
     kind: str
-    metadata: Raw
-    spec: Any = UNSET
-    status: dict[str, Raw] | UnsetType = UNSET
+    metadata: _Members
+    spec: _Members
+    status: _Members | UnsetType = UNSET
 
 
 _object: Final = msgspec.json.Decoder(_Object)
-_metadata: Final = msgspec.json.Decoder(_Metadata)
-_members: Final = msgspec.json.Decoder(dict[str, Raw])
-_encode: Final = msgspec.json.Encoder().encode
-_SPOKEN_OF: Final = _Metadata.__struct_fields__
+_decode: Final = msgspec.json.Decoder().decode
 
 
 def convert_text(text: Raw, api_version: str) -> Json | Raw:
@@ -49,40 +39,23 @@ def convert_text(text: Raw, api_version: str) -> Json | Raw:
     """
     try:
         found = _object.decode(text)
-        metadata = _metadata.decode(found.metadata)
     except msgspec.ValidationError:  # an odd shape: decoded whole, and converted all the same
         return _converted_whole(text, api_version)
     if found.apiVersion == api_version:
         return text
-    known = _known(metadata)
-    value: Json = {"apiVersion": found.apiVersion, "kind": found.kind, "metadata": known}
-    if found.spec is not UNSET:
-        value["spec"] = found.spec
+    value: Json = {
+        "apiVersion": found.apiVersion,
+        "kind": found.kind,
+        "metadata": found.metadata,
+        "spec": found.spec,
+    }
     if found.status is not UNSET:
         value["status"] = found.status
-    converted = convert(value, api_version)
-    converted["metadata"] = _spliced(found.metadata, known, converted["metadata"])
-    return converted
-
-
-def _converted_whole(text: Raw, api_version: str) -> Json:
-    value = msgspec.json.decode(text)
-    if not isinstance(value, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 (what is wrong is the text, not its Python type)
     return convert(value, api_version)
 
 
-def _known(metadata: _Metadata) -> Json:
-    return {name: item for name in _SPOKEN_OF if (item := getattr(metadata, name)) is not UNSET}
-
-
-def _spliced(text: Raw, before: Json, after: Json) -> Raw:
-    """Return metadata with its annotations exchanged, if conversion did."""
-    if before is after or before.get("annotations") == after.get("annotations"):
-        return text
-    members: Json = _members.decode(text)
-    if "annotations" in after:
-        members["annotations"] = after["annotations"]
-    else:
-        members.pop("annotations", None)
-    return Raw(_encode(members))
+def _converted_whole(text: Raw, api_version: str) -> Json:
+    value = _decode(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 (what is wrong is the text, not its Python type)
+    return convert(value, api_version)

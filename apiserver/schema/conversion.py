@@ -11,15 +11,15 @@ no clock. A damaged or forged annotation counts as none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_object, mentions, opened, plain, same
 
-_UNTOUCHED: Final = frozenset({"apiVersion", "kind", "metadata"})
 _CONVERTED: Final = ("spec", "status")
 _ABSENT: Final = msgspec.UNSET
 
@@ -35,13 +35,26 @@ class KeptField(msgspec.Struct, frozen=True, omit_defaults=True):
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that an object of the other version said beyond what this version can."""
 
-    fields: list[KeptField] = msgspec.field(default_factory=list)
+    fields: Sequence[KeptField] = ()
     source: Json = msgspec.field(default_factory=dict)
+
+
+class _UndecodedField(KeptField, frozen=True):
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    derived: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Undecoded(Kept, frozen=True):
+    """The same with undecoded values, for objects that are undecoded themselves."""
+
+    fields: Sequence[_UndecodedField] = ()
+    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
 
 
 _NOTHING_KEPT: Final = Kept()
 _RAW: Final = msgspec.Raw
 _kept: Final = msgspec.json.Decoder(Kept)
+_undecoded: Final = msgspec.json.Decoder(_Undecoded)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -51,29 +64,33 @@ class Direction:
 
     `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
     must accept any JSON object, and returns a new one. `remember` returns what the opposite function will
-    need again. `complete` mends what restoring kept fields could have left undone.
+    need again. `complete` mends what restoring kept fields could have left undone. `open` decodes those
+    members of an undecoded object that `convert` looks into: what stays in one piece is compared at a glance.
     """
 
     api_version: str
     convert: Callable[[Json, Json], Json]
     remember: Callable[[Json], Json] | None = None
     complete: Callable[[Json, Json], Json] | None = None
+    open: Callable[[Json, Json], Json] | None = None
 
 
 def converted(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
     """Return an object in the version of `there`; the input is left as it is.
 
-    Neither function ever fails on a JSON object, whatever its shape. Members of `status` may be undecoded
-    (`msgspec.Raw`): they are carried over as they are.
+    Neither function ever fails on a JSON object, whatever its shape. Members of `metadata`, `spec` and
+    `status` may be undecoded (`msgspec.Raw`): what nobody has to look into is carried over as it is.
     """
-    plain, kept = _split(value, annotation)
-    result = _converted(plain, kept, there)
+    bare, kept = _split(value, annotation)
+    if there.open is not None:
+        bare = there.open(bare, kept.source)
+    result = _converted(bare, kept, there)
     result["apiVersion"] = there.api_version
-    source = there.remember(plain) if there.remember else {}
+    source = there.remember(bare) if there.remember is not None else {}
     returned = _converted(result, Kept(source=source) if source else _NOTHING_KEPT, back)
     lost: list[KeptField] = []
     for name in _CONVERTED:
-        original, came_back = plain.get(name, _ABSENT), returned.get(name, _ABSENT)
+        original, came_back = bare.get(name, _ABSENT), returned.get(name, _ABSENT)
         if original is not came_back:
             _collect_differences(original, came_back, [name], lost)
     if lost or source:
@@ -81,39 +98,44 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
     return result
 
 
-def _converted(plain: Json, kept: Kept, direction: Direction) -> Json:
-    result = direction.convert(plain, kept.source)
+def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
+    result = direction.convert(bare, kept.source)
     for field in kept.fields:
-        result = _restored(result, field)
-    return direction.complete(result, plain) if direction.complete else result
+        if field.path and field.path[0] in _CONVERTED:
+            result = _restored(result, field, 0)
+    return result if direction.complete is None else direction.complete(result, bare)
 
 
 def _split(value: Json, annotation: str) -> tuple[Json, Kept]:
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         return value, _NOTHING_KEPT
-    annotations = metadata.get("annotations")
+    given = metadata.get("annotations")
+    if type(given) is _RAW and not mentions(given, annotation):
+        return value, _NOTHING_KEPT
+    annotations = opened(given)
     if not isinstance(annotations, dict) or annotation not in annotations:
         return value, _NOTHING_KEPT
     others = {key: item for key, item in annotations.items() if key != annotation}
-    bare = {key: item for key, item in metadata.items() if key != "annotations"}
-    plain = value | {"metadata": bare | ({"annotations": others} if others else {})}
-    return plain, _decoded(annotations[annotation])
+    rest = {key: item for key, item in metadata.items() if key != "annotations"}
+    bare = value | {"metadata": rest | ({"annotations": others} if others else {})}
+    return bare, _decoded(plain(annotations[annotation]), undecoded=given is not annotations)
 
 
-def _decoded(text: JsonValue) -> Kept:
+def _decoded(text: JsonValue, *, undecoded: bool) -> Kept:
     try:
-        return _kept.decode(text) if isinstance(text, str) else _NOTHING_KEPT
+        if isinstance(text, str):
+            return _undecoded.decode(text) if undecoded else _kept.decode(text)
     except (msgspec.DecodeError, RecursionError):
         # Somebody damaged it. Conversion sits in every read, so what is left still has to convert.
         return _NOTHING_KEPT
+    return _NOTHING_KEPT
 
 
 def _annotate(value: Json, kept: Kept, annotation: str) -> None:
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    annotations = metadata.get("annotations")
-    annotations = annotations if isinstance(annotations, dict) else {}
+    annotations = as_object(metadata.get("annotations"))
     value["metadata"] = metadata | {"annotations": annotations | {annotation: _encode(kept).decode()}}
 
 
@@ -121,9 +143,12 @@ def _collect_differences(
     original: JsonValue, returned: JsonValue, path: list[str], lost: list[KeptField]
 ) -> None:
     if type(original) is not dict or type(returned) is not dict:
-        if not same(original, returned):
+        if same(original, returned):
+            return
+        original, returned = opened(original), opened(returned)
+        if type(original) is not dict or type(returned) is not dict:
             lost.append(KeptField(path, original, returned))
-        return
+            return
     for name, was in original.items():
         came_back = returned.get(name, _ABSENT)
         if was is not came_back:
@@ -133,33 +158,13 @@ def _collect_differences(
             lost.append(KeptField([*path, name], _ABSENT, came_back))
 
 
-def _restored(value: Json, field: KeptField) -> Json:
-    if not field.path or field.path[0] in _UNTOUCHED:
-        return value
-    name, *rest = field.path
-    if rest:
-        child = value.get(name)
-        if not isinstance(child, dict):
-            return value
-        return value | {name: _restored(child, KeptField(rest, field.value, field.derived))}
+def _restored(value: Json, field: KeptField, depth: int) -> Json:
+    name = field.path[depth]
+    if depth + 1 < len(field.path):
+        child = opened(value.get(name))
+        return value | {name: _restored(child, field, depth + 1)} if isinstance(child, dict) else value
     if not same(value.get(name, _ABSENT), field.derived):
         return value
-    others = {key: item for key, item in value.items() if key != name}
-    return others if field.value is _ABSENT else value | {name: field.value}
-
-
-def same(one: JsonValue, other: JsonValue) -> bool:
-    """Tell whether two JSON values are the same; unlike Python, true is not 1 and 1.0 is not 1."""
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return _RAW in (type(one), type(other)) and same(_plain(one), _plain(other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(_plain(one) == _plain(other))
-
-
-def _plain(value: JsonValue) -> JsonValue:
-    return msgspec.json.decode(value) if type(value) is _RAW else value
+    if field.value is not _ABSENT:
+        return value | {name: field.value}
+    return {key: item for key, item in value.items() if key != name}

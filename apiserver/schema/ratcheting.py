@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from apiserver.schema.conversion import same
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import item_key
+from apiserver.schema.undecoded import same
 
 _NOTHING: Final = object()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
+from apiserver.schema.undecoded import same
 
 _LABEL: Final = "app.kubernetes.io/part-of"
 _OURS: Final = "stowplan"

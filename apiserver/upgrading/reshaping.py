@@ -12,8 +12,8 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import same
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.patience import patiently

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
+from msgspec import Raw
 
 from apiserver.schema.conversion import Direction, converted
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_list, as_object, mentions, opened, opened_objects, plain
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -27,6 +28,7 @@ ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 _HUB_LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 _SPOKE_ONLY: Final = ("variantID", "modelProfile")
+_BEYOND_CURRENT: Final = frozenset({*_HUB_LEGACY, *_SPOKE_ONLY})
 _VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
 """What the schema demands of an identifier; in the dialect at hand, for this runs in every read."""
 
@@ -41,13 +43,31 @@ def convert(value: Json, api_version: str) -> Json:
     if value.get("apiVersion") == api_version:
         return value
     there = _DIRECTIONS[api_version]
+    if _is_alike_in_both(value):
+        return value | {"apiVersion": api_version}
     back = _DIRECTIONS[SPOKE if api_version == HUB else HUB]
     return converted(value, there=there, back=back, annotation=ANNOTATION)
 
 
+def _is_alike_in_both(value: Json) -> bool:
+    """Tell whether only the name of the version differs, as for the current shape without a decision."""
+    spec, metadata, status = value.get("spec"), value.get("metadata"), value.get("status")
+    return (
+        isinstance(spec, dict)
+        and "scaleTargetRef" in spec
+        and _BEYOND_CURRENT.isdisjoint(spec)
+        and isinstance(metadata, dict)
+        and not mentions(metadata.get("annotations"), ANNOTATION)
+        and not (isinstance(status, dict) and "decision" in status)
+    )
+
+
 def variant_identifier(spec: Json) -> str:
     """Return the identifier that the legacy shape gives a variant: model, accelerator and count."""
-    return f"{spec.get('modelID')}-{spec.get('accelerator')}-{spec.get('acceleratorCount')}"
+    model, accelerator, count = (
+        plain(spec.get(name)) for name in ("modelID", "accelerator", "acceleratorCount")
+    )
+    return f"{model}-{accelerator}-{count}"
 
 
 def implied_target(value: Json) -> Json:
@@ -56,8 +76,9 @@ def implied_target(value: Json) -> Json:
     Its controlling owner if that is a Deployment, since earlier controllers set one; else the Deployment of
     its own name, which is where they looked.
     """
-    metadata = _object(value.get("metadata"))
-    names = [owner.get("name") for owner in _list(metadata.get("ownerReferences")) if _is_deployment(owner)]
+    metadata = as_object(value.get("metadata"))
+    owners = as_list(metadata.get("ownerReferences"))
+    names = [owner.get("name") for owner in owners if _is_deployment(owner)]
     name = next((name for name in names if isinstance(name, str)), metadata.get("name", ""))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
 
@@ -74,23 +95,37 @@ def names_deployment(target: Json) -> bool:
 
 
 def _to_hub(value: Json, _: Json) -> Json:
-    if not isinstance(value.get("spec"), dict):
-        return dict(value)
-    spec = value["spec"]
-    if "scaleTargetRef" in spec and not any(name in spec for name in _SPOKE_ONLY):
-        return dict(value)
-    spec = {name: item for name, item in spec.items() if name not in _SPOKE_ONLY}
-    if "modelProfile" in value["spec"]:
+    result = dict(value)
+    given = value.get("spec")
+    if not isinstance(given, dict):
+        return result
+    if "scaleTargetRef" in given and not any(name in given for name in _SPOKE_ONLY):
+        return result
+    spec = {name: item for name, item in given.items() if name not in _SPOKE_ONLY}
+    if "modelProfile" in given:
         spec = _from_profile(value) | spec
     if "scaleTargetRef" not in spec:
         spec["scaleTargetRef"] = implied_target(value)
-    result = dict(value)
     result["spec"] = spec
     return result
 
 
+def _with_open_profile(value: Json, _: Json) -> Json:
+    spec = value.get("spec")
+    if not isinstance(spec, dict) or type(spec.get("modelProfile")) is not Raw:
+        return value
+    return value | {"spec": spec | {"modelProfile": _opened_profile(spec["modelProfile"])}}
+
+
+def _opened_profile(value: JsonValue) -> JsonValue:
+    profile = opened(value)
+    if not isinstance(profile, dict) or "accelerators" not in profile:
+        return profile
+    return profile | {"accelerators": opened_objects(profile["accelerators"])}
+
+
 def _from_profile(value: Json) -> Json:
-    entry = _entry(value, _object(value["spec"].get("modelProfile")))
+    entry = _entry(value, as_object(value["spec"].get("modelProfile")))
     profile = {name: entry[name] for name in ("perfParms", "maxBatchSize") if name in entry}
     found: Json = {"variantProfile": profile} if profile else {}
     for name, source in (("accelerator", "acc"), ("acceleratorCount", "accCount")):
@@ -101,26 +136,26 @@ def _from_profile(value: Json) -> Json:
 
 def _entry(value: Json, profile: Json) -> Json:
     """Return the candidate in use: the labelled one, else the one in status, else the first."""
-    entries = [item for item in _list(profile.get("accelerators")) if isinstance(item, dict)]
+    entries = [item for item in as_list(profile.get("accelerators")) if isinstance(item, dict)]
     position = _position(value, entries)
     return entries[position] if entries else {}
 
 
 def _position(value: Json, entries: list[Json]) -> int:
-    label = _object(_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL)
-    current = _object(_object(value.get("status")).get("currentAlloc")).get("accelerator")
-    for wanted in (label, current):
-        for position, entry in enumerate(entries):
-            if wanted and entry.get("acc") == wanted:
-                return position
-    return 0
+    names = [plain(entry.get("acc")) for entry in entries]
+    label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
+    if label and label in names:
+        return names.index(label)
+    current = plain(as_object(as_object(value.get("status")).get("currentAlloc")).get("accelerator"))
+    return names.index(current) if current and current in names else 0
 
 
 def _remember(value: Json) -> Json:
-    profile = _object(value.get("spec")).get("modelProfile")
+    spec = value.get("spec")
+    profile = spec.get("modelProfile") if isinstance(spec, dict) else None
     if profile is None:
         return {}
-    entries = _list(_object(profile).get("accelerators"))
+    entries = as_list(as_object(profile).get("accelerators"))
     if not entries or not all(isinstance(entry, dict) for entry in entries):
         return {}
     return {"modelProfile": profile, "position": _position(value, entries)}
@@ -136,18 +171,27 @@ def _from_hub(value: Json, source: Json) -> Json:
     return result
 
 
+def _with_open_performance(value: Json, source: Json) -> Json:
+    spec = value.get("spec")
+    if not source or not isinstance(spec, dict) or type(spec.get("variantProfile")) is not Raw:
+        return value
+    return value | {"spec": spec | {"variantProfile": opened(spec["variantProfile"])}}
+
+
 def _spoke_spec(spec: Json, source: Json) -> Json:
-    if not any(name in spec for name in _HUB_LEGACY):
+    said = [name for name in _HUB_LEGACY if name in spec]
+    if not said:
         return spec
     profile = _profile(spec, source) if source else {}
     if profile:
         bare = {name: item for name, item in spec.items() if name not in _PROFILED}
-        return bare | {"modelProfile": profile}
-    if all(name in spec for name in _HUB_LEGACY):
+        bare["modelProfile"] = profile
+        return bare
+    if len(said) == len(_HUB_LEGACY):
         identifier = _speakable_identifier(spec)
         if _VARIANT_ID.fullmatch(identifier):
             return spec | {"variantID": identifier}
-    return {name: item for name, item in spec.items() if name not in _HUB_LEGACY}
+    return {name: item for name, item in spec.items() if name not in said}
 
 
 def _speakable_identifier(spec: Json) -> str:
@@ -158,15 +202,15 @@ def _speakable_identifier(spec: Json) -> str:
     identifier = variant_identifier(spec)
     if _VARIANT_ID.fullmatch(identifier):
         return identifier
-    token = _NOT_IN_AN_IDENTIFIER.sub("", str(spec["accelerator"])) or "unknown"
-    model = str(spec["modelID"]).replace("\n", " ") if "modelID" in spec else "unknown"
-    return f"{model}-{token}-{spec['acceleratorCount']}"
+    token = _NOT_IN_AN_IDENTIFIER.sub("", str(plain(spec["accelerator"]))) or "unknown"
+    model = str(plain(spec["modelID"])).replace("\n", " ") if "modelID" in spec else "unknown"
+    return f"{model}-{token}-{plain(spec['acceleratorCount'])}"
 
 
 def _profile(spec: Json, source: Json) -> Json:
     """Return the remembered modelProfile with today's values in the entry in use; empty if they are gone."""
-    remembered, position = source.get("modelProfile"), source.get("position")
-    entries = _list(_object(remembered).get("accelerators"))
+    remembered, position = _opened_profile(source.get("modelProfile")), plain(source.get("position"))
+    entries = as_list(as_object(remembered).get("accelerators"))
     if not isinstance(position, int) or not 0 <= position < len(entries):
         return {}
     if not isinstance(entries[position], dict) or not all(name in spec for name in _PROFILED):
@@ -174,34 +218,24 @@ def _profile(spec: Json, source: Json) -> Json:
     today = {
         "acc": spec["accelerator"],
         "accCount": spec["acceleratorCount"],
-        **_object(spec["variantProfile"]),
+        **as_object(spec["variantProfile"]),
     }
     entry = entries[position] | today
-    return _object(remembered) | {"accelerators": [*entries[:position], entry, *entries[position + 1 :]]}
+    return as_object(remembered) | {"accelerators": [*entries[:position], entry, *entries[position + 1 :]]}
 
 
 def _with_target(result: Json, original: Json) -> Json:
     """Put the scale target back where an edit took away the shape that could do without."""
     spec = result.get("spec")
-    if not isinstance(spec, dict) or "scaleTargetRef" in spec:
+    if not isinstance(spec, dict) or "scaleTargetRef" in spec or not _BEYOND_CURRENT.isdisjoint(spec):
         return result
-    if any(name in spec for name in (*_HUB_LEGACY, *_SPOKE_ONLY)):
-        return result
-    target = _object(original.get("spec")).get("scaleTargetRef")
+    target = as_object(original.get("spec")).get("scaleTargetRef")
     return result if target is None else result | {"spec": spec | {"scaleTargetRef": target}}
 
 
-def _object(value: JsonValue) -> Json:
-    if type(value) is msgspec.Raw:
-        value = msgspec.json.decode(value)
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
 _DIRECTIONS: Final = {
-    HUB: Direction(api_version=HUB, convert=_to_hub, remember=_remember),
-    SPOKE: Direction(api_version=SPOKE, convert=_from_hub, complete=_with_target),
+    HUB: Direction(api_version=HUB, convert=_to_hub, remember=_remember, open=_with_open_profile),
+    SPOKE: Direction(
+        api_version=SPOKE, convert=_from_hub, complete=_with_target, open=_with_open_performance
+    ),
 }

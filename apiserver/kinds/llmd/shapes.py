@@ -32,8 +32,8 @@ from apiserver.kinds.llmd.shapes_released import (
     Shape,
 )
 from apiserver.kinds.llmd.shapes_status import released_status
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import same
 
 __all__ = [
     "CURRENT",

@@ -13,8 +13,8 @@ from apiserver.kinds.llmd.conversion import (
 )
 from apiserver.kinds.llmd.shapes_facts import as_object, label_of, shown
 from apiserver.kinds.llmd.shapes_released import Family, Shape
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import same
 
 
 def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:

@@ -16,8 +16,8 @@ from apiserver.converting.documents import convert_file
 from apiserver.converting.objects import Converted, Wish, convert_value
 from apiserver.converting.splice import spliced
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import same
 
 
 def said(text: str) -> JsonValue:

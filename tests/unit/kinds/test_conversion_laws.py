@@ -15,8 +15,8 @@ from variants import forged, odd, valid
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
-from apiserver.schema.conversion import same
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
 from webhooks.convert import convert_all
 from webhooks.review import ConversionRequest

@@ -1,0 +1,74 @@
+"""JSON members that stay text (`msgspec.Raw`) until somebody has to look at them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+
+_RAW: Final = msgspec.Raw
+_decode: Final = msgspec.json.Decoder().decode
+_decode_objects: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def plain(value: JsonValue) -> JsonValue:
+    """Return a value decoded; what it holds may be undecoded if it was decoded itself."""
+    return _decode(value) if type(value) is _RAW else value
+
+
+def opened(value: JsonValue) -> JsonValue:
+    """Return an undecoded object decoded one level deep, any other value decoded."""
+    if type(value) is not _RAW:
+        return value
+    try:
+        return _decode_members(value)
+    except msgspec.ValidationError:  # it is no object
+        return _decode(value)
+
+
+def opened_objects(value: JsonValue) -> JsonValue:
+    """Return an undecoded list of objects with each opened one level deep, any other value decoded."""
+    if type(value) is not _RAW:
+        return value
+    try:
+        return _decode_objects(value)
+    except msgspec.ValidationError:
+        return _decode(value)
+
+
+def as_object(value: JsonValue) -> Json:
+    """Return a value if it is an object, opened one level deep; empty for anything else."""
+    found = opened(value)
+    return found if isinstance(found, dict) else {}
+
+
+def as_list(value: JsonValue) -> list[JsonValue]:
+    """Return a value decoded if it is a list; empty for anything else."""
+    found = plain(value)
+    return found if isinstance(found, list) else []
+
+
+def mentions(value: JsonValue, name: str) -> bool:
+    """Tell whether an object may have a member of that name: for certain, unless it is undecoded."""
+    if type(value) is _RAW:
+        text = bytes(value)
+        return name.encode() in text or b"\\" in text
+    return isinstance(value, dict) and name in value
+
+
+def same(one: JsonValue, other: JsonValue) -> bool:
+    """Tell whether two JSON values are the same; unlike Python, true is not 1 and 1.0 is not 1."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return _RAW in (type(one), type(other)) and same(plain(one), plain(other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(item, other[key]) for key, item in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if type(one) is _RAW:
+        return bytes(one) == bytes(other) or same(plain(one), plain(other))
+    return bool(one == other)
