@@ -23,7 +23,7 @@ class _Object(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
 
     apiVersion: str  # noqa: N815 (the JSON name itself: it is read in every read)
     kind: str
-    metadata: _Members
+    metadata: Raw
     spec: _Members
     status: _Members | UnsetType = UNSET
 

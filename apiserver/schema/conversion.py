@@ -107,9 +107,10 @@ def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
 
 
 def _split(value: Json, annotation: str) -> tuple[Json, Kept]:
-    metadata = value.get("metadata")
+    metadata = opened(value.get("metadata"))
     if not isinstance(metadata, dict):
         return value, _NOTHING_KEPT
+    value = value | {"metadata": metadata}
     given = metadata.get("annotations")
     if type(given) is _RAW and not mentions(given, annotation):
         return value, _NOTHING_KEPT

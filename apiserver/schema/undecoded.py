@@ -8,9 +8,15 @@ import msgspec
 
 from apiserver.schema.json import Json, JsonValue
 
+
+class _Annotated(msgspec.Struct, gc=False):
+    annotations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
 _RAW: Final = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_objects: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+_decode_annotated: Final = msgspec.json.Decoder(_Annotated).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -51,12 +57,24 @@ def as_list(value: JsonValue) -> list[JsonValue]:
     return found if isinstance(found, list) else []
 
 
+def annotations_of(metadata: JsonValue) -> JsonValue:
+    """Return the annotations in an object's metadata, undecoded if the metadata is; None without any."""
+    if type(metadata) is not _RAW:
+        return metadata.get("annotations") if isinstance(metadata, dict) else None
+    try:
+        found = _decode_annotated(metadata).annotations
+    except msgspec.ValidationError:
+        return None
+    return None if found is msgspec.UNSET else found
+
+
 def mentions(value: JsonValue, name: str) -> bool:
-    """Tell whether an object may have a member of that name: for certain, unless it is undecoded."""
-    if type(value) is _RAW:
-        text = bytes(value)
-        return name.encode() in text or b"\\" in text
-    return isinstance(value, dict) and name in value
+    """Tell whether an object has a member of that name; one that is undecoded, whether it might anywhere."""
+    if type(value) is not _RAW:
+        return isinstance(value, dict) and name in value
+    text = bytes(value)
+    may_hide_it = b"\\" in text and (b"\\u" in text or b"\\/" in text)
+    return may_hide_it or name.encode() in text
 
 
 def same(one: JsonValue, other: JsonValue) -> bool:

@@ -13,7 +13,15 @@ from msgspec import Raw
 
 from apiserver.schema.conversion import Direction, converted
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object, mentions, opened, opened_objects, plain
+from apiserver.schema.undecoded import (
+    annotations_of,
+    as_list,
+    as_object,
+    mentions,
+    opened,
+    opened_objects,
+    plain,
+)
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -51,13 +59,12 @@ def convert(value: Json, api_version: str) -> Json:
 
 def _is_alike_in_both(value: Json) -> bool:
     """Tell whether only the name of the version differs, as for the current shape without a decision."""
-    spec, metadata, status = value.get("spec"), value.get("metadata"), value.get("status")
+    spec, status = value.get("spec"), value.get("status")
     return (
         isinstance(spec, dict)
         and "scaleTargetRef" in spec
         and _BEYOND_CURRENT.isdisjoint(spec)
-        and isinstance(metadata, dict)
-        and not mentions(metadata.get("annotations"), ANNOTATION)
+        and not mentions(annotations_of(value.get("metadata")), ANNOTATION)
         and not (isinstance(status, dict) and "decision" in status)
     )
 
