@@ -19,7 +19,6 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.selection import Selection
-from apiserver.kinds.registry import KINDS
 from apiserver.upgrading.patience import patiently
 from hack.controlplane import ControlPlane
 
@@ -71,9 +70,12 @@ def definition(control_plane: ControlPlane) -> Manifest:
 
 
 def enter(control_plane: ControlPlane, era: str) -> None:
-    """Make the cluster one of an era: nothing of ours, its definition, and no objects."""
-    names = [kind.crd_name for kind in KINDS]
-    control_plane.kubectl("delete", "crd", *names, "--ignore-not-found", "--wait")
+    """Make the cluster one of an era: its definition, and no objects.
+
+    Our other kinds stay: an API server that is told to delete a definition whose storage it is still setting
+    up tries again only after minutes.
+    """
+    control_plane.kubectl("delete", "crd", CRD, "--ignore-not-found", "--wait")
     apply_definition(control_plane, era)
 
 
