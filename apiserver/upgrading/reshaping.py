@@ -18,6 +18,7 @@ from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.patience import patiently
 from apiserver.upgrading.proving import Failure
+from apiserver.upgrading.status_to_come import announcing, resumed
 
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.05
@@ -45,7 +46,7 @@ class Account:
 
 def account(item: Json, shape: Shape) -> Account:
     """Return what becomes of an object in a shape."""
-    shaped: Shaped = in_shape(item, shape)
+    shaped: Shaped = in_shape(resumed(item), shape)
     metadata = item["metadata"]
     return Account(
         namespace=metadata["namespace"],
@@ -96,19 +97,27 @@ async def _tried(
 
 
 async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
-    wanted = in_shape(item, shape).value
+    wanted = in_shape(resumed(item), shape).value
     await cluster.replace(resource, wanted, subresource="status", dry_run=True)
-    await cluster.replace(resource, wanted, dry_run=True)
+    await cluster.replace(resource, announcing(wanted, item.get("status")), dry_run=True)
     return ""
 
 
 async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
-    """Write the status first: the write of the spec takes the annotation away, which may hold more of it."""
-    written, wanted = item, in_shape(item, shape).value
+    """Write the spec first, announcing the status that follows; what is in between can be resumed."""
+    wanted = in_shape(resumed(item), shape).value
     if not same(wanted.get("status"), item.get("status")):
-        written = await cluster.replace(resource, wanted, subresource="status")
-    version = {"resourceVersion": written["metadata"]["resourceVersion"]}
-    written = await cluster.replace(resource, wanted | {"metadata": wanted["metadata"] | version})
+        item = await _replaced(cluster, resource, announcing(wanted, item.get("status")), item)
+        item = await _replaced(cluster, resource, wanted, item, subresource="status")
+    written = await _replaced(cluster, resource, wanted, item)
     # Admission may add a default; what counts is that the object has the shape.
     found = difference(in_shape(written, shape).value, written)
     return f"{found} was changed on its way in" if found else ""
+
+
+async def _replaced(
+    cluster: Cluster, resource: Resource, wanted: Json, item: Json, *, subresource: str | None = None
+) -> Json:
+    version = {"resourceVersion": item["metadata"]["resourceVersion"]}
+    body = wanted | {"metadata": wanted["metadata"] | version}
+    return await cluster.replace(resource, body, subresource=subresource)
