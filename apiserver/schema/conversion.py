@@ -64,14 +64,13 @@ class Direction:
 
     `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
     must accept any JSON object, and returns a new one. `remember` returns what the opposite function will
-    need again. `complete` mends what restoring kept fields could have left undone. `open` decodes those
-    members of an undecoded object that `convert` looks into: what stays in one piece is compared at a glance.
+    need again. `open` decodes those members of an undecoded object that `convert` looks into: what stays in
+    one piece is compared at a glance.
     """
 
     api_version: str
     convert: Callable[[Json, Json], Json]
     remember: Callable[[Json], Json] | None = None
-    complete: Callable[[Json, Json], Json] | None = None
     open: Callable[[Json, Json], Json] | None = None
 
 
@@ -103,7 +102,7 @@ def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
     for field in kept.fields:
         if field.path and field.path[0] in _CONVERTED:
             result = _restored(result, field, 0)
-    return result if direction.complete is None else direction.complete(result, bare)
+    return result
 
 
 def _split(value: Json, annotation: str) -> tuple[Json, Kept]:

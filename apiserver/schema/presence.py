@@ -67,16 +67,19 @@ class Needs(Rule):
 
 @dataclass(frozen=True, slots=True)
 class AllOrNone(Rule):
-    """Some fields come all together or not at all, unless another field is set."""
+    """Some fields come all together or not at all, unless another field is set.
+
+    Those `beside` them come with them, too, and may as well stand alone.
+    """
 
     names: tuple[str, ...]
     unless: str
+    beside: tuple[str, ...] = ()
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
         """Yield one error for each field missing beside those that are there."""
-        present = [name for name in self.names if name in value]
-        if present and self.unless not in value:
-            for name in self.names:
+        if self.unless not in value and any(name in value for name in self.names):
+            for name in self._all():
                 if name not in value:
                     yield required(path.child(name), self._message(name))
 
@@ -89,52 +92,23 @@ class AllOrNone(Rule):
                 reason="FieldValueRequired",
                 field_name=name,
             )
-            for name in self.names
+            for name in self._all()
         ]
 
     def english(self) -> str:
         """Return the demand as a sentence."""
-        return (
-            f"{listed(self.names, 'and')} are set all together or not at all, unless `{self.unless}` is set."
-        )
+        alone = f" {listed(self.beside, 'and')} may be set alone, too." if self.beside else ""
+        together = f"{listed(self._all(), 'and')} are set all together or not at all"
+        return f"{together}, unless `{self.unless}` is set.{alone}"
+
+    def _all(self) -> tuple[str, ...]:
+        return (*self.names, *self.beside)
 
     def _message(self, name: str) -> str:
-        return f"must be set together with {listed([n for n in self.names if n != name], 'and')}"
+        return f"must be set together with {listed([n for n in self._all() if n != name], 'and')}"
 
     def _any_but(self, name: str) -> str:
         return " || ".join(has(other) for other in self.names if other != name)
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredUnless(Rule):
-    """A field must be set unless one of some others is."""
-
-    name: str
-    alternatives: tuple[str, ...]
-
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when neither the field nor an alternative is there."""
-        if self.name not in value and not any(other in value for other in self.alternatives):
-            yield required(path.child(self.name), self._message())
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the one rule."""
-        names = (self.name, *self.alternatives)
-        return [
-            CelRule(
-                rule=" || ".join(map(has, names)),
-                message=self._message(),
-                reason="FieldValueRequired",
-                field_name=self.name,
-            )
-        ]
-
-    def english(self) -> str:
-        """Return the demand as a sentence."""
-        return f"`{self.name}` is required unless {listed(self.alternatives, 'or')} is set."
-
-    def _message(self) -> str:
-        return f"must be set unless {listed(self.alternatives, 'or')} is set"
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,18 +231,7 @@ def _profile(spec: Json, source: Json) -> Json:
     return as_object(remembered) | {"accelerators": [*entries[:position], entry, *entries[position + 1 :]]}
 
 
-def _with_target(result: Json, original: Json) -> Json:
-    """Put the scale target back where an edit took away the shape that could do without."""
-    spec = result.get("spec")
-    if not isinstance(spec, dict) or "scaleTargetRef" in spec or not _BEYOND_CURRENT.isdisjoint(spec):
-        return result
-    target = as_object(original.get("spec")).get("scaleTargetRef")
-    return result if target is None else result | {"spec": spec | {"scaleTargetRef": target}}
-
-
 _DIRECTIONS: Final = {
     HUB: Direction(api_version=HUB, convert=_to_hub, remember=_remember, open=_with_open_profile),
-    SPOKE: Direction(
-        api_version=SPOKE, convert=_from_hub, complete=_with_target, open=_with_open_performance
-    ),
+    SPOKE: Direction(api_version=SPOKE, convert=_from_hub, open=_with_open_performance),
 }

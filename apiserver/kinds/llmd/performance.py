@@ -16,7 +16,7 @@ from apiserver.schema.remembering import remembered
 LONGEST_PARAMETER: Final = 64
 """Most characters of the text of a parameter; a longer one is the schema's to refuse."""
 
-_NUMBER: Final = re2.compile(r"^[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$")
+_NUMBER: Final = re2.compile(r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$")
 
 
 @remembered

@@ -14,11 +14,11 @@ from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_paramete
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.presence import AllOrNone, Excludes, RequiredUnless
+from apiserver.schema.presence import AllOrNone, Excludes
 from apiserver.schema.rules import WebhookOnly
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
-"""The fields of S2, which come all or none. `sloClassRef` was part of S1 as well."""
+"""The fields of S2, which come all or none. `sloClassRef` was part of S1 as well, and once stood alone."""
 
 _ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantProfile")
 
@@ -96,8 +96,7 @@ class ConfigMapKeyRef:
 
 @declaration(
     Excludes("modelProfile", _ONLY_LEGACY),
-    AllOrNone(LEGACY_FIELDS, unless="modelProfile"),
-    RequiredUnless("scaleTargetRef", ("modelProfile", *LEGACY_FIELDS)),
+    AllOrNone(_ONLY_LEGACY, unless="modelProfile", beside=("sloClassRef",)),
 )
 class VariantAutoscalingSpec:
     """The desired state of a VariantAutoscaling: its model, what is scaled, and the service level."""

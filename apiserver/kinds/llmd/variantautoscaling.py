@@ -79,6 +79,14 @@ def _target_advice(value: Json) -> list[str]:
     return [f"spec.scaleTargetRef: only apps/v1 Deployments are planned for, not {target['kind']}"]
 
 
+def _implied_target_advice(value: Json) -> list[str]:
+    """Say it of a spec that looks like one of today: the older shapes never named their target."""
+    spec = value["spec"]
+    if any(name in spec for name in ("scaleTargetRef", "modelProfile", "variantProfile")):
+        return []
+    return [f"spec.scaleTargetRef is not set: the Deployment {implied_target(value)['name']!r} is meant"]
+
+
 def _name_advice(value: Json) -> list[str]:
     if len((value.get("metadata") or {}).get("name") or "") <= _LABEL_VALUE_CHARACTERS:
         return []
@@ -133,7 +141,13 @@ VARIANT_AUTOSCALING: Final = Kind(
             ),
             fill=(_cost,),
             references=_references,
-            advise=(_identifier_advice, _parameter_advice, _target_advice, _name_advice),
+            advise=(
+                _identifier_advice,
+                _parameter_advice,
+                _target_advice,
+                _implied_target_advice,
+                _name_advice,
+            ),
         ),
         Version(
             name="v1alpha2",

@@ -51,16 +51,11 @@ ACCEPTED = {
     "legacy shape with an explicit cost": LEGACY | {"variantCost": "7"},
     "current shape": CURRENT,
     "current shape without a cost": without(CURRENT, "variantCost"),
+    "nothing but a model": {"modelID": "m"},
+    "a model, its service class and its cost": without(PROFILED, "modelProfile") | {"variantCost": "7"},
 }
 
 REFUSED = {
-    "nothing but a model": (
-        {"modelID": "m"},
-        [
-            "spec.scaleTargetRef: Required value: must be set unless `modelProfile`, `variantID`,"
-            " `accelerator`, `acceleratorCount`, `sloClassRef` or `variantProfile` is set"
-        ],
-    ),
     "both legacy and modelProfile": (
         LEGACY | {"modelProfile": PROFILED["modelProfile"]},
         [

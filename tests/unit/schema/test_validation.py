@@ -9,7 +9,7 @@ import pytest
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.presence import AllOrNone, Excludes, RequiredUnless
+from apiserver.schema.presence import AllOrNone, Excludes
 from apiserver.schema.validation import validate
 
 
@@ -26,8 +26,7 @@ class Part:
 
 @declaration(
     Excludes("alone", ("left", "right")),
-    AllOrNone(("left", "right"), unless="alone"),
-    RequiredUnless("name", ("alone",)),
+    AllOrNone(("left", "right"), unless="alone", beside=("ratio",)),
 )
 class Thing:
     """Something with one field of each sort."""
@@ -79,7 +78,7 @@ CASES = {
         ],
     ),
     "an integer beyond 64 bits is refused": (
-        {"name": "a", "left": 1, "right": 2**63},
+        {"name": "a", "left": 1, "right": 2**63, "ratio": 0.5},
         ["right: Invalid value: 9223372036854775808: must be less than or equal to 9223372036854775807"],
     ),
     "a pattern is explained in words, and a final newline is no match": (
@@ -111,9 +110,12 @@ CASES = {
     ),
     "fields that come together are missed one by one": (
         {"name": "a", "left": 1},
-        ["right: Required value: must be set together with `left`"],
+        [
+            "right: Required value: must be set together with `left` and `ratio`",
+            "ratio: Required value: must be set together with `left` and `right`",
+        ],
     ),
-    "a field may stand in for another": ({}, ["name: Required value: must be set unless `alone` is set"]),
+    "a field that comes with others may stand alone": ({"ratio": 0.5}, []),
 }
 
 
