@@ -19,7 +19,7 @@ from apiserver.kinds.llmd.conversion import (
     convert,
     implied_target,
 )
-from apiserver.kinds.llmd.shapes_facts import Facts, as_object, facts_of
+from apiserver.kinds.llmd.shapes_facts import Facts, facts_of
 from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
 from apiserver.kinds.llmd.shapes_making import MAKERS
 from apiserver.kinds.llmd.shapes_released import (
@@ -33,7 +33,7 @@ from apiserver.kinds.llmd.shapes_released import (
 )
 from apiserver.kinds.llmd.shapes_status import released_status
 from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
+from apiserver.schema.undecoded import as_object, same
 
 __all__ = [
     "CURRENT",
@@ -44,7 +44,6 @@ __all__ = [
     "Family",
     "Shape",
     "Shaped",
-    "as_object",
     "in_shape",
     "shape_of",
     "without_annotation",

@@ -10,6 +10,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, implied_target
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_object
 
 UNKNOWN: Final = "unknown"
 """Stands where a shape wants a name and nobody knows it."""
@@ -108,11 +109,6 @@ def shown(value: JsonValue) -> str:
     """Return a value as a sentence quotes it: JSON, cut where it gets long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _MOST_CHARACTERS_SHOWN else f"{text[: _MOST_CHARACTERS_SHOWN - 1]}…"
-
-
-def as_object(value: JsonValue) -> Json:
-    """Return an object; anything else counts as an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def _cost_per_replica(current: Json, count: int | None) -> str | None:

@@ -11,10 +11,10 @@ from apiserver.kinds.llmd.conversion import (
     names_deployment,
     variant_identifier,
 )
-from apiserver.kinds.llmd.shapes_facts import as_object, label_of, shown
+from apiserver.kinds.llmd.shapes_facts import label_of, shown
 from apiserver.kinds.llmd.shapes_released import Family, Shape
 from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
+from apiserver.schema.undecoded import as_object, same
 
 
 def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:

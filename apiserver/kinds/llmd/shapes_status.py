@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.kinds.llmd.shapes_facts import Facts, as_object, total_cost
+from apiserver.kinds.llmd.shapes_facts import Facts, total_cost
 from apiserver.kinds.llmd.shapes_released import StatusShape
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_object
 
 _LEAST_CHARACTERS_WANTED: Final = 2
 _OPTIONAL: Final = frozenset({"lastRunTime"})
