@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -16,8 +16,8 @@ import msgspec
 
 from apiserver.schema.json import Json
 
-_ADMISSION: Final = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-_CONVERSION: Final = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+_ADMISSION: Final[Json] = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+_CONVERSION: Final[Json] = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
 _UID: Final = re.compile(rb'\s*\{[^{}]{0,256}"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,128})"')
 _UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -58,9 +58,10 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objects: list[msgspec.Raw]
 
 
-class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel"):
     kind: str
     request: T
+    api_version: str = ""
 
 
 _admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
@@ -82,15 +83,16 @@ def decode_admission(body: bytes) -> AdmissionRequest:
 
     Raises MalformedReviewError when there is none, UnreadableRequestError when it has at least a uid.
     """
-    return _request(body, _admission_review, "AdmissionReview")
+    return _request(body, _admission_review, _ADMISSION)
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
     """Return the request of a ConversionReview. Raises as `decode_admission` does."""
-    return _request(body, _conversion_review, "ConversionReview")
+    return _request(body, _conversion_review, _CONVERSION)
 
 
-def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], kind: str) -> T:
+def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: Mapping[str, str]) -> T:
+    kind, api_version = envelope["kind"], envelope["apiVersion"]
     try:
         str(body, "utf-8")  # the decoder passes over what stays text: nobody may stumble over it later
         review = decoder.decode(body)
@@ -102,6 +104,9 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], kind: str) 
         raise _unreadable(body, error) from error
     if review.kind != kind:
         raise MalformedReviewError(f"the body is no {kind}")
+    if review.api_version not in {api_version, ""}:
+        why = f"the {kind} is odd: only those of {api_version} are answered, not of {review.api_version}"
+        raise UnreadableRequestError(_uid(body, kind), why)
     return review.request
 
 

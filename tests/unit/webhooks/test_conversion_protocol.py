@@ -237,6 +237,8 @@ async def test_nesting_without_end_fails_with_a_message(client: Client) -> None:
 ODD_REQUESTS = {
     "objects that are no list": review({"a": 1}),
     "objects that are null": review(None),
+    "a review of a version that was never configured": review([])
+    | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
     "a desired version that is a number": review([], desired=7),
     "no desired version": {
         "kind": "ConversionReview",
