@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 from judges import ours
 from judges.compare import Tally, compare_with_second, name_of
-from judges.differences import DIFFERENCES, SECOND
+from judges.differences import DIFFERENCES
+from judges.dispute import SECOND
 from judges.generate import case
 from judges.options import ENOUGH, judged_count
 from judges.texts import POOL_SIZE, matching

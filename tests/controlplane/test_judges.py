@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from judges.compare import Tally, compare_with_server, name_of
-from judges.differences import DIFFERENCES, SERVER, UPDATE
+from judges.differences import DIFFERENCES
+from judges.dispute import SERVER, UPDATE
 from judges.fuzz import versions
 from judges.options import ENOUGH, judged_count
 from judges.server import connected

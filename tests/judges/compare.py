@@ -14,7 +14,8 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
 from judges import ours, second
-from judges.differences import SECOND, SERVER, Dispute, explanation
+from judges.differences import explanation
+from judges.dispute import SECOND, SERVER, Dispute
 from judges.findings import Finding, Findings, shown
 from judges.generate import Case, case
 from judges.server import CONNECTIONS, Server

@@ -7,50 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node
-from judges.findings import Finding, Findings, plain
-
-SECOND: Final = "jsonschema"
-SERVER: Final = "server"
-UPDATE: Final = "server, of an update"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dispute:
-    """One finding that one of two judges has and the other has not."""
-
-    pair: str
-    """Who judged besides us."""
-
-    finding: Finding
-    is_ours: bool
-    ours: Findings
-    theirs: Findings
-    text: str
-    """What the server said."""
-
-    rules: Findings
-    """What of ours comes from rules that the server knows as CEL."""
-
-    root: Node
-    value: Json
-    """The object, its defaults filled in."""
-
-    @property
-    def node(self) -> Node:
-        """Return what the declaration says of the place."""
-        return _at(self.root, self.value, self.finding.path)[0]
-
-    @property
-    def found(self) -> JsonValue:
-        """Return what stands at the place; None where nothing does."""
-        return _at(self.root, self.value, self.finding.path)[1]
-
-    def elsewhere(self, reason: str) -> bool:
-        """Tell whether the other judge names the same place for another reason."""
-        other = self.theirs if self.is_ours else self.ours
-        return Finding(self.finding.path, reason) in other
+from judges.dispute import SECOND, SERVER, UPDATE, Dispute
+from judges.findings import Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,14 +124,13 @@ def _is_without_keys(dispute: Dispute) -> bool:
 
 
 def _keys_of_list_around(dispute: Dispute) -> Sequence[str]:
-    around = _at(dispute.root, dispute.value, dispute.finding.path.rpartition(".")[0])[0]
-    keys: Sequence[str] = around.keywords.get("x-kubernetes-list-map-keys", ())
+    keys: Sequence[str] = dispute.around.keywords.get("x-kubernetes-list-map-keys", ())
     return keys
 
 
 def _is_beyond_the_most_items(dispute: Dispute) -> bool:
-    around, _, position = dispute.finding.path.rpartition(".")
-    most = _at(dispute.root, dispute.value, around)[0].keywords.get("maxItems")
+    position = dispute.finding.path.rpartition(".")[2]
+    most = dispute.around.keywords.get("maxItems")
     return not dispute.is_ours and most is not None and position.isdecimal() and int(position) >= most
 
 
@@ -382,25 +341,3 @@ DIFFERENCES: Final[Sequence[Difference]] = (
     ),
 )
 """All of them, in the order in which they are asked."""
-
-
-def _at(node: Node, value: JsonValue, path: str) -> tuple[Node, JsonValue]:
-    if not path:
-        return node, value
-    for part, below, item in _parts(node, value):
-        if path == part:
-            return below, item
-        if path.startswith(f"{part}."):
-            return _at(below, item, path[len(part) + 1 :])
-    return Node(type="any"), None
-
-
-def _parts(node: Node, value: JsonValue) -> list[tuple[str, Node, JsonValue]]:
-    if isinstance(value, list):
-        return [(str(rank), node.items or Node(type="any"), item) for rank, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return []
-    members = {prop.name: prop.node for prop in node.properties}
-    names = [*value, *(name for name in members if name not in value)]
-    other = node.values or Node(type="any")
-    return [(plain(name), members.get(name, other), value.get(name)) for name in names]

@@ -17,7 +17,7 @@ from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
 from judges import ours
 from judges.compare import Tally, disputes_between, name_of
-from judges.differences import UPDATE
+from judges.dispute import UPDATE
 from judges.findings import Findings, of_error, shown
 from judges.generate import case, maker_of, manifest
 from judges.mutate import mutated

@@ -1,0 +1,78 @@
+"""A finding that one of two judges has alone, and all that is known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.model import Node
+from judges.findings import Finding, Findings, plain
+
+SECOND: Final = "jsonschema"
+SERVER: Final = "server"
+UPDATE: Final = "server, of an update"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dispute:
+    """One finding that one of two judges has and the other has not."""
+
+    pair: str
+    """Who judged besides us."""
+
+    finding: Finding
+    is_ours: bool
+    ours: Findings
+    theirs: Findings
+    text: str
+    """What the server said."""
+
+    rules: Findings
+    """What of ours comes from rules that the server knows as CEL."""
+
+    root: Node
+    value: Json
+    """The object, its defaults filled in."""
+
+    @property
+    def node(self) -> Node:
+        """Return what the declaration says of the place."""
+        return _at(self.root, self.value, self.finding.path)[0]
+
+    @property
+    def around(self) -> Node:
+        """Return what the declaration says of what holds the place."""
+        return _at(self.root, self.value, self.finding.path.rpartition(".")[0])[0]
+
+    @property
+    def found(self) -> JsonValue:
+        """Return what stands at the place; None where nothing does."""
+        return _at(self.root, self.value, self.finding.path)[1]
+
+    def elsewhere(self, reason: str) -> bool:
+        """Tell whether the other judge names the same place for another reason."""
+        other = self.theirs if self.is_ours else self.ours
+        return Finding(self.finding.path, reason) in other
+
+
+def _at(node: Node, value: JsonValue, path: str) -> tuple[Node, JsonValue]:
+    if not path:
+        return node, value
+    for part, below, item in _parts(node, value):
+        if path == part:
+            return below, item
+        if path.startswith(f"{part}."):
+            return _at(below, item, path[len(part) + 1 :])
+    return Node(type="any"), None
+
+
+def _parts(node: Node, value: JsonValue) -> list[tuple[str, Node, JsonValue]]:
+    if isinstance(value, list):
+        return [(str(rank), node.items or Node(type="any"), item) for rank, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return []
+    members = {prop.name: prop.node for prop in node.properties}
+    names = [*value, *(name for name in members if name not in value)]
+    other = node.values or Node(type="any")
+    return [(plain(name), members.get(name, other), value.get(name)) for name in names]
