@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 PARENT = """
 import json, signal
 from hack.controlplane import ControlPlane
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:
     pids = [process.pid for process in control_plane.processes.values()]
     print(json.dumps({"pids": pids, "directory": str(control_plane.directory)}), flush=True)
