@@ -63,9 +63,11 @@ class Installation:
         self._apply()
         for name in COMPONENTS:
             self._prepare(name)
-        for name in COMPONENTS:
-            if name not in without:
-                self.start_component(name)
+        wanted = [name for name in COMPONENTS if name not in without]
+        for name in wanted:
+            self._begin(name)
+        for name in wanted:  # the controller reads what only the webhooks can convert
+            self._wait_until_ready(name)
         if "apiserver" not in without:
             self._wait_for_api()
 
@@ -104,9 +106,15 @@ class Installation:
 
     def start_component(self, name: str) -> None:
         """Start one component and wait until it is ready."""
+        self._begin(name)
+        self._wait_until_ready(name)
+
+    def _begin(self, name: str) -> None:
         if name in self._mounts:
             self._wait_for_mount(name)
         self._processes[name].start()
+
+    def _wait_until_ready(self, name: str) -> None:
         if name == "controller" and self._without_definitions:
             return
         probe = Probe(url=f"http://{self._addresses[name]}:{_HEALTH_PORT}/readyz")
