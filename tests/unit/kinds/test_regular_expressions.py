@@ -29,12 +29,12 @@ def resident_bytes() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells how much memory is used")
 def test_programs_of_expressions_are_not_kept() -> None:
-    """A short text may make a program of a megabyte: neither it nor a long text stays in memory."""
+    """A short text may make a large program: neither it nor a long text stays in memory."""
     compile_fault("warm up")
     before = resident_bytes()
 
     for number in range(40):
-        assert not compile_fault(f"{number}\\pL{{40}}")
+        assert not compile_fault(f"{number}\\pL{{20}}")
         assert not compile_fault(f"{number}{'(' * CHARACTERS}")
 
     assert resident_bytes() - before < 6_000_000
