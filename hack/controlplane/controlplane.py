@@ -137,9 +137,13 @@ class ControlPlane:
         *arguments: str,
         input: str | None = None,  # noqa: A002 - as subprocess.run calls it
         check: bool = True,
+        editor: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as administrator; with `check`, raises KubectlFailedError unless it exits with 0."""
-        environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig)}
+        """Run kubectl as administrator; with `check`, raises KubectlFailedError unless it exits with 0.
+
+        `kubectl edit` runs `editor` with the name of a file.
+        """
+        environment = {"HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig), "KUBE_EDITOR": editor}
         finished = subprocess.run(
             [self._layout.binaries["kubectl"], *arguments],
             input=input,

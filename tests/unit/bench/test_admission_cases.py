@@ -13,6 +13,7 @@ from hack.bench.admission.cases import Case, cases, check_agreement, outcome_of
 from hack.bench.admission.in_process import answerers
 from hack.bench.admission.ours import answer_mutate
 from hack.bench.load import WrongAnswerError
+from hack.bench.model import model
 
 CASES = {f"{case.name} on /{case.verb}": case for case in cases()}
 
@@ -52,7 +53,7 @@ def test_all_mistakes_of_the_spoilt_model_are_named() -> None:
 
 def test_about_twenty_members_of_the_model_are_filled_in() -> None:
     """A patch of one operation would be no measure of patching."""
-    value, kept = objects.model(), objects.stored(objects.model())
+    value, kept = model(), objects.stored(model())
 
     assert 20 <= members(kept["spec"]) - members(value["spec"]) <= 30
 
@@ -104,18 +105,6 @@ def test_a_wrong_answer_stops_the_measuring() -> None:
 
     with pytest.raises(WrongAnswerError, match="should be patched"):
         CASES["Model, create on /mutate"].check(refused)
-
-
-def test_a_manager_owns_the_fields_that_it_applied() -> None:
-    """Items of list maps by name, other lists as a whole."""
-    applied = {"spec": {"backends": [{"name": "a", "workers": [{}]}], "owner": "x"}}
-
-    assert objects.owned_fields(applied) == {
-        "f:spec": {
-            "f:backends": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:workers": {}}},
-            "f:owner": {},
-        }
-    }
 
 
 def members(value: JsonValue) -> int:

@@ -6,9 +6,10 @@ import pytest
 
 from hack.bench.admission.api_server import MeanCall, mean_calls, totals
 from hack.bench.admission.cases import MODEL_CHANGED, MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED
-from hack.bench.admission.costs import OURS, STRAIGHTFORWARD, Key, OverTls, over_tls
+from hack.bench.admission.costs import Key, OverTls, over_tls
 from hack.bench.admission.goals import goals
 from hack.bench.admission.report import in_process_table, tls_table
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.load import Served
 from hack.bench.pace import Pace
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, account
-from hack.bench.conversion.cases import OURS, STRAIGHTFORWARD, Key
+from hack.bench.conversion.cases import Key
 from hack.bench.conversion.client import Waits, waits
 from hack.bench.conversion.goals import goals
 from hack.bench.conversion.report import calls_table, in_process_table, restarts_table

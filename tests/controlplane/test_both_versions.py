@@ -1,0 +1,117 @@
+"""People who work in `v1alpha1` and people who work in `v1alpha2`, on the same objects."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from manifests import legacy_variant, profiled_variant, variant
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("_installed")]
+
+VERSIONS = ("v1alpha1", "v1alpha2")
+SHAPES = {
+    "current": variant("shared", version="v1alpha1"),
+    "legacy": legacy_variant("shared"),
+    "modelProfile": profiled_variant("shared"),
+}
+EDITOR = """
+import pathlib, sys
+path = pathlib.Path(sys.argv[1])
+lines = path.read_text().splitlines(keepends=True)
+at = next(number for number, line in enumerate(lines) if line.startswith("  modelID: "))
+path.write_text("".join([*lines[:at], "  modelID: somebody/else\\n", *lines[at + 1:]]))
+"""
+
+
+@pytest.fixture
+def _installed(installation: Installation) -> None:
+    """Every test here needs the webhooks."""
+
+
+def applied(
+    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str
+) -> subprocess.CompletedProcess[str]:
+    """Apply a manifest on the server's side, whatever comes of it."""
+    return control_plane.kubectl(
+        "apply",
+        "--server-side",
+        f"--namespace={namespace}",
+        "--filename=-",
+        *flags,
+        input=json.dumps(manifest),
+        check=False,
+    )
+
+
+def spec_of(control_plane: ControlPlane, namespace: str, version: str) -> dict[str, Any]:
+    """Read the spec in one version."""
+    found = control_plane.kubectl(
+        "get", f"variantautoscalings.{version}.llmd.ai/shared", f"--namespace={namespace}", "--output=json"
+    )
+    spec: dict[str, Any] = json.loads(found.stdout)["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
+def test_edit_changes_what_was_edited_in_either_version(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any], version: str
+) -> None:
+    """`kubectl edit` sends a patch in the version that it showed; nothing else changes in the other one.
+
+    An identifier that was made of the model goes with it, unless it was in sight.
+    """
+    script = tmp_path / "editor.py"
+    script.write_text(EDITOR, encoding="utf-8")
+    control_plane.kubectl("create", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
+    before = {name: spec_of(control_plane, namespace, name) for name in VERSIONS}
+
+    edited = control_plane.kubectl(
+        "edit",
+        f"variantautoscalings.{version}.llmd.ai/shared",
+        f"--namespace={namespace}",
+        editor=f"{sys.executable} {script}",
+    )
+
+    assert "edited" in edited.stdout
+    identifier = {"variantID": "somebody/else-A100-1"} if "variantID" in manifest["spec"] else {}
+    if version == "v1alpha2":
+        before["v1alpha1"] |= identifier
+    for name in VERSIONS:
+        assert spec_of(control_plane, namespace, name) == before[name] | {"modelID": "somebody/else"}
+
+
+@pytest.mark.parametrize("manifest", SHAPES.values(), ids=SHAPES.keys())
+def test_who_applied_a_field_owns_it_in_both_versions(
+    control_plane: ControlPlane, namespace: str, manifest: dict[str, Any]
+) -> None:
+    """Somebody else's apply in the newer version conflicts; the owner's own may drop what it applied."""
+    priced = manifest | {"spec": manifest["spec"] | {"variantCost": "7"}}
+    first = applied(control_plane, namespace, priced, "--field-manager=first")
+    newer = {
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "shared"},
+        "spec": spec_of(control_plane, namespace, "v1alpha2") | {"modelID": "somebody/else"},
+    }
+    second = applied(control_plane, namespace, newer, "--field-manager=second")
+    again = applied(control_plane, namespace, manifest, "--field-manager=first")
+
+    assert first.returncode == 0, first.stderr
+    assert second.returncode == 1
+    assert 'with "first"' in second.stderr
+    assert ".spec.modelID" in second.stderr
+    assert again.returncode == 0, again.stderr
+    for version in VERSIONS:
+        assert spec_of(control_plane, namespace, version).get("variantCost") != "7"
