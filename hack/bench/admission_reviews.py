@@ -18,7 +18,6 @@ _USER: Final = {
     },
 }
 _PLURALS: Final = {"Model": "models", "VariantAutoscaling": "variantautoscalings"}
-_SERVER_NAME: Final = "stowplan-webhooks.stowplan-system.svc"
 
 
 def create(value: Json) -> bytes:
@@ -29,21 +28,6 @@ def create(value: Json) -> bytes:
 def update(value: Json, old: Json) -> bytes:
     """Return the review of an update from a stored object to another."""
     return _review("UPDATE", value, old)
-
-
-def http_request(path: str, body: bytes) -> bytes:
-    """Return the whole HTTP request, with the headers of the API server's client."""
-    head = (
-        f"POST {path}?timeout=5s HTTP/1.1\r\n"
-        f"Host: {_SERVER_NAME}:9443\r\n"
-        "User-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(body)}\r\n"
-        "Accept: application/json, */*\r\n"
-        "Content-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n"
-        "\r\n"
-    )
-    return head.encode() + body
 
 
 def _review(operation: Operation, value: Json, old: Json | None) -> bytes:

@@ -7,6 +7,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+LOADS_US: Final = 40.8
+"""CPU time of `json.loads` of a create of the Model on the machine that the goals in µs were set on."""
+
 _CALLS: Final = 200
 
 

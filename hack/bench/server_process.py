@@ -53,9 +53,11 @@ class ServerProcess:
         environment: Mapping[str, str],
     ) -> None:
         self._command = command
-        self._address = (ADDRESS, port)
+        self.port = port
+        """On the loopback address."""
         self._log = log
-        self._context = context
+        self.context = context
+        """How a client trusts it."""
         self._server_name = server_name
         self._environment = dict(environment)
         self._running: subprocess.Popen[str] | None = None
@@ -69,7 +71,7 @@ class ServerProcess:
 
     def connect(self) -> Connection:
         """Open a connection to it; raises OSError."""
-        return Connection.open(self._address, self._context, server_name=self._server_name)
+        return Connection.open((ADDRESS, self.port), self.context, server_name=self._server_name)
 
     def __enter__(self) -> Self:
         # Nothing of the user's surroundings: a kubeconfig would make it a client of some cluster.

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.schema.json import Json
 from hack.bench.admission import objects
+from hack.bench.model import model
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 
@@ -54,7 +55,7 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
         control_plane.kubectl("create", "namespace", _NAMESPACE)
         client = _Client(control_plane)
         found: list[MeanCall] = []
-        for value, plural in ((objects.model(), "models"), (objects.variant(), "variantautoscalings")):
+        for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
             if value["kind"] in kinds:
                 found += _waits(control_plane, client, _submitted(value), plural, calls=calls)
     return found

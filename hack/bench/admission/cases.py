@@ -11,12 +11,16 @@ import jsonpatch
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
-from hack.bench.admission import objects, reviews
+from hack.bench import admission_reviews as reviews
+from hack.bench.admission import objects
 from hack.bench.admission.straightforward import Verb
 from hack.bench.load import WrongAnswerError
+from hack.bench.model import model
+from hack.bench.webhook_request import http_request
 
 Outcome = Literal["allowed", "patched", "refused"]
 
+SERVER_NAME: Final = "stowplan-webhooks.stowplan-system.svc"
 VERBS: Final[tuple[Verb, ...]] = ("mutate", "validate")
 MODEL_CREATE: Final = "Model, create"
 MODEL_UNLIKE: Final = "Model, create, no two alike"
@@ -25,6 +29,7 @@ MODEL_UNCHANGED: Final = "Model, update unchanged"
 MODEL_CHANGED: Final = "Model, update changed"
 VARIANT_CREATE: Final = "VariantAutoscaling, create"
 
+_TIMEOUT_SECONDS: Final = 5
 _UNLIKE: Final = 1024
 """Enough that a memory of some hundred workers or backends has forgotten the first when it comes again."""
 
@@ -51,7 +56,11 @@ class Case:
 
     def requests(self) -> list[bytes]:
         """Return the HTTP requests that carry the reviews."""
-        return [reviews.http_request(f"/{self.verb}", body) for body in self.bodies]
+        path = f"/{self.verb}"
+        return [
+            http_request(path, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
+            for body in self.bodies
+        ]
 
     def check(self, body: bytes) -> None:
         """Raise WrongAnswerError unless the body of a response is a right answer."""
@@ -63,13 +72,13 @@ class Case:
 
 def cases() -> Sequence[Case]:
     """Return every case, by object and then by path."""
-    model, stored = objects.model(), objects.stored(objects.model())
+    created, stored = model(), objects.stored(model())
     unlike = tuple(reviews.create(value) for value in objects.unlike_models(_UNLIKE))
     asked: Sequence[tuple[str, tuple[bytes, ...], Outcome]] = (
-        (MODEL_CREATE, (reviews.create(model),), "patched"),
+        (MODEL_CREATE, (reviews.create(created),), "patched"),
         (MODEL_UNLIKE, unlike, "patched"),
         (MODEL_UNCHANGED, (reviews.update(objects.relabelled(stored), stored),), "allowed"),
-        (MODEL_CHANGED, (reviews.update(objects.with_new_image(model), stored),), "patched"),
+        (MODEL_CHANGED, (reviews.update(objects.with_new_image(created), stored),), "patched"),
         (MODEL_REFUSED, (reviews.create(objects.spoilt_model()),), "refused"),
         (VARIANT_CREATE, (reviews.create(objects.variant()),), "patched"),
     )

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.load import Served
 from hack.bench.percentiles import percentile
 
-OURS: Final = "stowplan"
-STRAIGHTFORWARD: Final = "straightforward"
 EMPTY: Final = "empty handler"
 SERVERS: Final = (OURS, STRAIGHTFORWARD, EMPTY)
 

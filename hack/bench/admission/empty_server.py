@@ -5,14 +5,11 @@ What it costs, any server of ours on the same library costs too: it is the floor
 
 from __future__ import annotations
 
-import ssl
 import sys
-from pathlib import Path
 
-import uvloop
 from aiohttp import web
 
-from hack.bench.server_process import ADDRESS
+from hack.bench.aiohttp_server import serve_on_uvloop
 
 
 async def _read(request: web.Request) -> web.Response:
@@ -22,13 +19,9 @@ async def _read(request: web.Request) -> web.Response:
 
 def main(arguments: list[str]) -> None:
     """Serve until SIGTERM."""
-    directory, port = Path(arguments[0]), int(arguments[1])
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
     app = web.Application()
     app.router.add_post("/mutate", _read)
-    loop = uvloop.new_event_loop()
-    web.run_app(app, host=ADDRESS, port=port, ssl_context=context, print=None, access_log=None, loop=loop)
+    serve_on_uvloop(app, arguments)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,10 @@ from hack.bench.admission.cases import (
     MODEL_UNCHANGED,
     VERBS,
 )
-from hack.bench.admission.costs import OURS, STRAIGHTFORWARD, Key, OverTls
+from hack.bench.admission.costs import Key, OverTls
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.goals import Goal
 from hack.bench.pace import Pace
-
-LOADS_US: Final = 40.8
-"""CPU time of `json.loads` of a create of the Model on the machine that the goals in µs were set on."""
 
 _MOST_CPU_US: Final = 80.0
 _MOST_SHARE_PERCENT: Final = 100 / 30

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import statistics
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from apiserver.kinds.registry import KINDS
 from hack.bench.admission.cases import Case, check_agreement
-from hack.bench.admission.costs import OURS, STRAIGHTFORWARD, Key
+from hack.bench.admission.costs import Key
 from hack.bench.admission.ours import answer_mutate, answer_validate
 from hack.bench.admission.straightforward import Straightforward, Verb
+from hack.bench.compared import OURS, STRAIGHTFORWARD
+from hack.bench.in_process import Answerer, cpu_per_call_seconds, frozen_heap
 
-Answerer = Callable[[bytes], bytes]
-
-_BATCH_SECONDS: Final = 0.002
 _MICRO: Final = 1e6
 
 
@@ -43,12 +40,8 @@ def measure_in_process(cases: Sequence[Case], *, rounds: int, seconds: float) ->
         for answer in answers:
             case.check(answer)
         check_agreement(case, answers)
-    gc.collect()
-    gc.freeze()
-    try:
+    with frozen_heap():
         return _by_turns(cases, handlers, rounds=rounds, seconds=seconds)
-    finally:
-        gc.unfreeze()
 
 
 def _by_turns(
@@ -71,18 +64,3 @@ def _by_turns(
                 spent = cpu_per_call_seconds(handlers[case.verb, server], following[key], seconds=seconds)
                 taken.setdefault(key, []).append(spent * _MICRO)
     return {key: statistics.median(spent) for key, spent in taken.items()}
-
-
-def cpu_per_call_seconds(handle: Answerer, bodies: Iterator[bytes], *, seconds: float) -> float:
-    """Call a handler with one body after the other for so many seconds of CPU time; return the mean."""
-    clock = time.thread_time
-    began = clock()
-    handle(next(bodies))
-    batch = max(int(_BATCH_SECONDS / max(clock() - began, 1e-6)), 1)
-    calls, began = 0, clock()
-    while True:
-        for body in itertools.islice(bodies, batch):
-            handle(body)
-        calls += batch
-        if (spent := clock() - began) >= seconds:
-            return spent / calls

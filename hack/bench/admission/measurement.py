@@ -1,25 +1,21 @@
-"""Everything that one run measured."""
+"""Everything that one run of the admission benchmark measured."""
 
 from __future__ import annotations
 
-import os
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from hack.bench.admission.api_server import MeanCall, WriteRefusedError, measure_api_server
 from hack.bench.admission.cases import Case
 from hack.bench.admission.costs import Key, OverTls, table
-from hack.bench.admission.goals import LOADS_US, goals
+from hack.bench.admission.goals import goals
 from hack.bench.admission.in_process import measure_in_process
-from hack.bench.admission.objects import model
 from hack.bench.admission.processes import measure_processes, running_servers
-from hack.bench.admission.reviews import create
-from hack.bench.cores import Cores
+from hack.bench.admission.report import api_server_table, in_process_table, tls_table
+from hack.bench.frame import framed
 from hack.bench.goals import Goal
-from hack.bench.machine import Machine, look
-from hack.bench.pace import Pace, loads_us
+from hack.bench.measurement import Measurement, Settings
 from hack.controlplane import ControlPlaneError
 
 _IN_PROCESS_SHARE: Final = 0.2
@@ -27,31 +23,23 @@ _IN_PROCESS_SHARE: Final = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How much to measure."""
+class AdmissionSettings(Settings):
+    """How much to measure of admission."""
 
-    rounds: int
-    seconds: float
-    """Of each case, server and round."""
     connections: int
     calls: int
     """Writes of each sort on the control plane; 0 leaves it out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurement:
-    """What came of it."""
+class AdmissionMeasurement(Measurement):
+    """What came of measuring admission."""
 
-    settings: Settings
-    machine: tuple[Machine, ...]
-    """Before and after."""
-    pace: Pace
+    settings: AdmissionSettings
     in_process: dict[Key, float]
     """Microseconds of CPU time per call."""
     over_tls: dict[Key, OverTls]
     api_server: tuple[MeanCall, ...] = ()
-    failure: str = ""
-    """Why the API server's own account is missing, where it was asked for."""
 
     @property
     def goals(self) -> list[Goal]:
@@ -66,42 +54,39 @@ class Measurement:
             "api_server": [asdict(call) for call in self.api_server],
         }
 
+    def printed_tables(self) -> Iterator[Sequence[str]]:
+        """Yield the tables for people, as lines."""
+        yield in_process_table(self.in_process)
+        yield tls_table(self.over_tls, connections=self.settings.connections)
+        if self.api_server:
+            yield api_server_table(self.api_server)
 
-def measure(cases: Sequence[Case], settings: Settings, *, progress: Callable[[str], None]) -> Measurement:
+
+def measure(
+    cases: Sequence[Case], settings: AdmissionSettings, *, progress: Callable[[str], None]
+) -> AdmissionMeasurement:
     """Measure the cases in process and over TLS. Raises WrongAnswerError for a wrong answer."""
-    before = look()
-    allowed = os.sched_getaffinity(0)
-    cores = Cores.split(frozenset(allowed))
-    document, paces = create(model()), list[float]()
-
-    def step(text: str) -> None:
-        progress(text)
-        paces.append(loads_us(document))
-
-    cores.pin_load()
-    try:
-        step("in process")
+    with framed(progress=progress) as frame:
+        frame.step("in process")
         local = measure_in_process(
             cases, rounds=settings.rounds, seconds=settings.seconds * _IN_PROCESS_SHARE
         )
-        with running_servers(cores, connections=settings.connections) as targets:
+        with running_servers(frame.cores, connections=settings.connections) as targets:
             tls = measure_processes(
-                cases, targets, rounds=settings.rounds, seconds=settings.seconds, progress=step
+                cases, targets, rounds=settings.rounds, seconds=settings.seconds, progress=frame.step
             )
-    finally:
-        os.sched_setaffinity(0, allowed)
-    return Measurement(
+    return AdmissionMeasurement(
         settings=settings,
-        machine=(before, look()),
-        pace=Pace(here_us=statistics.median(paces), there_us=LOADS_US),
+        machine=frame.machine(),
+        pace=frame.pace(),
         in_process=local,
         over_tls=tls,
     )
 
 
 def with_api_server(
-    measured: Measurement, cases: Sequence[Case], *, progress: Callable[[str], None]
-) -> Measurement:
+    measured: AdmissionMeasurement, cases: Sequence[Case], *, progress: Callable[[str], None]
+) -> AdmissionMeasurement:
     """Add the API server's own account, or why there is none: what is measured already is not lost."""
     if not measured.settings.calls:
         return measured
@@ -109,5 +94,5 @@ def with_api_server(
     try:
         calls = measure_api_server({case.kind for case in cases}, calls=measured.settings.calls)
     except (ControlPlaneError, WriteRefusedError, OSError) as error:
-        return replace(measured, failure=str(error))
+        return replace(measured, failure=f"the API server's own account is missing: {error}")
     return replace(measured, api_server=tuple(calls))

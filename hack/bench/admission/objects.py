@@ -1,39 +1,16 @@
-"""The objects under review: a Model of 8 KB, a spoilt one, and a small VariantAutoscaling.
-
-As the API server hands them on: with uid, time of creation and the managed fields of two managers.
-"""
+"""The objects under review beside the large Model: variants of it, and a small VariantAutoscaling."""
 
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
-
-import yaml
 
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json, JsonValue
-
-_MODEL: Final = Path(__file__).with_name("model.yaml")
-_CREATED: Final = "2025-11-03T09:12:44Z"
-_MAP_LISTS: Final = frozenset({"backends", "env"})
-"""Lists whose items the server tells apart by name; it tracks all others as a whole."""
-
-
-def model() -> Json:
-    """Return the Model as it is created; the members that have a default are absent."""
-    return _received(
-        copy.deepcopy(_written()), uid="0d3f8a52-6b1e-4f0c-9c57-7f2a4be1d3a9", owner="argocd-controller"
-    )
-
-
-@functools.cache
-def _written() -> Json:
-    manifest: Json = yaml.safe_load(_MODEL.read_text(encoding="utf-8"))
-    return manifest
+from hack.bench.model import model
+from hack.bench.received import received
 
 
 def spoilt_model() -> Json:
@@ -98,7 +75,7 @@ def variant() -> Json:
             "modelID": "meta/llama-3.1-8b",
         },
     }
-    return _received(manifest, uid="7c1f3f0e-52bb-4a6e-8f1b-3f4f0a9d8e21", owner="kubectl")
+    return received(manifest, uid="7c1f3f0e-52bb-4a6e-8f1b-3f4f0a9d8e21", owner="kubectl")
 
 
 def stored(value: Json) -> Json:
@@ -132,47 +109,3 @@ def rewritten(value: Json) -> Json:
     changed = copy.deepcopy(value)
     changed["spec"]["variantCost"] = "12.5"
     return changed
-
-
-def _received(manifest: Json, *, uid: str, owner: str) -> Json:
-    fields = owned_fields({key: manifest[key] for key in ("spec",)} | {"metadata": _owned_metadata(manifest)})
-    metadata = manifest["metadata"] | {
-        "uid": uid,
-        "creationTimestamp": _CREATED,
-        "generation": 1,
-        "managedFields": [
-            _managed(manifest, owner, fields),
-            _managed(manifest, "tier-labeller", {"f:metadata": {"f:labels": {"f:tier": {}}}}),
-        ],
-    }
-    return manifest | {"metadata": metadata}
-
-
-def _owned_metadata(manifest: Json) -> Json:
-    return {
-        key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]
-    }
-
-
-def _managed(manifest: Json, manager: str, fields: Json) -> Json:
-    return {
-        "manager": manager,
-        "operation": "Apply",
-        "apiVersion": manifest["apiVersion"],
-        "time": _CREATED,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": fields,
-    }
-
-
-def owned_fields(value: Json) -> Json:
-    """Return the fields that a manager owns who applied a value (structured-merge-diff's `FieldsV1`)."""
-    return {f"f:{key}": _owned(key, item) for key, item in value.items()}
-
-
-def _owned(key: str, value: JsonValue) -> Json:
-    if isinstance(value, dict):
-        return owned_fields(value)
-    if isinstance(value, list) and key in _MAP_LISTS:
-        return {f'k:{{"name":"{item["name"]}"}}': {".": {}} | owned_fields(item) for item in value}
-    return {}

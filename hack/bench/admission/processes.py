@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-import yaml
-
-from hack.bench.admission.cases import MODEL_CREATE, VARIANT_CREATE, Case
-from hack.bench.admission.costs import EMPTY, OURS, SERVERS, STRAIGHTFORWARD, Key, OverTls, over_tls
+from hack.bench.admission.cases import MODEL_CREATE, SERVER_NAME, VARIANT_CREATE, Case
+from hack.bench.admission.costs import EMPTY, SERVERS, Key, OverTls, over_tls
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.connection import Connection
 from hack.bench.cores import Cores
 from hack.bench.load import Served, WrongAnswerError, ask, drive
-from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
-from hack.controlplane.network import free_port
+from hack.bench.server_process import ServerProcess
+from hack.bench.webhooks_process import running_processes
 
-_SERVER_NAME: Final = "stowplan-webhooks.stowplan-system.svc"
+_OTHERS: Final = {
+    STRAIGHTFORWARD: "hack.bench.admission.straightforward_server",
+    EMPTY: "hack.bench.admission.empty_server",
+}
+_SECTIONS: Final = {"scaling": {"authorize": False}}  # there is no cluster to ask for leave
 _OK: Final = 200
 _EMPTY_CASES: Final = ((MODEL_CREATE, "mutate"), (VARIANT_CREATE, "mutate"))
 """What an empty handler is asked: one large and one small request tell enough."""
@@ -43,45 +43,11 @@ class Target:
 @contextmanager
 def running_servers(cores: Cores, *, connections: int) -> Iterator[Mapping[str, Target]]:
     """Run the servers on their core, each with so many connections open."""
-    with TemporaryDirectory(prefix="stowplan-bench-") as name, ExitStack() as stack:
-        directory = Path(name)
-        context = new_identity(directory, server_name=_SERVER_NAME)
-        targets = {}
-        for server, command in _commands(directory).items():
-            port = free_port(ADDRESS)
-            process = ServerProcess(
-                [*command, str(port)],
-                port=port,
-                log=directory / f"{server}.log",
-                context=context,
-                server_name=_SERVER_NAME,
-                environment={"HOME": name},
-            )
-            stack.enter_context(process)
-            cores.pin_server(process.pid)
-            opened = [process.connect() for _ in range(connections)]
-            targets[server] = Target(process=process, connections=opened)
-        yield targets
-
-
-def _commands(directory: Path) -> Mapping[str, list[str]]:
-    configuration = directory / "webhooks.yaml"
-    serving = {
-        "bindAddress": ADDRESS,
-        "metricsPort": 0,
-        "healthPort": 0,
-        "certificateDirectory": str(directory),
-        "logFormat": "json",
-        "drainSeconds": 0,
-    }
-    document = {"serving": serving, "scaling": {"authorize": False}}  # there is no cluster to ask for leave
-    configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
-    python = [sys.executable, "-m"]
-    return {
-        OURS: [*python, "apiserver.cli", "webhooks", "--config", str(configuration), "--port"],
-        STRAIGHTFORWARD: [*python, "hack.bench.admission.straightforward_server", str(directory)],
-        EMPTY: [*python, "hack.bench.admission.empty_server", str(directory)],
-    }
+    with running_processes(cores, _OTHERS, server_name=SERVER_NAME, sections=_SECTIONS) as processes:
+        yield {
+            server: Target(process=process, connections=[process.connect() for _ in range(connections)])
+            for server, process in processes.items()
+        }
 
 
 def measure_processes(

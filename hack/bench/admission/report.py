@@ -6,33 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from hack.bench.admission.api_server import MeanCall
-from hack.bench.admission.costs import EMPTY, OURS, STRAIGHTFORWARD, Key, OverTls
-from hack.bench.admission.measurement import Measurement
+from hack.bench.admission.costs import EMPTY, Key, OverTls
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.goals import shown
+from hack.bench.table import Row, aligned, ratio_of
 
-Row = Sequence[str]
 T = TypeVar("T")
-
-
-def report(measured: Measurement) -> Iterator[str]:
-    """Yield everything that was measured, line by line."""
-    yield from (f"machine: {state.line()}" for state in measured.machine)
-    yield f"pace: {measured.pace.line()}"
-    yield ""
-    yield from in_process_table(measured.in_process)
-    yield ""
-    yield from tls_table(measured.over_tls, connections=measured.settings.connections)
-    yield ""
-    if measured.api_server:
-        yield from api_server_table(measured.api_server)
-        yield ""
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
     """Return the lines of the table of handlers alone."""
     head = ("in process, µs of CPU per call", "path", "stowplan", "straightforward", "ratio")
     rows = [
-        (case, f"/{verb}", shown(ours), shown(plain), _ratio(ours, plain))
+        (case, f"/{verb}", shown(ours), shown(plain), ratio_of(ours, plain))
         for case, verb, ours, plain in _pairs(costs)
     ]
     return aligned([head, *rows])
@@ -54,10 +40,10 @@ def tls_table(costs: Mapping[Key, OverTls], *, connections: int) -> list[str]:
     )
     rows: list[Row] = []
     for case, verb, ours, plain in _pairs(costs):
-        rows.append((case, f"/{verb}", *_served(OURS, ours, _ratio(ours.cpu_us, plain.cpu_us))))
+        rows.append((case, f"/{verb}", *_served(OURS, ours, ratio_of(ours.cpu_us, plain.cpu_us))))
         rows.append(("", "", *_served(STRAIGHTFORWARD, plain, "1")))
         if (empty := costs.get((case, verb, EMPTY))) is not None:
-            rows.append(("", "", *_served(EMPTY, empty, _ratio(empty.cpu_us, plain.cpu_us))))
+            rows.append(("", "", *_served(EMPTY, empty, ratio_of(empty.cpu_us, plain.cpu_us))))
     return aligned([head, *rows])
 
 
@@ -68,25 +54,10 @@ def api_server_table(calls: Sequence[MeanCall]) -> list[str]:
     return aligned([head, *rows])
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
-    """Return rows as lines: text to the left, numbers to the right, columns two blanks apart."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
-
-
-def _cells(row: Row, widths: Sequence[int]) -> Iterator[str]:
-    for cell, width in zip(row, widths, strict=True):
-        yield cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
-
-
 def _pairs(costs: Mapping[Key, T]) -> Iterator[tuple[str, str, T, T]]:
     for (case, verb, server), ours in costs.items():
         if server == OURS:
             yield case, verb, ours, costs[case, verb, STRAIGHTFORWARD]
-
-
-def _ratio(ours: float, plain: float) -> str:
-    return f"1/{plain / ours:.1f}"
 
 
 def _served(name: str, cost: OverTls, ratio: str) -> Row:

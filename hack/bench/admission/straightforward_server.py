@@ -5,16 +5,14 @@ Plain aiohttp on asyncio's own loop, TLS with `tls.crt` and `tls.key` of the dir
 
 from __future__ import annotations
 
-import ssl
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from aiohttp import web
 
 from apiserver.kinds.registry import KINDS
 from hack.bench.admission.straightforward import Straightforward, Verb
-from hack.bench.server_process import ADDRESS
+from hack.bench.aiohttp_server import serve
 
 
 def application(admission: Straightforward) -> web.Application:
@@ -34,10 +32,7 @@ def _handler(admission: Straightforward, verb: Verb) -> Callable[[web.Request], 
 
 def main(arguments: list[str]) -> None:
     """Serve until SIGTERM."""
-    directory, port = Path(arguments[0]), int(arguments[1])
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-    web.run_app(application(Straightforward(KINDS)), host=ADDRESS, port=port, ssl_context=context, print=None)
+    serve(application(Straightforward(KINDS)), arguments)
 
 
 if __name__ == "__main__":

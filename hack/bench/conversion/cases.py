@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds.llmd.conversion import ANNOTATION
 from apiserver.schema.json import Json
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion import objects, ours, straightforward
 from hack.bench.conversion.reviews import converted_objects, review
+from hack.bench.in_process import Answerer
 from hack.bench.load import WrongAnswerError
 
-OURS: Final = "stowplan"
-STRAIGHTFORWARD: Final = "straightforward"
 SERVERS: Final = (OURS, STRAIGHTFORWARD)
 
-Answerer = Callable[[bytes], bytes]
 ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: ours.answer, STRAIGHTFORWARD: straightforward.answer}
 
 _MANY: Final = (100, 5000)

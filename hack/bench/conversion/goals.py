@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hack.bench.conversion.cases import OURS, STRAIGHTFORWARD, Key
-from hack.bench.conversion.restarts import OURS as OUR_CONVERTER
+from hack.bench.compared import OURS, STRAIGHTFORWARD
+from hack.bench.conversion.cases import Key
 from hack.bench.conversion.restarts import TRIVIAL, Restart
 from hack.bench.goals import Goal
 from hack.bench.pace import Pace
@@ -47,7 +47,7 @@ def _many(costs: Mapping[Key, float]) -> Iterator[Goal]:
 
 
 def _restart(restarts: Sequence[Restart]) -> Iterator[Goal]:
-    ours, trivial = (served_seconds(restarts, converter) for converter in (OUR_CONVERTER, TRIVIAL))
+    ours, trivial = (served_seconds(restarts, converter) for converter in (OURS, TRIVIAL))
     if ours and trivial:
         yield Goal(
             name="restart_of_trivial_converter", value=ours / trivial, unit="times", most=_MOST_RESTART

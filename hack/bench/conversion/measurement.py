@@ -1,28 +1,23 @@
-"""Everything that one run measured."""
+"""Everything that one run of the conversion benchmark measured."""
 
 from __future__ import annotations
 
-import os
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from hack.bench.admission.goals import LOADS_US
-from hack.bench.admission.objects import model
-from hack.bench.admission.reviews import create
 from hack.bench.conversion.calls import measure_calls
 from hack.bench.conversion.cases import Case, Key
 from hack.bench.conversion.client import RefusedError, Waits
 from hack.bench.conversion.goals import goals
 from hack.bench.conversion.in_process import measure_in_process
 from hack.bench.conversion.processes import OverTls, measure_processes, running_servers
+from hack.bench.conversion.report import calls_table, in_process_table, restarts_table, tls_table
 from hack.bench.conversion.restarts import Restart, measure_restarts
 from hack.bench.conversion.upgraded import client_of, upgraded
-from hack.bench.cores import Cores
+from hack.bench.frame import framed
 from hack.bench.goals import Goal
-from hack.bench.machine import Machine, look
-from hack.bench.pace import Pace, loads_us
+from hack.bench.measurement import Measurement, Settings
 from hack.controlplane import ControlPlaneError
 
 _IN_PROCESS_SHARE: Final = 0.25
@@ -30,12 +25,9 @@ _IN_PROCESS_SHARE: Final = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How much to measure."""
+class ConversionSettings(Settings):
+    """How much to measure of conversion."""
 
-    rounds: int
-    seconds: float
-    """Of each case, server and round."""
     calls: int
     """Reads and writes of each sort on the control plane; 0 leaves it out."""
     stored: int
@@ -45,20 +37,15 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurement:
-    """What came of it."""
+class ConversionMeasurement(Measurement):
+    """What came of measuring conversion."""
 
-    settings: Settings
-    machine: tuple[Machine, ...]
-    """Before and after."""
-    pace: Pace
+    settings: ConversionSettings
     in_process: dict[Key, float]
     """Microseconds of CPU time per review."""
     over_tls: dict[Key, OverTls]
     calls: Mapping[str, Waits] = field(default_factory=dict)
     restarts: tuple[Restart, ...] = ()
-    failure: str = ""
-    """Why the control plane's part is missing, where it was asked for."""
 
     @property
     def goals(self) -> list[Goal]:
@@ -74,41 +61,42 @@ class Measurement:
             "restarts": [asdict(restart) for restart in self.restarts],
         }
 
+    def printed_tables(self) -> Iterator[Sequence[str]]:
+        """Yield the tables for people, as lines."""
+        yield in_process_table(self.in_process)
+        yield tls_table(self.over_tls)
+        if self.calls:
+            yield calls_table(self.calls)
+        if self.restarts:
+            yield restarts_table(self.restarts)
 
-def measure(cases: Sequence[Case], settings: Settings, *, progress: Callable[[str], None]) -> Measurement:
+
+def measure(
+    cases: Sequence[Case], settings: ConversionSettings, *, progress: Callable[[str], None]
+) -> ConversionMeasurement:
     """Measure the cases in process and over TLS. Raises WrongAnswerError for a wrong answer."""
-    before = look()
-    allowed = os.sched_getaffinity(0)
-    cores = Cores.split(frozenset(allowed))
-    document, paces = create(model()), list[float]()
-
-    def step(text: str) -> None:
-        progress(text)
-        paces.append(loads_us(document))
-
-    cores.pin_load()
-    try:
-        step("in process")
+    with framed(progress=progress) as frame:
+        frame.step("in process")
         local = measure_in_process(
             cases, rounds=settings.rounds, seconds=settings.seconds * _IN_PROCESS_SHARE
         )
-        step("over TLS")
-        with running_servers(cores) as targets:
+        frame.step("over TLS")
+        with running_servers(frame.cores) as targets:
             tls = measure_processes(
-                cases, targets, rounds=settings.rounds, seconds=settings.seconds, progress=step
+                cases, targets, rounds=settings.rounds, seconds=settings.seconds, progress=frame.step
             )
-    finally:
-        os.sched_setaffinity(0, allowed)
-    return Measurement(
+    return ConversionMeasurement(
         settings=settings,
-        machine=(before, look()),
-        pace=Pace(here_us=statistics.median(paces), there_us=LOADS_US),
+        machine=frame.machine(),
+        pace=frame.pace(),
         in_process=local,
         over_tls=tls,
     )
 
 
-def with_control_plane(measured: Measurement, *, progress: Callable[[str], None]) -> Measurement:
+def with_control_plane(
+    measured: ConversionMeasurement, *, progress: Callable[[str], None]
+) -> ConversionMeasurement:
     """Add what an API server's users notice, or why it is missing: what is measured already is not lost."""
     settings = measured.settings
     if not settings.calls:
@@ -123,7 +111,7 @@ def with_control_plane(measured: Measurement, *, progress: Callable[[str], None]
                 control_plane, stored=settings.stored, rounds=settings.restarts, progress=progress
             )
     except (ControlPlaneError, RefusedError, OSError) as error:
-        return replace(measured, failure=str(error))
+        return replace(measured, failure=f"the control plane's part is missing: {error}")
     return replace(measured, calls=calls, restarts=tuple(restarts))
 
 

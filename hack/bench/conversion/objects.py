@@ -10,11 +10,10 @@ from typing import Final
 
 from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.admission.objects import owned_fields
+from hack.bench.received import CREATED, managed, owned_fields
 
 KIND: Final = "VariantAutoscaling"
 NAMESPACE: Final = "inference-production"
-_CREATED: Final = "2025-11-03T09:12:44Z"
 
 Make = Callable[[int], Json]
 """Makes the object of a number."""
@@ -111,7 +110,7 @@ def _parameters(number: int) -> Json:
 
 
 def _desired(accelerator: str, number: int) -> Json:
-    return {"lastRunTime": _CREATED, "accelerator": accelerator, "numReplicas": 1 + number % 4}
+    return {"lastRunTime": CREATED, "accelerator": accelerator, "numReplicas": 1 + number % 4}
 
 
 def _status(accelerator: str, number: int) -> Json:
@@ -120,7 +119,7 @@ def _status(accelerator: str, number: int) -> Json:
         "status": "True",
         "reason": "Optimized",
         "message": "the last decision was taken anew",
-        "lastTransitionTime": _CREATED,
+        "lastTransitionTime": CREATED,
     }
     return {
         "desiredOptimizedAlloc": _desired(accelerator, number),
@@ -142,21 +141,12 @@ def _received(
         "name": name,
         "namespace": NAMESPACE,
         "uid": f"7c1f3f0e-52bb-4a6e-8f1b-{number:012x}",
-        "creationTimestamp": _CREATED,
+        "creationTimestamp": CREATED,
         "generation": 1,
     }
     if labels:
         metadata["labels"] = labels
     owned = {"spec": dict.fromkeys(spec, "")}
-    metadata["managedFields"] = [
-        {
-            "manager": "kubectl",
-            "operation": "Apply",
-            "apiVersion": version,
-            "time": _CREATED,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": owned_fields(owned),
-        }
-    ]
+    metadata["managedFields"] = [managed(owned_fields(owned), by="kubectl", version=version)]
     value = {"apiVersion": version, "kind": KIND, "metadata": metadata, "spec": spec}
     return value if status is None else value | {"status": status}

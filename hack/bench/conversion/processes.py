@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
-import yaml
-
+from hack.bench.compared import STRAIGHTFORWARD
 from hack.bench.connection import Answer
-from hack.bench.conversion.cases import ANSWERERS, OURS, SERVERS, STRAIGHTFORWARD, Case, Key, key
+from hack.bench.conversion.cases import ANSWERERS, SERVERS, Case, Key, key
 from hack.bench.conversion.exchange import Exchange, exchange_for
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
 from hack.bench.cores import Cores
 from hack.bench.load import Served, WrongAnswerError
 from hack.bench.percentiles import percentile
-from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
-from hack.controlplane.network import free_port
+from hack.bench.server_process import ServerProcess
+from hack.bench.webhooks_process import running_processes
 
+_OTHERS: Final = {STRAIGHTFORWARD: "hack.bench.conversion.straightforward_server"}
 _OK: Final = 200
 _MICRO: Final = 1e6
 _ASKED: Final = (
@@ -59,44 +56,16 @@ class Target:
 @contextmanager
 def running_servers(cores: Cores) -> Iterator[Mapping[str, Target]]:
     """Run both servers on their core, each with a connection open."""
-    with TemporaryDirectory(prefix="stowplan-bench-") as name, ExitStack() as stack:
-        directory = Path(name)
-        context = new_identity(directory, server_name=SERVER_NAME)
+    with (
+        running_processes(cores, _OTHERS, server_name=SERVER_NAME, sections={}) as processes,
+        ExitStack() as stack,
+    ):
         targets = {}
-        for server, command in _commands(directory).items():
-            port = free_port(ADDRESS)
-            process = ServerProcess(
-                [*command, str(port)],
-                port=port,
-                log=directory / f"{server}.log",
-                context=context,
-                server_name=SERVER_NAME,
-                environment={"HOME": name},
-            )
-            stack.enter_context(process)
-            cores.pin_server(process.pid)
-            connection = Exchange.open(port, context, server_name=SERVER_NAME)
+        for server, process in processes.items():
+            connection = Exchange.open(process.port, process.context, server_name=SERVER_NAME)
             stack.callback(connection.close)
             targets[server] = Target(process=process, connection=connection)
         yield targets
-
-
-def _commands(directory: Path) -> Mapping[str, list[str]]:
-    configuration = directory / "webhooks.yaml"
-    serving = {
-        "bindAddress": ADDRESS,
-        "metricsPort": 0,
-        "healthPort": 0,
-        "certificateDirectory": str(directory),
-        "logFormat": "json",
-        "drainSeconds": 0,
-    }
-    configuration.write_text(yaml.safe_dump({"serving": serving}), encoding="utf-8")
-    python = [sys.executable, "-m"]
-    return {
-        OURS: [*python, "apiserver.cli", "webhooks", "--config", str(configuration), "--port"],
-        STRAIGHTFORWARD: [*python, "hack.bench.conversion.straightforward_server", str(directory)],
-    }
 
 
 def measure_processes(

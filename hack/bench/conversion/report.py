@@ -5,33 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from hack.bench.admission.report import aligned
+from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_STORED, WRITE_STORED
-from hack.bench.conversion.cases import OURS, STRAIGHTFORWARD, Key
+from hack.bench.conversion.cases import Key
 from hack.bench.conversion.client import Waits
-from hack.bench.conversion.measurement import Measurement
 from hack.bench.conversion.processes import OverTls
 from hack.bench.conversion.restarts import Restart
 from hack.bench.goals import shown
+from hack.bench.table import Row, aligned, ratio_of
 
 T = TypeVar("T")
-
-
-def report(measured: Measurement) -> Iterator[str]:
-    """Yield everything that was measured, line by line."""
-    yield from (f"machine: {state.line()}" for state in measured.machine)
-    yield f"pace: {measured.pace.line()}"
-    yield ""
-    yield from in_process_table(measured.in_process)
-    yield ""
-    yield from tls_table(measured.over_tls)
-    yield ""
-    if measured.calls:
-        yield from calls_table(measured.calls)
-        yield ""
-    if measured.restarts:
-        yield from restarts_table(measured.restarts)
-        yield ""
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
@@ -55,7 +38,7 @@ def in_process_table(costs: Mapping[Key, float]) -> list[str]:
             shown(ours / count),
             shown(plain),
             shown(plain / count),
-            _ratio(ours, plain),
+            ratio_of(ours, plain),
         )
         for name, count, direction, ours, plain in _pairs(costs)
     ]
@@ -75,9 +58,9 @@ def tls_table(costs: Mapping[Key, OverTls]) -> list[str]:
         "p50 µs",
         "p99 µs",
     )
-    rows: list[Sequence[str]] = []
+    rows: list[Row] = []
     for name, count, direction, ours, plain in _pairs(costs):
-        ratio = _ratio(ours.cpu_us, plain.cpu_us)
+        ratio = ratio_of(ours.cpu_us, plain.cpu_us)
         rows.append((name, str(count), direction, OURS, *_served(ours, count, ratio)))
         rows.append(("", "", "", STRAIGHTFORWARD, *_served(plain, count, "1")))
     return aligned([head, *rows])
@@ -117,11 +100,7 @@ def _pairs(costs: Mapping[Key, T]) -> Iterator[tuple[str, int, str, T, T]]:
             yield name, count, direction, ours, costs[name, count, direction, STRAIGHTFORWARD]
 
 
-def _ratio(ours: float, plain: float) -> str:
-    return f"1/{plain / ours:.1f}"
-
-
-def _served(cost: OverTls, count: int, ratio: str) -> Sequence[str]:
+def _served(cost: OverTls, count: int, ratio: str) -> Row:
     return (
         shown(cost.cpu_us),
         shown(cost.cpu_us / count),

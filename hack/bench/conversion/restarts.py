@@ -19,6 +19,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
+from hack.bench.compared import OURS
 from hack.bench.conversion.calls import conversions
 from hack.bench.conversion.client import Client, RefusedError
 from hack.bench.conversion.reviews import PATH
@@ -28,7 +29,6 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 
-OURS: Final = "stowplan"
 TRIVIAL: Final = "only apiVersion"
 _PATIENCE_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.02

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
+from hack.bench import webhook_request
 
 PATH: Final = "/convert"
 SERVER_NAME: Final = "stowplan-conversion.stowplan-system.svc"
+_TIMEOUT_SECONDS: Final = 30
 _UID: Final = "0c2f6d1e-7d3b-4f5a-9a37-6a2f2e6d3b11"
 
 
@@ -31,14 +33,4 @@ def converted_objects(answer: bytes) -> list[Json]:
 
 def http_request(body: bytes) -> bytes:
     """Return the whole HTTP request, with the headers of the API server's client."""
-    head = (
-        f"POST {PATH}?timeout=30s HTTP/1.1\r\n"
-        f"Host: {SERVER_NAME}:9443\r\n"
-        "User-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(body)}\r\n"
-        "Accept: application/json, */*\r\n"
-        "Content-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n"
-        "\r\n"
-    )
-    return head.encode() + body
+    return webhook_request.http_request(PATH, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)

@@ -6,17 +6,14 @@ it reads, so it takes even the answers that are invalid in the version that it a
 
 from __future__ import annotations
 
-import ssl
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import uvloop
 from aiohttp import web
 
+from hack.bench.aiohttp_server import serve_on_uvloop
 from hack.bench.conversion.reviews import PATH
-from hack.bench.server_process import ADDRESS
 
 _LIMIT_BYTES: Final = 64 << 20
 _review: Final = msgspec.json.Decoder(dict[str, Any])
@@ -40,13 +37,9 @@ def answer(body: bytes) -> bytes:
 
 def main(arguments: list[str]) -> None:
     """Serve until SIGTERM."""
-    directory, port = Path(arguments[0]), int(arguments[1])
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
     app = web.Application(client_max_size=_LIMIT_BYTES)
     app.router.add_post(PATH, _convert)
-    loop = uvloop.new_event_loop()
-    web.run_app(app, host=ADDRESS, port=port, ssl_context=context, print=None, access_log=None, loop=loop)
+    serve_on_uvloop(app, arguments)
 
 
 if __name__ == "__main__":

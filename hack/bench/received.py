@@ -1,0 +1,59 @@
+"""What the API server adds to an object before it hands it on: uid, time of creation, managed fields."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from apiserver.schema.json import Json, JsonValue
+
+CREATED: Final = "2025-11-03T09:12:44Z"
+_MAP_LISTS: Final = frozenset({"backends", "env"})
+"""Lists whose items the server tells apart by name; it tracks all others as a whole."""
+
+
+def received(manifest: Json, *, uid: str, owner: str) -> Json:
+    """Return an applied manifest with the fields of two managers: its owner, and one who set a label."""
+    version = manifest["apiVersion"]
+    fields = owned_fields({"spec": manifest["spec"], "metadata": _owned_metadata(manifest)})
+    label: Json = {"f:metadata": {"f:labels": {"f:tier": {}}}}
+    metadata = manifest["metadata"] | {
+        "uid": uid,
+        "creationTimestamp": CREATED,
+        "generation": 1,
+        "managedFields": [
+            managed(fields, by=owner, version=version),
+            managed(label, by="tier-labeller", version=version),
+        ],
+    }
+    return manifest | {"metadata": metadata}
+
+
+def _owned_metadata(manifest: Json) -> Json:
+    return {
+        key: manifest["metadata"][key] for key in ("labels", "annotations") if key in manifest["metadata"]
+    }
+
+
+def managed(fields: Json, *, by: str, version: str) -> Json:
+    """Return the entry of a manager who applied fields in a version."""
+    return {
+        "manager": by,
+        "operation": "Apply",
+        "apiVersion": version,
+        "time": CREATED,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
+def owned_fields(value: Json) -> Json:
+    """Return the fields that a manager owns who applied a value (structured-merge-diff's `FieldsV1`)."""
+    return {f"f:{key}": _owned(key, item) for key, item in value.items()}
+
+
+def _owned(key: str, value: JsonValue) -> Json:
+    if isinstance(value, dict):
+        return owned_fields(value)
+    if isinstance(value, list) and key in _MAP_LISTS:
+        return {f'k:{{"name":"{item["name"]}"}}': {".": {}} | owned_fields(item) for item in value}
+    return {}

@@ -1,0 +1,23 @@
+"""Tables for people: rows of text as aligned lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+Row = Sequence[str]
+
+
+def aligned(rows: Sequence[Row]) -> list[str]:
+    """Return rows as lines: text to the left, numbers to the right, columns two blanks apart."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
+
+
+def _cells(row: Row, widths: Sequence[int]) -> Iterator[str]:
+    for cell, width in zip(row, widths, strict=True):
+        yield cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
+
+
+def ratio_of(ours: float, plain: float) -> str:
+    """Return what part of the straightforward way's cost ours is, such as `1/12.5`."""
+    return f"1/{plain / ours:.1f}"
