@@ -8,12 +8,15 @@ import pytest
 from judges.compare import Tally, compare_with_server, name_of
 from judges.differences import DIFFERENCES
 from judges.dispute import SERVER, UPDATE
+from judges.examples import EXAMPLES, compare_example
 from judges.fuzz import versions
+from judges.generate import cases
 from judges.options import ENOUGH, judged_count
 from judges.server import connected
 from judges.twins import twin_manifest
-from judges.updates import compare_updates
+from judges.updates import compare_updates, drawn
 
+from apiserver.kinds.registry import find_version
 from hack.controlplane import ControlPlane
 
 pytestmark = pytest.mark.controlplane
@@ -43,7 +46,7 @@ async def test_the_server_agrees(
     kind, version = VERSIONS[name]
     async with connected(control_plane, namespace) as server:
         await server.install(kind, version)
-        tally = await compare_with_server(server, kind, version, range(judged_count()))
+        tally = await compare_with_server(server, kind, version, cases(kind, version, range(judged_count())))
 
     tallies.append(tally)
     assert not tally.unexplained, tally.report()
@@ -60,16 +63,35 @@ async def test_the_server_agrees_on_updates(
     control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
     count = max(1, judged_count() // OBJECTS_FOR_ONE_STORED)
     async with connected(control_plane, namespace) as server:
-        tally = await compare_updates(server, kind, version, range(count), is_valid=is_valid)
+        updates = drawn(kind, version, range(count), is_valid=is_valid)
+        tally = await compare_updates(server, kind, version, updates)
 
     tallies.append(tally)
+    assert not tally.unexplained, tally.report()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+async def test_a_rare_difference_has_an_example(
+    control_plane: ControlPlane, namespace: str, name: str, tallies: list[Tally]
+) -> None:
+    """What few random objects meet is met on purpose."""
+    example = EXAMPLES[name]
+    found = find_version(example.new["apiVersion"], example.new["kind"])
+    assert found is not None
+    crd = twin_manifest(*found)["metadata"]["name"]
+    control_plane.kubectl("delete", "crd", crd, "--ignore-not-found")
+    async with connected(control_plane, namespace) as server:
+        tally = await compare_example(server, *found, example)
+
+    tallies.append(tally)
+    assert name in tally.explained
     assert not tally.unexplained, tally.report()
 
 
 @pytest.mark.skipif(judged_count() < ENOUGH, reason="too few objects to meet every difference")
 def test_every_named_difference_occurs(tallies: list[Tally]) -> None:
     """One that no longer does has to go from the list."""
-    if len(tallies) < 3 * len(VERSIONS):
+    if len(tallies) < 3 * len(VERSIONS) + len(EXAMPLES):
         pytest.skip("not every kind was judged in this run")
 
     hit = set().union(*(tally.explained for tally in tallies))

@@ -87,14 +87,14 @@ def compare_with_second(kind: Kind, version: Version, numbers: Iterable[int]) ->
     return tally
 
 
-async def compare_with_server(server: Server, kind: Kind, version: Version, numbers: Iterable[int]) -> Tally:
+async def compare_with_server(server: Server, kind: Kind, version: Version, cases: Iterable[Case]) -> Tally:
     """Hold our judge against an API server, by the schema and by the rules that it knows."""
     tally = Tally(name=f"{name_of(kind, version)} {SERVER}")
-    started, waiting = time.perf_counter(), iter(numbers)
+    started, waiting = time.perf_counter(), iter(cases)
 
     async def ask() -> None:
-        for number in waiting:
-            await _compare_one(server, kind, version, case(kind, version, number), tally=tally)
+        for item in waiting:
+            await _compare_one(server, kind, version, item, tally=tally)
 
     await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
     tally.seconds = time.perf_counter() - started

@@ -10,6 +10,7 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind, Version
 from judges.compare import Tally, compare_with_second, compare_with_server
 from judges.differences import DIFFERENCES
+from judges.generate import cases
 from judges.server import Server
 
 _CHUNK: Final = 1000
@@ -54,7 +55,9 @@ async def judge_all(
         for start in range(numbers.start, numbers.stop, _CHUNK):
             chunk = range(start, min(start + _CHUNK, numbers.stop))
             with_second = compare_with_second(kind, version, chunk).joined(with_second)
-            with_server = (await compare_with_server(server, kind, version, chunk)).joined(with_server)
+            with_server = (
+                await compare_with_server(server, kind, version, cases(kind, version, chunk))
+            ).joined(with_server)
             say(f"{with_server.name}: {chunk.stop - numbers.start} of {len(numbers)}")
         run.tallies += [with_second, with_server]
     return run

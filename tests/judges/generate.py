@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -72,6 +72,11 @@ def case(kind: Kind, version: Version, number: int) -> Case:
         change=", ".join(changes),
         body=json.dumps(manifest(kind, version, value)).encode(),
     )
+
+
+def cases(kind: Kind, version: Version, numbers: Iterable[int]) -> Iterator[Case]:
+    """Yield the objects of some numbers."""
+    return (case(kind, version, number) for number in numbers)
 
 
 def manifest(kind: Kind, version: Version, value: Json) -> Json:

@@ -29,6 +29,8 @@ def pruned(node: Node, value: JsonValue) -> JsonValue:
         return {key: pruned(node.values, item) for key, item in value.items() if item is not None}
     if isinstance(value, list) and node.items is not None:
         return [pruned(node.items, item) for item in value]
+    if isinstance(value, dict) and node.type not in {"object", "any"}:
+        return {}  # no member of what should be a text is declared
     return value
 
 

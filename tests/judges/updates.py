@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -84,30 +84,35 @@ def findings(errors: Sequence[FieldError], layers: ours.Layers) -> tuple[Finding
     return schema, found - layers.webhook - schema
 
 
+def drawn(kind: Kind, version: Version, numbers: range, *, is_valid: bool) -> Iterator[list[Update]]:
+    """Yield the successors of the object of each number, which is a valid one or any."""
+    for number in numbers:
+        old = first(kind, version, number, is_valid=is_valid)
+        yield list(successors(kind, version, number, old))
+
+
 async def compare_updates(
-    server: Server, kind: Kind, version: Version, numbers: range, *, is_valid: bool
+    server: Server, kind: Kind, version: Version, updates: Iterable[Sequence[Update]]
 ) -> Tally:
-    """Hold our judge against an API server on objects that are stored already, valid ones or any.
+    """Hold our judge against an API server on objects that are stored already; each has several successors.
 
     Any can be stored before the twin has a schema; the schema comes after them.
     """
     tally = Tally(name=f"{name_of(kind, version)} {UPDATE}")
     await server.define(loose_manifest(kind, version))
-    stored: dict[int, tuple[Json, str]] = {}
-    for number in numbers:
-        old = first(kind, version, number, is_valid=is_valid)
-        answer = await server.stored(kind, version, body_of(kind, version, old))
+    stored: list[tuple[str, Sequence[Update]]] = []
+    for several in updates:
+        answer = await server.stored(kind, version, body_of(kind, version, several[0].old))
         assert answer.stored is not None, answer.text
-        stored[number] = old, answer.stored["metadata"]["resourceVersion"]
+        stored.append((answer.stored["metadata"]["resourceVersion"], several))
     await server.install(kind, version)
     waiting = iter(stored)
 
     async def ask() -> None:
-        for number in waiting:
-            old, resource_version = stored[number]
-            for update in successors(kind, version, number, old):
+        for resource_version, several in waiting:
+            for update in several:
                 body = body_of(kind, version, update.new, resource_version=resource_version)
-                answer = await server.judged_update(kind, version, stored_name(number), body)
+                answer = await server.judged_update(kind, version, update.old["metadata"]["name"], body)
                 _add(tally, kind, version, update, answer=answer)
 
     await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))

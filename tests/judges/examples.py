@@ -1,0 +1,59 @@
+"""Objects on which judges differ in ways that few random objects show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Version
+from judges.compare import Tally, compare_with_server
+from judges.generate import Case
+from judges.server import Server
+from judges.updates import Update, compare_updates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One object, and the one that is stored already where it is about an update."""
+
+    new: Json
+    old: Json | None = None
+
+
+def _policy(metrics: list[str]) -> Json:
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicy",
+        "metadata": {"name": "judged"},
+        "spec": {"metrics": [{"metricName": name, "targetValue": "1"} for name in metrics]},
+    }
+
+
+def _incomplete(model: str) -> Json:
+    return {
+        "apiVersion": "llmd.ai/v1alpha1",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "judged"},
+        "spec": {"modelID": model, "accelerator": "A100"},
+    }
+
+
+EXAMPLES: Final[Mapping[str, Example]] = {
+    "beyond the most items": Example(new=_policy([*(f"metric{number}" for number in range(33)), "metric32"])),
+    "forgiven by field": Example(old=_incomplete("one/model"), new=_incomplete("another/model")),
+}
+"""By the name of the difference."""
+
+
+async def compare_example(server: Server, kind: Kind, version: Version, example: Example) -> Tally:
+    """Hold our judge against an API server on one example."""
+    if example.old is not None:
+        update = Update(change="example", old=example.old, new=example.new)
+        return await compare_updates(server, kind, version, [[update]])
+    await server.install(kind, version)
+    body = json.dumps(example.new).encode()
+    item = Case(version=version.name, number=0, sort="example", change="", body=body)
+    return await compare_with_server(server, kind, version, [item])
