@@ -32,18 +32,20 @@ def _policy(metrics: list[str]) -> Json:
     }
 
 
-def _incomplete(model: str) -> Json:
+def _mixed(model: str) -> Json:
+    parameters = {"decodeParms": {"alpha": "1"}, "prefillParms": {"gamma": "1"}}
+    entry = {"acc": "A100", "accCount": 1, "perfParms": parameters, "maxBatchSize": 4}
     return {
         "apiVersion": "llmd.ai/v1alpha1",
         "kind": "VariantAutoscaling",
         "metadata": {"name": "judged"},
-        "spec": {"modelID": model, "accelerator": "A100"},
+        "spec": {"modelID": model, "modelProfile": {"accelerators": [entry]}, "accelerator": "A100"},
     }
 
 
 EXAMPLES: Final[Mapping[str, Example]] = {
     "beyond the most items": Example(new=_policy([*(f"metric{number}" for number in range(33)), "metric32"])),
-    "forgiven by field": Example(old=_incomplete("one/model"), new=_incomplete("another/model")),
+    "forgiven by field": Example(old=_mixed("one/model"), new=_mixed("another/model")),
 }
 """By the name of the difference."""
 
