@@ -16,7 +16,7 @@ LARGE_BYTES: Final = 1 << 20
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
-_BLOCK_BYTES: Final = 128 * 1024
+_BLOCK_BYTES: Final = 1 << 20
 _AFTER_SECONDS: Final = 0.5
 
 
