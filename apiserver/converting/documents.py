@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+import yaml
+
 from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml
-from apiserver.checking.tree import Tree, UnreadableError
+from apiserver.checking.tree import MOST_LEVELS, Tree, UnreadableError
+from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
-from apiserver.converting.splice import UnspliceableError, spliced
+from apiserver.converting.splice import UnspliceableError, newline_of, spliced
 from apiserver.schema.json import JsonValue
 from apiserver.schema.undecoded import same
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
+_MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")
+"""Only YAML takes what stands before it for the end of a line."""
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
@@ -68,21 +72,49 @@ def _converted(text: str, convert: Convert, file: ConvertedFile) -> Iterator[str
 
 def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
     trees = [tree for tree in read_documents(text.encode()) if isinstance(tree, Tree)]
+    spans = json_spans(text)
+    if spans is None and (down := _lines_to_second(text)) is not None:
+        file.problems.append(Note(line=line + down, text="a second document: put a line of --- before it"))
+        return text
     values = [_value(tree, line + tree.line - 1, convert, file) for tree in trees]
     file.values += values
     if all(same(tree.value, value) for tree, value in zip(trees, values, strict=True)):
         return text
-    if text.lstrip().startswith("{") and _is_json(text):
-        return _as_json(text, values)
-    edited = _edited(text, trees[0].value, values[0])
+    if spans is None:
+        return _yaml(text, line, trees[0], values[0], file)
+    result = rewritten(text, spans, [tree.value for tree in trees], values)
+    file.notes += [
+        Note(line=line + text.count("\n", 0, span.start), text="numbers and spacing are written anew")
+        for span in result.restyled
+    ]
+    return result.text
+
+
+def _lines_to_second(text: str) -> int | None:
+    """Return on which line of a part, counted from 0, a second document begins; None if there is one only."""
+    if not _MARKER.search(text):
+        return None
+    starts = [
+        event.start_mark
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader)
+        if isinstance(event, yaml.DocumentStartEvent) and event.start_mark
+    ]
+    return starts[1].line if len(starts) > 1 else None
+
+
+def _yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
+    edited = _edited(text, tree.value, value)
     if edited is not None:
         return edited
     note = "written anew, without its comments: it has anchors, or a form that cannot be edited in place"
-    file.notes.append(Note(line=line + trees[0].line - 1, text=note))
-    return as_yaml(values[0]).removeprefix("---\n")
+    file.notes.append(Note(line=line + tree.line - 1, text=note))
+    return as_yaml(value).removeprefix("---\n").replace("\n", newline_of(text))
 
 
 def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> JsonValue:
+    if _is_too_deep(tree.value):
+        file.problems.append(Note(line=line, text=f"nested deeper than {MOST_LEVELS} levels by its aliases"))
+        return tree.value
     try:
         converted = convert(tree.value)
     except UnknownVersionError as error:
@@ -91,6 +123,21 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
     file.found += converted.found
     file.notes += [Note(line=line + _lines_down(tree, note), text=note.text) for note in converted.notes]
     return converted.value
+
+
+def _is_too_deep(value: JsonValue) -> bool:
+    """Tell whether aliases nest a value deeper than it could be written out, and so deeper than recursion."""
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        inner = [item for outer in level for item in _items(outer) if isinstance(item, dict | list)]
+        level = list({id(item): item for item in inner}.values())
+    return bool(level)
+
+
+def _items(value: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _lines_down(tree: Tree, note: Told) -> int:
@@ -107,17 +154,3 @@ def _edited(text: str, old: JsonValue, new: JsonValue) -> str | None:
     again = list(read_documents(edited.encode()))
     is_right = len(again) == 1 and isinstance(again[0], Tree) and same(again[0].value, new)
     return edited if is_right else None
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _as_json(text: str, values: list[JsonValue]) -> str:
-    indented = re.search(r"\n([ \t]+)\"", text)
-    indent = indented.group(1) if indented else None
-    return "\n".join(json.dumps(value, indent=indent, ensure_ascii=False) for value in values) + "\n"

@@ -38,10 +38,7 @@ def spliced(text: str, old: JsonValue, new: JsonValue) -> str:
 
     Raises UnspliceableError.
     """
-    root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    if root is None:
-        raise UnspliceableError("nothing is there")
-    splicer = _Splicer(text, "\r\n" if "\r\n" in text else "\n")
+    splicer, root = _Splicer(text, newline_of(text)), _composed(text)
     edits = sorted(splicer.changed(root, old, new))
     for one, other in itertools.pairwise(edits):
         if other.start < one.end:
@@ -51,6 +48,21 @@ def spliced(text: str, old: JsonValue, new: JsonValue) -> str:
         pieces += [text[place : edit.start], edit.text]
         place = edit.end
     return "".join([*pieces, text[place:]])
+
+
+def newline_of(text: str) -> str:
+    """Return what ends the lines of a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _composed(text: str) -> yaml.Node:
+    try:
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise UnspliceableError("it has events, and yet no nodes") from error
+    if root is None:
+        raise UnspliceableError("nothing is there")
+    return root
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ class _Splicer:
         place = self._line_end(self._end(*node.value[-1]))
         text = self._rendered(added, column)
         if place and self.text[place - 1] != "\n":
-            text = "\n" + text.rstrip("\n")
+            text = self.newline + text.rstrip("\r\n")
         return Edit(place, place, text)
 
     def _rendered(self, members: Json, column: int) -> str:
