@@ -19,7 +19,8 @@ LEGACY = frozenset(v1alpha1.LEGACY_FIELDS)
 SHAPES = {
     "modelProfile": (frozenset({"modelProfile"}), LEGACY - {"sloClassRef"}),
     "legacy": (LEGACY, frozenset({"modelProfile"})),
-    "current": (frozenset({"scaleTargetRef"}), LEGACY | {"modelProfile"}),
+    "current": (frozenset({"scaleTargetRef"}), (LEGACY | {"modelProfile"}) - {"sloClassRef"}),
+    "bare": (frozenset(), (LEGACY | {"modelProfile", "scaleTargetRef"}) - {"sloClassRef"}),
 }
 """For each shape of v1alpha1 the fields that it has and those that it has not."""
 

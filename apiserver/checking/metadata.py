@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema import errors
+from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
@@ -44,7 +45,6 @@ _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LONGEST_LABEL: Final = 63
 _LONGEST_SUBDOMAIN: Final = 253
-_ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
 _WORDS: Final = "'-', '_' or '.', and must start and end with an alphanumeric character"
 _KEY_DEMAND: Final = (
     f"must consist of alphanumeric characters, {_WORDS} (e.g. 'MyName',  or 'my.name',  or '123-abc',"
@@ -131,11 +131,8 @@ def _annotations(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:
     for key in texts:
         for demand in _key_demands(key.lower()):
             yield _invalid(here, key, demand, culprit=here.key(key))
-    if (
-        sum(len(key.encode()) + len(value.encode()) for key, value in texts.items())
-        > _ANNOTATIONS_LIMIT_BYTES
-    ):
-        yield _at(errors.too_long(here, _ANNOTATIONS_LIMIT_BYTES))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in texts.items()) > LIMIT_BYTES:
+        yield _at(errors.too_long(here, LIMIT_BYTES))
 
 
 def _texts(value: JsonValue, path: FieldPath) -> Generator[MetadataError, None, dict[str, str]]:

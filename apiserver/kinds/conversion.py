@@ -12,6 +12,7 @@ from apiserver.schema.kind import Kind
 _CONVERTERS: Final[Mapping[tuple[str, str], Callable[[Json, str], Json]]] = {
     (api_version, "VariantAutoscaling"): llmd.convert for api_version in (llmd.HUB, llmd.SPOKE)
 }
+_WANTED_BYTES: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.wanted_bytes}
 _ANNOTATIONS: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.ANNOTATION}
 
 
@@ -30,15 +31,13 @@ def kept_annotation(kind: Kind) -> str:
     return _ANNOTATIONS[kind.group, kind.kind] if kind.has_conversion else ""
 
 
-def kept_bytes(kind: Kind, value: Json) -> int:
-    """Return how much an object's other versions keep in their annotation, at most, in bytes."""
+def wanted_annotation_bytes(kind: Kind, value: Json) -> int:
+    """Return how much an object's annotations would take in its other versions if they lost nothing.
+
+    Its status does not count: whoever writes that writes it anew.
+    """
     if not kind.has_conversion:
         return 0
-    annotation = _ANNOTATIONS[kind.group, kind.kind]
-    others = (f"{kind.group}/{version.name}" for version in kind.versions)
-    return max(_annotation_bytes(convert(value, other), annotation) for other in others)
-
-
-def _annotation_bytes(value: Json, annotation: str) -> int:
-    annotations = (value.get("metadata") or {}).get("annotations") or {}
-    return len(str(annotations.get(annotation, "")).encode())
+    lasting = {name: item for name, item in value.items() if name != "status"}
+    wanted_bytes = _WANTED_BYTES[kind.group, kind.kind]
+    return max(wanted_bytes(lasting, f"{kind.group}/{version.name}") for version in kind.versions)

@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
-from apiserver.kinds.conversion import kept_bytes
+from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.schema import errors
+from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.defaulting import Completion, complete
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
@@ -19,8 +20,6 @@ from apiserver.schema.ratcheting import is_forgiven
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from apiserver.schema.validation import is_valid, validate
 
-_ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
-_ROOM_FOR_OTHERS_BYTES: Final = 64 * 1024
 _MOST_COPIES: Final = 4
 """How often conversion could keep a part of an object: its value, what came back, and what it came from."""
 
@@ -50,7 +49,7 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     if found and old is not None:
         found = _less_forgiven(version.declaration, found, old=old, new=value)
     return Judgement(
-        errors=found or _conversion_errors(kind, value), completion=completion, is_sound=is_sound
+        errors=found or _conversion_errors(kind, value, old), completion=completion, is_sound=is_sound
     )
 
 
@@ -66,12 +65,18 @@ def judged(kind: Kind, version: Version, value: Json) -> list[FieldError]:
     return complete_and_judge(kind, version, copy.deepcopy(value)).errors
 
 
-def _conversion_errors(kind: Kind, value: Json) -> list[FieldError]:
-    limit = _ANNOTATIONS_LIMIT_BYTES - _ROOM_FOR_OTHERS_BYTES
-    if not kind.has_conversion or len(msgspec.json.encode(value)) * _MOST_COPIES < limit:
+def _conversion_errors(kind: Kind, value: Json, old: Json | None) -> list[FieldError]:
+    wanted = _wanted_bytes(kind, value)
+    if wanted <= LIMIT_BYTES or (old is not None and _wanted_bytes(kind, old) > LIMIT_BYTES):
         return []
-    kept = kept_bytes(kind, value)
-    if kept <= limit:
-        return []
-    detail = f"what other versions cannot say takes {kept} bytes and must fit an annotation of {limit} bytes"
+    detail = (
+        f"what other versions cannot say takes {wanted} bytes together with all annotations,"
+        f" which may not be more than {LIMIT_BYTES}"
+    )
     return [errors.forbidden(FieldPath().child("spec"), detail)]
+
+
+def _wanted_bytes(kind: Kind, value: Json) -> int:
+    if not kind.has_conversion or len(msgspec.json.encode(value)) * _MOST_COPIES < LIMIT_BYTES:
+        return 0
+    return wanted_annotation_bytes(kind, value)

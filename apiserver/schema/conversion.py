@@ -17,8 +17,15 @@ from typing import Final
 
 import msgspec
 
+from apiserver.schema.annotations import (
+    LIMIT_BYTES,
+    annotation_bytes,
+    annotations_of,
+    take_annotation,
+    with_annotation,
+)
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object, mentions, opened, plain, same
+from apiserver.schema.undecoded import mentions, opened, same
 
 _CONVERTED: Final = ("spec", "status")
 _ABSENT: Final = msgspec.UNSET
@@ -39,22 +46,8 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Json = msgspec.field(default_factory=dict)
 
 
-class _UndecodedField(KeptField, frozen=True):
-    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    derived: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Undecoded(Kept, frozen=True):
-    """The same with undecoded values, for objects that are undecoded themselves."""
-
-    fields: Sequence[_UndecodedField] = ()
-    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
-
-
 _NOTHING_KEPT: Final = Kept()
-_RAW: Final = msgspec.Raw
 _kept: Final = msgspec.json.Decoder(Kept)
-_undecoded: Final = msgspec.json.Decoder(_Undecoded)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -79,8 +72,31 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
 
     Neither function ever fails on a JSON object, whatever its shape. Members of `metadata`, `spec` and
     `status` may be undecoded (`msgspec.Raw`): what nobody has to look into is carried over as it is.
+    What is to be kept and fits into no annotation is lost, for one object that fails would fail every list.
     """
-    bare, kept = _split(value, annotation)
+    result, kept = _told_apart(value, there, back, annotation)
+    for candidate in (kept, _of_spec(kept)):
+        if not (candidate.fields or candidate.source):
+            break
+        annotated = with_annotation(result, annotation, _encode(candidate).decode())
+        if annotation_bytes(annotated) <= LIMIT_BYTES:
+            return annotated
+    return result
+
+
+def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
+    """Return how much all annotations would take in the version of `there` if nothing were lost."""
+    result, kept = _told_apart(value, there, back, annotation)
+    own = len(annotation.encode()) + len(_encode(kept)) if kept.fields or kept.source else 0
+    return annotation_bytes(result) + own
+
+
+def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
+    """Return the converted object, and what it cannot say."""
+    bare, text = value, None
+    if mentions(annotations_of(value.get("metadata")), annotation):
+        bare, text = take_annotation(value, annotation)
+    kept = _decoded(text)
     if there.open is not None:
         bare = there.open(bare, kept.source)
     result = _converted(bare, kept, there)
@@ -92,9 +108,12 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
         original, came_back = bare.get(name, _ABSENT), returned.get(name, _ABSENT)
         if original is not came_back:
             _collect_differences(original, came_back, [name], lost)
-    if lost or source:
-        _annotate(result, Kept(fields=lost, source=source), annotation)
-    return result
+    return result, Kept(fields=lost, source=source)
+
+
+def _of_spec(kept: Kept) -> Kept:
+    """Return what is kept of a spec: a status is written anew by whoever wrote it."""
+    return Kept(fields=[field for field in kept.fields if field.path[0] == "spec"], source=kept.source)
 
 
 def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
@@ -105,38 +124,12 @@ def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
     return result
 
 
-def _split(value: Json, annotation: str) -> tuple[Json, Kept]:
-    metadata = opened(value.get("metadata"))
-    if not isinstance(metadata, dict):
-        return value, _NOTHING_KEPT
-    value = value | {"metadata": metadata}
-    given = metadata.get("annotations")
-    if type(given) is _RAW and not mentions(given, annotation):
-        return value, _NOTHING_KEPT
-    annotations = opened(given)
-    if not isinstance(annotations, dict) or annotation not in annotations:
-        return value, _NOTHING_KEPT
-    others = {key: item for key, item in annotations.items() if key != annotation}
-    rest = {key: item for key, item in metadata.items() if key != "annotations"}
-    bare = value | {"metadata": rest | ({"annotations": others} if others else {})}
-    return bare, _decoded(plain(annotations[annotation]), undecoded=given is not annotations)
-
-
-def _decoded(text: JsonValue, *, undecoded: bool) -> Kept:
+def _decoded(text: JsonValue) -> Kept:
     try:
-        if isinstance(text, str):
-            return _undecoded.decode(text) if undecoded else _kept.decode(text)
+        return _kept.decode(text) if isinstance(text, str) else _NOTHING_KEPT
     except (msgspec.DecodeError, RecursionError):
         # Somebody damaged it. Conversion sits in every read, so what is left still has to convert.
         return _NOTHING_KEPT
-    return _NOTHING_KEPT
-
-
-def _annotate(value: Json, kept: Kept, annotation: str) -> None:
-    metadata = value.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    annotations = as_object(metadata.get("annotations"))
-    value["metadata"] = metadata | {"annotations": annotations | {annotation: _encode(kept).decode()}}
 
 
 def _collect_differences(

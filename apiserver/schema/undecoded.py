@@ -8,15 +8,9 @@ import msgspec
 
 from apiserver.schema.json import Json, JsonValue
 
-
-class _Annotated(msgspec.Struct, gc=False):
-    annotations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
 _RAW: Final = msgspec.Raw
 _decode: Final = msgspec.json.Decoder().decode
 _decode_objects: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
-_decode_annotated: Final = msgspec.json.Decoder(_Annotated).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -55,17 +49,6 @@ def as_list(value: JsonValue) -> list[JsonValue]:
     """Return a value decoded if it is a list; empty for anything else."""
     found = plain(value)
     return found if isinstance(found, list) else []
-
-
-def annotations_of(metadata: JsonValue) -> JsonValue:
-    """Return the annotations in an object's metadata, undecoded if the metadata is; None without any."""
-    if type(metadata) is not _RAW:
-        return metadata.get("annotations") if isinstance(metadata, dict) else None
-    try:
-        found = _decode_annotated(metadata).annotations
-    except msgspec.ValidationError:
-        return None
-    return None if found is msgspec.UNSET else found
 
 
 def mentions(value: JsonValue, name: str) -> bool:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.conversion import convert
+from apiserver.kinds.conversion import wanted_annotation_bytes
+from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.findings import Finding, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
-
-ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
-"""For all of an object's annotations. Source: `k8s.io/apimachinery/pkg/api/validation`."""
 
 _CHECK: Final = "objects"
 _MOST_NAMED: Final = 10
@@ -21,9 +19,7 @@ _MOST_NAMED: Final = 10
 def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
     """Yield which objects keep more than fits into annotations."""
     hub = f"{kind.group}/{kind.storage_version.name}"
-    large = [
-        _place(item) for item in snapshot.objects if _annotation_bytes(item, hub) > ANNOTATIONS_LIMIT_BYTES
-    ]
+    large = [_place(item) for item in snapshot.objects if wanted_annotation_bytes(kind, item) > LIMIT_BYTES]
     if large:
         more = f" and {len(large) - _MOST_NAMED} more" if len(large) > _MOST_NAMED else ""
         yield problem(
@@ -37,8 +33,3 @@ def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
 
 def _place(item: Json) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-
-
-def _annotation_bytes(item: Json, api_version: str) -> int:
-    annotations = convert(item, api_version)["metadata"].get("annotations") or {}
-    return sum(len(name.encode()) + len(str(text).encode()) for name, text in annotations.items())

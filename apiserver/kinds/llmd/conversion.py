@@ -11,10 +11,10 @@ from typing import Final
 
 from msgspec import Raw
 
-from apiserver.schema.conversion import Direction, converted
+from apiserver.schema.annotations import annotations_of
+from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import (
-    annotations_of,
     as_list,
     as_object,
     mentions,
@@ -36,9 +36,14 @@ ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 _HUB_LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 _SPOKE_ONLY: Final = ("variantID", "modelProfile")
-_BEYOND_CURRENT: Final = frozenset({*_HUB_LEGACY, *_SPOKE_ONLY})
+_TOLD_APART: Final = frozenset({*_PROFILED, *_SPOKE_ONLY})
+"""Fields that the versions say in different ways, or not at all."""
+
 _VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
 """What the schema demands of an identifier; in the dialect at hand, for this runs in every read."""
+
+UNKNOWN: Final = "unknown"
+"""Stands where a shape wants a name and nobody knows it."""
 
 _NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 
@@ -50,11 +55,16 @@ def convert(value: Json, api_version: str) -> Json:
     """
     if value.get("apiVersion") == api_version:
         return value
-    there = _DIRECTIONS[api_version]
+    there, back = _WAYS[api_version]
     if _is_alike_in_both(value):
         return value | {"apiVersion": api_version}
-    back = _DIRECTIONS[SPOKE if api_version == HUB else HUB]
     return converted(value, there=there, back=back, annotation=ANNOTATION)
+
+
+def wanted_bytes(value: Json, api_version: str) -> int:
+    """Return how much all annotations would take in another version if it lost nothing."""
+    there, back = _WAYS[api_version]
+    return annotation_bytes_wanted(value, there=there, back=back, annotation=ANNOTATION)
 
 
 def _is_alike_in_both(value: Json) -> bool:
@@ -63,7 +73,7 @@ def _is_alike_in_both(value: Json) -> bool:
     return (
         isinstance(spec, dict)
         and "scaleTargetRef" in spec
-        and _BEYOND_CURRENT.isdisjoint(spec)
+        and _TOLD_APART.isdisjoint(spec)
         and not mentions(annotations_of(value.get("metadata")), ANNOTATION)
         and not (isinstance(status, dict) and "decision" in status)
     )
@@ -75,6 +85,12 @@ def variant_identifier(spec: Json) -> str:
         plain(spec.get(name)) for name in ("modelID", "accelerator", "acceleratorCount")
     )
     return f"{model}-{accelerator}-{count}"
+
+
+def identifier_of(model: str, accelerator: str, count: int) -> str:
+    """Return the identifier of a variant, with what the legacy shape refuses taken out of its parts."""
+    token = _NOT_IN_AN_IDENTIFIER.sub("", accelerator) or UNKNOWN
+    return f"{model.replace(chr(10), ' ')}-{token}-{count}"
 
 
 def implied_target(value: Json) -> Json:
@@ -198,7 +214,7 @@ def _spoke_spec(spec: Json, source: Json) -> Json:
         identifier = _speakable_identifier(spec)
         if _VARIANT_ID.fullmatch(identifier):
             return spec | {"variantID": identifier}
-    return {name: item for name, item in spec.items() if name not in said}
+    return {name: item for name, item in spec.items() if name not in _PROFILED}
 
 
 def _speakable_identifier(spec: Json) -> str:
@@ -209,9 +225,10 @@ def _speakable_identifier(spec: Json) -> str:
     identifier = variant_identifier(spec)
     if _VARIANT_ID.fullmatch(identifier):
         return identifier
-    token = _NOT_IN_AN_IDENTIFIER.sub("", str(plain(spec["accelerator"]))) or "unknown"
-    model = str(plain(spec["modelID"])).replace("\n", " ") if "modelID" in spec else "unknown"
-    return f"{model}-{token}-{plain(spec['acceleratorCount'])}"
+    model, accelerator, count = (
+        plain(spec.get(name, UNKNOWN)) for name in ("modelID", "accelerator", "acceleratorCount")
+    )
+    return identifier_of(str(model), str(accelerator), count)
 
 
 def _profile(spec: Json, source: Json) -> Json:
@@ -231,7 +248,6 @@ def _profile(spec: Json, source: Json) -> Json:
     return as_object(remembered) | {"accelerators": [*entries[:position], entry, *entries[position + 1 :]]}
 
 
-_DIRECTIONS: Final = {
-    HUB: Direction(api_version=HUB, convert=_to_hub, remember=_remember, open=_with_open_profile),
-    SPOKE: Direction(api_version=SPOKE, convert=_from_hub, open=_with_open_performance),
-}
+_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, remember=_remember, open=_with_open_profile)
+_TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub, open=_with_open_performance)
+_WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}

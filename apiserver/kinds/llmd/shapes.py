@@ -32,6 +32,7 @@ from apiserver.kinds.llmd.shapes_released import (
     Shape,
 )
 from apiserver.kinds.llmd.shapes_status import released_status
+from apiserver.schema.annotations import take_annotation, with_annotation
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import as_object, same
 
@@ -98,28 +99,18 @@ def in_shape(value: Json, shape: Shape, *, keep_annotation: bool = False) -> Sha
     lost = [*lost_fields(plain, hub, shaped, shape), *lost_cost(shaped, shape, is_other=is_other)]
     lost += lost_status
     if keep_annotation:
-        shaped = _with_annotation(shaped, spoke)
+        shaped = _with_kept_of(shaped, spoke)
     return Shaped(value=shaped, lost=lost, made_up=made_up)
 
 
 def without_annotation(value: Json) -> Json:
     """Return an object without what conversion kept for its other version."""
-    metadata = as_object(value.get("metadata"))
-    annotations = metadata.get("annotations")
-    if not isinstance(annotations, dict) or ANNOTATION not in annotations:
-        return value
-    others = {name: item for name, item in annotations.items() if name != ANNOTATION}
-    bare = {name: item for name, item in metadata.items() if name != "annotations"}
-    return value | {"metadata": bare | ({"annotations": others} if others else {})}
+    return take_annotation(value, ANNOTATION)[0]
 
 
-def _with_annotation(value: Json, source: Json) -> Json:
-    text = as_object(as_object(source.get("metadata")).get("annotations")).get(ANNOTATION)
-    if text is None:
-        return value
-    metadata = as_object(value.get("metadata"))
-    annotations = as_object(metadata.get("annotations")) | {ANNOTATION: text}
-    return value | {"metadata": metadata | {"annotations": annotations}}
+def _with_kept_of(value: Json, source: Json) -> Json:
+    _, text = take_annotation(source, ANNOTATION)
+    return with_annotation(value, ANNOTATION, text) if isinstance(text, str) else value
 
 
 def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list[str]) -> Json:

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, implied_target
+from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, UNKNOWN, implied_target
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
-UNKNOWN: Final = "unknown"
-"""Stands where a shape wants a name and nobody knows it."""
-
 _SERVICE_CLASSES: Final = "service-classes-config"
 _NO_FIGURES: Final = {"unknown": "0"}
-_NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 _DECIMAL: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 _MOST_CHARACTERS_SHOWN: Final = 60
 _MOST_DIGITS: Final = 32
@@ -88,12 +84,6 @@ def placeholder_service_class() -> Json:
 def placeholder_batch() -> int:
     """Return the batch size that the engines start with."""
     return _LARGEST_BATCH
-
-
-def identifier_of(model: str, accelerator: str, count: int) -> str:
-    """Return the identifier of a variant, with what the legacy shape refuses taken out of its parts."""
-    token = _NOT_IN_AN_IDENTIFIER.sub("", accelerator) or UNKNOWN
-    return f"{model.replace(chr(10), ' ')}-{token}-{count}"
 
 
 def total_cost(cost: str | None, replicas: JsonValue) -> str | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from apiserver.kinds.llmd.conversion import UNKNOWN, identifier_of
 from apiserver.kinds.llmd.shapes_facts import (
-    UNKNOWN,
     Facts,
-    identifier_of,
     placeholder_batch,
     placeholder_parameters,
     placeholder_service_class,

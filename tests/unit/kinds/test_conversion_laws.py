@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from variants import forged, odd, valid
 
+from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.annotations import LIMIT_BYTES, annotation_bytes
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
@@ -66,6 +69,14 @@ def read(value: Json) -> Json:
     if ANNOTATION in annotations:
         annotations[ANNOTATION] = msgspec.json.decode(annotations[ANNOTATION])
     return value
+
+
+def answered(value: Json, version: str) -> Json:
+    """Return what the webhook answers for an object that comes as text."""
+    text = msgspec.Raw(msgspec.json.encode(value))
+    [answer] = convert_all(ConversionRequest(uid="1", desired_api_version=version, objects=[text]))
+    said: Json = msgspec.json.decode(msgspec.json.encode(answer))
+    return said
 
 
 def members(value: JsonValue, path: Path = ()) -> Iterator[Path]:
@@ -327,6 +338,9 @@ def test_the_annotation_of_another_object_leaves_what_is_valid(seed: int, versio
         pytest.param(
             '{"fields":[{"path":["spec"],"derived":1' + "0" * 5000 + "}]}", id="a number beyond all"
         ),
+        pytest.param('{"fields":[{"path":["spec","x"],"value":1e999}]}', id="a number without end"),
+        pytest.param('{"fields":[{"path":["spec","modelID"],"derived":1e999}]}', id="such a one to compare"),
+        pytest.param('{"source":{"modelProfile":{"accelerators":[]},"position":1e999}}', id="such a place"),
         pytest.param('{"source":{"modelProfile":"' + "x" * 1_000_000 + '"}}', id="larger than it may be"),
     ],
 )
@@ -339,21 +353,79 @@ def test_a_damaged_annotation_counts_as_none(text: str, version: str) -> None:
     damaged["metadata"].setdefault("annotations", {})[ANNOTATION] = text
 
     assert same(convert(damaged, OTHER[version]), expected)
+    assert same(answered(damaged, OTHER[version]), expected)
 
 
-@pytest.mark.parametrize("draw", [valid, odd])
+def annotated(seed: int, version: str) -> Json:
+    """Return an object with an annotation that somebody made up."""
+    value = valid(seed, version)
+    text = msgspec.json.encode(forged(seed, value)).decode()
+    value["metadata"].setdefault("annotations", {})[ANNOTATION] = text
+    return value
+
+
+@pytest.mark.parametrize("draw", [valid, odd, annotated])
 def test_objects_as_text_convert_to_the_same(draw: Callable[[int, str], Json]) -> None:
-    """The webhook's path leaves status and metadata undecoded; its answer is no other for that."""
+    """The webhook's path leaves what it can undecoded; its answer is no other for that."""
 
     @law
     def check(seed: int, version: str) -> None:
         value = draw(seed, version)
-        text = msgspec.Raw(msgspec.json.encode(value))
-        request = ConversionRequest(uid="1", desired_api_version=OTHER[version], objects=[text])
 
-        [answer] = convert_all(request)
-
-        said = msgspec.json.decode(msgspec.json.encode(answer))
-        assert same(read(said), read(convert(value, OTHER[version])))
+        assert same(read(answered(value, OTHER[version])), read(convert(value, OTHER[version])))
 
     check()  # type: ignore[call-arg]
+
+
+KEPT_IN_FULL = {
+    "a service class alone": {"sloClassRef": {"name": "classes", "key": "premium"}},
+    "a cost alone": {"variantCost": "7"},
+}
+
+
+@pytest.mark.parametrize("version", [SPOKE, HUB])
+@pytest.mark.parametrize("more", KEPT_IN_FULL.values(), ids=KEPT_IN_FULL.keys())
+def test_what_both_versions_can_say_is_edited_in_both(more: Json, version: str) -> None:
+    """It stands in sight, not in the annotation: an edit and a deletion are seen on the other side."""
+    target = {"kind": "Deployment", "name": "a"}
+    spec = {"modelID": "m", "scaleTargetRef": target} | more
+    value = {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": {"name": "a"}, "spec": spec}
+
+    assert convert(value, OTHER[version]) == value | {"apiVersion": OTHER[version]}
+
+
+def padded(version: str, padding_bytes: int, **more: JsonValue) -> Json:
+    """Return an object whose own annotations take so much."""
+    target = {"kind": "Deployment", "name": "b"}
+    spec = {"modelID": "m", "scaleTargetRef": target, "accelerator": "H100"}
+    metadata = {"name": "a", "annotations": {"x": "x" * (padding_bytes - 1)}}
+    return {
+        "apiVersion": version,
+        "kind": "VariantAutoscaling",
+        "metadata": metadata,
+        "spec": spec,
+        "status": more,
+    }
+
+
+@pytest.mark.parametrize("room_bytes", [0, 1, 100, 140, 400])
+def test_what_does_not_fit_beside_other_annotations_is_given_up(room_bytes: int) -> None:
+    """An answer with more than the server takes would fail every list; a status is given up first."""
+    value = padded(HUB, LIMIT_BYTES - room_bytes, decision={"reason": "Steady", "message": "m" * 200})
+
+    for other in (convert(value, SPOKE), answered(value, SPOKE)):
+        returned = convert(other, HUB)
+        assert annotation_bytes(other) <= LIMIT_BYTES
+        assert returned["spec"] == value["spec"] or room_bytes < 140
+        assert returned["status"] == value["status"] or room_bytes < 400
+
+
+def test_an_object_that_would_lose_something_for_want_of_room_is_refused() -> None:
+    """Unless it was so before: whoever leaves it alone is not stopped."""
+    kind = VARIANT_AUTOSCALING
+    large, small = padded(HUB, LIMIT_BYTES - 50), padded(HUB, LIMIT_BYTES - 500)
+
+    [error] = complete_and_judge(kind, kind.storage_version, copy.deepcopy(large)).errors
+    assert str(error).startswith("spec: Forbidden: what other versions cannot say takes ")
+    assert complete_and_judge(kind, kind.storage_version, copy.deepcopy(small)).errors == []
+    assert complete_and_judge(kind, kind.storage_version, copy.deepcopy(large), large).errors == []

@@ -1,0 +1,57 @@
+"""Annotations of an object: one of them, all but one, and how much they take together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_object, opened, plain
+
+LIMIT_BYTES: Final = 256 * 1024
+"""For all annotations of an object together. Source: `k8s.io/apimachinery/pkg/api/validation`."""
+
+
+class _Annotated(msgspec.Struct, gc=False):
+    annotations: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_RAW: Final = msgspec.Raw
+_decode_annotated: Final = msgspec.json.Decoder(_Annotated).decode
+
+
+def annotations_of(metadata: JsonValue) -> JsonValue:
+    """Return the annotations in an object's metadata, undecoded if the metadata is; None without any."""
+    if type(metadata) is not _RAW:
+        return metadata.get("annotations") if isinstance(metadata, dict) else None
+    try:
+        found = _decode_annotated(metadata).annotations
+    except msgspec.ValidationError:
+        return None
+    return None if found is msgspec.UNSET else found
+
+
+def take_annotation(value: Json, name: str) -> tuple[Json, JsonValue]:
+    """Return an object without one annotation, and the text of that; None where it had none."""
+    metadata = opened(value.get("metadata"))
+    annotations = opened(metadata.get("annotations")) if isinstance(metadata, dict) else None
+    if not isinstance(annotations, dict) or name not in annotations:
+        return value, None
+    others = {key: item for key, item in annotations.items() if key != name}
+    rest = {key: item for key, item in metadata.items() if key != "annotations"}
+    bare = value | {"metadata": rest | ({"annotations": others} if others else {})}
+    return bare, plain(annotations[name])
+
+
+def with_annotation(value: Json, name: str, text: str) -> Json:
+    """Return an object with an annotation, in place of one of that name."""
+    metadata = as_object(value.get("metadata"))
+    annotations = as_object(metadata.get("annotations"))
+    return value | {"metadata": metadata | {"annotations": annotations | {name: text}}}
+
+
+def annotation_bytes(value: Json) -> int:
+    """Return how much the annotations of an object take, as their limit counts it."""
+    annotations = as_object(annotations_of(value.get("metadata")))
+    return sum(len(name.encode()) + len(str(plain(text)).encode()) for name, text in annotations.items())
