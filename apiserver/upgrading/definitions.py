@@ -52,6 +52,17 @@ def is_ours(live: Json) -> bool:
     return (live["metadata"].get("labels") or {}).get(_LABEL) == _OURS
 
 
+def is_given_back(kind: Kind, live: Json) -> bool:
+    """Tell whether objects can be given back under a definition: it is ours, and keeps every field of them.
+
+    Our label stays when a release's own definition is applied over what we left, so of one version alone
+    the whole definition has to be what we leave.
+    """
+    if not is_ours(live):
+        return False
+    return served_versions(live) != (kind.versions[0].name,) or says(live, withdrawn(kind, live))
+
+
 def served_versions(live: Json | None) -> tuple[str, ...]:
     """Return the names of the versions that are served, in the definition's order."""
     return tuple(version["name"] for version in _versions(live) if version["served"])

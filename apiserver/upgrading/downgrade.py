@@ -10,15 +10,15 @@ from apiserver.cluster.client import Cluster
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
+from apiserver.upgrading.accounts import Account, account
 from apiserver.upgrading.controller_checks import check_our_own
-from apiserver.upgrading.definitions import served_versions
+from apiserver.upgrading.definitions import is_given_back, served_versions
 from apiserver.upgrading.findings import Finding, accepted, note, ok, problem
 from apiserver.upgrading.gather import gather
 from apiserver.upgrading.options import parser
 from apiserver.upgrading.owner_checks import check_definition, check_owners
 from apiserver.upgrading.permission_checks import check_permissions
 from apiserver.upgrading.report import Report, found_definitions, shapes_found
-from apiserver.upgrading.reshaping import Account, account
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import downgrade_steps
 from apiserver.upgrading.verb import run
@@ -77,20 +77,37 @@ def planned(
 ) -> Report:
     """Return the plan for what was found."""
     accounts = tuple(account(item, shape) for item in snapshot.objects)
-    is_clean = not any(item.is_changed for item in accounts)
+    is_clean = not any(item.is_reshaped for item in accounts)
+    is_annotated = any(item.is_annotated for item in accounts)
+    found = [*check_given_back(snapshot, is_clean=is_clean), *_checks(snapshot)]
+    found += check_shape(accounts, shape, accept_incomplete=accept_incomplete)
     return Report(
         verb="downgrade",
         cluster=cluster,
         definitions=found_definitions(snapshot, (VARIANT_AUTOSCALING,)),
         objects=len(snapshot.objects),
         shapes=shapes_found(snapshot),
-        checks=accepted(
-            [*_checks(snapshot), *check_shape(accounts, shape, accept_incomplete=accept_incomplete)], accept
-        ),
-        steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean),
+        checks=accepted(found, accept),
+        steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean, is_annotated=is_annotated),
         accounts=accounts,
         advice=tuple(line.format(release=shape) for line in _ADVICE),
     )
+
+
+def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
+    """Yield that there is nothing to give back under a definition of somebody else, if it is one."""
+    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
+    if live is None or is_given_back(VARIANT_AUTOSCALING, live):
+        return
+    message = f"{VARIANT_AUTOSCALING.crd_name} is not ours, there is nothing to give back"
+    if is_clean:
+        yield note("definition", message)
+    else:
+        yield problem(
+            "definition",
+            f"{message}; objects get no other shape under it, since it may drop fields",
+            "leave them as they are if that release runs; else stowplan upgrade --apply, then this",
+        )
 
 
 def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete: bool) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from apiserver.upgrading.gather import read_definition, read_trusted
 from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import Failure, prove
-from apiserver.upgrading.reshaping import reshape
+from apiserver.upgrading.reshaping import reshape, sweep
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.rewriting import rewrite, verify
 from apiserver.upgrading.steps import Action, Step
@@ -75,7 +75,7 @@ class Execution:
             Action.REHEARSE: self._rehearse,
             Action.RESHAPE: self._reshape,
             Action.WITHDRAW: self._withdraw,
-            Action.SWEEP: self._reshape,
+            Action.SWEEP: self._sweep,
         }
 
     async def do(self, step: Step) -> Done:
@@ -165,6 +165,14 @@ class Execution:
         if failures:
             raise StoppedError(f"{len(failures)} objects could not be given back; run this again", failures)
         return f"{written} objects given back in {self._shape}"
+
+    async def _sweep(self, step: Step) -> str:
+        assert self._shape is not None  # as below
+        resource = resource_of(step.kind, step.kind.versions[0].name)
+        swept, failures = await sweep(self._cluster, resource, self._shape, self._pace)
+        if failures:
+            raise StoppedError(f"our annotations could not be taken out of {len(failures)} objects", failures)
+        return f"our annotations taken out of {swept} objects"
 
     async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
         assert self._shape is not None  # the way back always has one

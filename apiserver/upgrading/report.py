@@ -9,11 +9,11 @@ from enum import StrEnum
 from apiserver.kinds.llmd.shapes import shape_of
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.definitions import is_ours, served_versions, storage_version, stored_versions
 from apiserver.upgrading.execution import Done
 from apiserver.upgrading.findings import Finding, Verdict
 from apiserver.upgrading.proving import Failure
-from apiserver.upgrading.reshaping import Account
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import Step
 

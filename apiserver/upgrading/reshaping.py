@@ -4,69 +4,58 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import Resource
-from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape
+from apiserver.kinds.llmd.shapes import Shape, in_shape
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same
+from apiserver.upgrading.accounts import account, shaped_anew, without_annotations
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.patience import patiently
 from apiserver.upgrading.proving import Failure
-from apiserver.upgrading.status_to_come import announcing, resumed
+from apiserver.upgrading.status_to_come import announcing
 
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.05
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Account:
-    """What becomes of one object: what its new shape cannot hold, and what had to be made up for it."""
-
-    namespace: str
-    name: str
-    is_changed: bool
-    lost: tuple[str, ...]
-    made_up: tuple[str, ...]
-
-    def as_json(self) -> Json:
-        """Return the account as an entry of `objects`."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "lost": list(self.lost),
-            "madeUp": list(self.made_up),
-        }
-
-
-def account(item: Json, shape: Shape) -> Account:
-    """Return what becomes of an object in a shape."""
-    shaped: Shaped = in_shape(resumed(item), shape)
-    metadata = item["metadata"]
-    return Account(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        is_changed=bool(difference(shaped.value, item)),
-        lost=tuple(shaped.lost),
-        made_up=tuple(shaped.made_up),
-    )
 
 
 async def reshape(
     cluster: Cluster, resource: Resource, shape: Shape, pace: Pace, *, dry_run: bool
 ) -> tuple[int, tuple[Failure, ...]]:
     """Write every object in a shape; how many were written, and which could not be. Raises ClusterError."""
-    write = _rehearse if dry_run else _write
-    listed = await patiently(partial(cluster.list, resource))
-    items: list[Json] = [item for item in listed["items"] if account(item, shape).is_changed]
+    items = [item for item in await _listed(cluster, resource) if account(item, shape).is_reshaped]
+    return await _each(cluster, resource, items, partial(_rehearse if dry_run else _write, shape=shape), pace)
 
+
+async def sweep(
+    cluster: Cluster, resource: Resource, shape: Shape, pace: Pace
+) -> tuple[int, tuple[Failure, ...]]:
+    """Take our annotations out and change nothing else; how many were written, and which could not be.
+
+    Raises ClusterError.
+    """
+    items = [item for item in await _listed(cluster, resource) if account(item, shape).is_annotated]
+    return await _each(cluster, resource, items, partial(_bare, shape=shape), pace)
+
+
+class _Write(Protocol):
+    async def __call__(self, cluster: Cluster, resource: Resource, item: Json) -> str: ...
+
+
+async def _listed(cluster: Cluster, resource: Resource) -> list[Json]:
+    return list((await patiently(partial(cluster.list, resource)))["items"])
+
+
+async def _each(
+    cluster: Cluster, resource: Resource, items: list[Json], write: _Write, pace: Pace
+) -> tuple[int, tuple[Failure, ...]]:
     async def one(item: Json) -> Failure | None:
-        message = await _tried(cluster, resource, item, lambda now: write(cluster, resource, now, shape))
+        message = await _tried(cluster, resource, item, lambda now: write(cluster, resource, now))
         if not message:
             return None
         metadata = item["metadata"]
@@ -97,7 +86,7 @@ async def _tried(
 
 
 async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
-    wanted = in_shape(resumed(item), shape).value
+    wanted = shaped_anew(item, shape).value
     await cluster.replace(resource, wanted, subresource="status", dry_run=True)
     await cluster.replace(resource, announcing(wanted, item.get("status")), dry_run=True)
     return ""
@@ -105,7 +94,7 @@ async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Sha
 
 async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
     """Write the spec first, announcing the status that follows; what is in between can be resumed."""
-    wanted = in_shape(resumed(item), shape).value
+    wanted = shaped_anew(item, shape).value
     if not same(wanted.get("status"), item.get("status")):
         item = await _replaced(cluster, resource, announcing(wanted, item.get("status")), item)
         item = await _replaced(cluster, resource, wanted, item, subresource="status")
@@ -113,6 +102,15 @@ async def _write(cluster: Cluster, resource: Resource, item: Json, shape: Shape)
     # Admission may add a default; what counts is that the object has the shape.
     found = difference(in_shape(written, shape).value, written)
     return f"{found} was changed on its way in" if found else ""
+
+
+async def _bare(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:
+    made = account(item, shape)
+    if made.is_reshaped:
+        return "somebody changed it meanwhile, so that it has to be given back once more: run this again"
+    if made.is_annotated:
+        await _replaced(cluster, resource, without_annotations(item), item)
+    return ""
 
 
 async def _replaced(

@@ -1,54 +1,108 @@
 """Two writes that must not come apart: a spec in another shape, and the status that belongs to it.
 
-A status is written by itself, and the shape of a spec may be told from the old one. So the write of the spec
-carries the status that is to follow in an annotation; whoever is interrupted in between finds it there.
+A status is written by itself, and made of the old spec, too. So the write of the spec says in an annotation
+what it took from there; whoever is interrupted in between decides the same again with it.
+
+Whoever may write a spec can write the annotation. It therefore holds no status, only members of allocations
+that are made of a spec at any time, and names allocations that may go for want of a member: what it brings
+about, a spec could bring about as well.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
 ANNOTATION: Final = "llmd.ai/status-to-come"
 
+_ALLOCATIONS: Final[tuple[str, ...]] = ("currentAlloc", "desiredOptimizedAlloc")
+_OPTIONAL: Final = frozenset({"lastRunTime"})
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
+class _Filled(msgspec.Struct, frozen=True, rename="camel"):
+    """What an allocation took from the spec; nothing else of it can."""
+
+    variant_id: str | msgspec.UnsetType = msgspec.field(name="variantID", default=msgspec.UNSET)
+    accelerator: str | msgspec.UnsetType = msgspec.UNSET
+    max_batch: int | msgspec.UnsetType = msgspec.UNSET
+    variant_cost: str | msgspec.UnsetType = msgspec.UNSET
+
+
 class _ToCome(msgspec.Struct, frozen=True):
-    status: JsonValue
-    instead: str
-    """Digest of the status that it replaces: one that is neither was written by somebody else since."""
+    filled: Mapping[str, _Filled]
+    gone: tuple[str, ...]
+    """Allocations in which something was wanting that neither status nor spec said."""
+    status: str
+    """Digest of the status that this is about: another one was written by somebody else since."""
 
 
 def announcing(value: Json, status: JsonValue) -> Json:
-    """Return an object that still has this status, announcing the one that it has in `value`."""
-    text = _encode(_ToCome(status=value.get("status"), instead=_digest(status))).decode()
+    """Return an object whose status is still this one, announcing the one that it has in `value`."""
+    old, new = as_object(status), as_object(value.get("status"))
+    filled = {name: _filled(old[name], new[name]) for name in _ALLOCATIONS if name in old and name in new}
+    gone = tuple(name for name in _ALLOCATIONS if name in old and name not in new)
+    text = _encode(_ToCome(filled=filled, gone=gone, status=_digest(status))).decode()
     metadata = as_object(value.get("metadata"))
     annotations = as_object(metadata.get("annotations")) | {ANNOTATION: text}
     return value | {"metadata": metadata | {"annotations": annotations}}
 
 
-def resumed(value: Json) -> Json:
-    """Return an object as it is once the status that it announces has come; without any, the same."""
+def resumed(value: Json, shape: Shape) -> Json:
+    """Return an object with what it announces in its status; without any announcement, the same."""
+    plain = without_announcement(value)
+    if plain is value or shape.status is None:
+        return plain
+    try:
+        to_come = msgspec.json.decode(as_object(value["metadata"]["annotations"])[ANNOTATION], type=_ToCome)
+    except (msgspec.DecodeError, TypeError):  # not by us
+        return plain
+    if to_come.status != _digest(value.get("status")):
+        return plain
+    held = {"currentAlloc": shape.status.current_alloc, "desiredOptimizedAlloc": shape.status.desired_alloc}
+    status = as_object(value.get("status"))
+    come = {
+        name: _come(name, item, to_come, held[name]) if name in held else item
+        for name, item in status.items()
+    }
+    return plain | {"status": {name: item for name, item in come.items() if item is not None}}
+
+
+def _come(name: str, item: JsonValue, to_come: _ToCome, fields: tuple[str, ...]) -> Json | None:
+    """Return an allocation with what was filled in; None where it goes for want of a member."""
+    filled: Json = msgspec.to_builtins(to_come.filled.get(name, _Filled()))
+    said = filled | as_object(item)
+    is_wanting = any(field not in said for field in fields if field not in _OPTIONAL)
+    return None if is_wanting and name in to_come.gone else said
+
+
+def without_announcement(value: Json) -> Json:
+    """Return an object that announces no status; the same if it announces none."""
+    return without(value, ANNOTATION)
+
+
+def without(value: Json, *names: str) -> Json:
+    """Return an object without these annotations; the same if it has none of them."""
     metadata = as_object(value.get("metadata"))
     annotations = as_object(metadata.get("annotations"))
-    if ANNOTATION not in annotations:
+    if annotations.keys().isdisjoint(names):
         return value
-    others = {name: text for name, text in annotations.items() if name != ANNOTATION}
+    others = {name: text for name, text in annotations.items() if name not in names}
     bare = {name: item for name, item in metadata.items() if name != "annotations"}
-    plain = value | {"metadata": bare | ({"annotations": others} if others else {})}
-    try:
-        to_come = msgspec.json.decode(str(annotations[ANNOTATION]), type=_ToCome)
-    except msgspec.DecodeError:  # not by us
-        return plain
-    if to_come.status is None or to_come.instead != _digest(value.get("status")):
-        return plain
-    return plain | {"status": to_come.status}
+    return value | {"metadata": bare | ({"annotations": others} if others else {})}
+
+
+def _filled(old: JsonValue, new: JsonValue) -> _Filled:
+    """Return the members of an allocation that the old one had not."""
+    made = {name: item for name, item in as_object(new).items() if name not in as_object(old)}
+    return msgspec.convert(made, type=_Filled)
 
 
 def _digest(status: JsonValue) -> str:

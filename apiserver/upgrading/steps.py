@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import (
+    is_given_back,
     is_ours,
     says,
     served_versions,
     staged,
     storage_version,
     stored_versions,
-    withdrawn,
 )
 from apiserver.upgrading.snapshot import Snapshot
 
@@ -64,7 +65,7 @@ _TITLES = {
     Action.REHEARSE: "rehearse by dry run how every object is given back",
     Action.RESHAPE: "give every object back in the shape that was asked for, stored in {version}",
     Action.WITHDRAW: "serve nothing but {version}, without conversion",
-    Action.SWEEP: "take the annotation of conversion out of every object",
+    Action.SWEEP: "take our annotations out of every object, and change nothing else",
 }
 
 
@@ -73,12 +74,17 @@ def upgrade_steps(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Step, ..
     return tuple(step for kind in kinds for step in _kind_up(snapshot, kind))
 
 
-def downgrade_steps(snapshot: Snapshot, kind: Kind, *, is_clean: bool) -> tuple[Step, ...]:
-    """Return what is left to do on the way back. `is_clean`: every object is in the shape asked for."""
+def downgrade_steps(
+    snapshot: Snapshot, kind: Kind, *, is_clean: bool, is_annotated: bool
+) -> tuple[Step, ...]:
+    """Return what is left to do on the way back; nothing under a definition that we did not leave.
+
+    `is_clean`: no object has to change by more than our annotations. `is_annotated`: some object has one.
+    """
     live = snapshot.definitions.get(kind.crd_name)
-    if live is None:
+    if live is None or not is_given_back(kind, live):
         return ()
-    return tuple(_kind_back(snapshot, kind, is_clean=is_clean))
+    return tuple(_kind_back(live, kind, is_clean=is_clean, is_annotated=is_annotated))
 
 
 def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
@@ -101,22 +107,19 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
             yield Step(action=Action.PRUNE, kind=kind, version=hub)
 
 
-def _kind_back(snapshot: Snapshot, kind: Kind, *, is_clean: bool) -> Iterator[Step]:
-    live, oldest = snapshot.definitions[kind.crd_name], kind.versions[0].name
-    if served_versions(live) != (oldest,):
-        if not is_clean:
-            yield Step(action=Action.REHEARSE, kind=kind)
-        if storage_version(live) != oldest:
-            yield Step(action=Action.STORE, kind=kind, version=oldest)
-        if not is_clean:
-            yield Step(action=Action.RESHAPE, kind=kind, version=oldest)
-        if stored_versions(live) != (oldest,):
-            yield Step(action=Action.REWRITE, kind=kind, version=oldest)
-            yield Step(action=Action.PRUNE, kind=kind, version=oldest)
-        yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
-        yield Step(action=Action.SWEEP, kind=kind)
-        return
-    if is_ours(live) and not says(live, withdrawn(kind, live)):
-        yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
+def _kind_back(live: Json, kind: Kind, *, is_clean: bool, is_annotated: bool) -> Iterator[Step]:
+    oldest = kind.versions[0].name
+    has_both = served_versions(live) != (oldest,)
     if not is_clean:
+        yield Step(action=Action.REHEARSE, kind=kind)
+    if storage_version(live) != oldest:
+        yield Step(action=Action.STORE, kind=kind, version=oldest)
+    if not is_clean:
+        yield Step(action=Action.RESHAPE, kind=kind, version=oldest)
+    if stored_versions(live) != (oldest,):
+        yield Step(action=Action.REWRITE, kind=kind, version=oldest)
+        yield Step(action=Action.PRUNE, kind=kind, version=oldest)
+    if has_both:
+        yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
+    if has_both or is_annotated:
         yield Step(action=Action.SWEEP, kind=kind)

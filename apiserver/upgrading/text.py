@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
+from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.findings import Finding, Verdict
 from apiserver.upgrading.report import Outcome, Report
-from apiserver.upgrading.reshaping import Account
 
 _MOST_OBJECTS_SHOWN: Final = 20
 _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -25,6 +25,8 @@ _DONE: Final = 0
 _STOPPED: Final = 1
 _USAGE: Final = 2
 _INTERRUPTED: Final = 130
+_BEFORE_ANY_PLAN: Final = ("permissions", "definition")
+"""Checks without which no plan can be made: that there is none does not mean that all is done."""
 
 Planner = Callable[[Cluster], Awaitable[Report]]
 
@@ -61,7 +63,7 @@ async def _run(options: argparse.Namespace, plan: Planner, shape: Shape | None) 
 
 
 def _ended(report: Report) -> Report:
-    if not report.steps:
+    if not report.steps and not any(item.check in _BEFORE_ANY_PLAN for item in report.problems):
         return replace(report, outcome=Outcome.NOTHING_TO_DO)
     if report.problems:
         count = len(report.problems)

@@ -16,12 +16,12 @@ from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading import downgrade, upgrade
+from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import Failure, there_and_back
 from apiserver.upgrading.report import Outcome
-from apiserver.upgrading.reshaping import account
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
 from apiserver.upgrading.waiting import storage_hash
@@ -73,9 +73,22 @@ def test_an_object_of_the_shape_asked_for_is_left_alone() -> None:
     annotated = convert(convert(plain, "llmd.ai/v1alpha2"), "llmd.ai/v1alpha1")
     kept = plain | {"metadata": plain["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}}
 
-    assert not account(plain, SHAPES["modelProfile"]).is_changed
-    assert not account(annotated, SHAPES["modelProfile"]).is_changed
-    assert account(kept, SHAPES["modelProfile"]).is_changed
+    found = [account(item, SHAPES["modelProfile"]) for item in (plain, annotated, kept)]
+    assert [item.is_reshaped for item in found] == [False, False, False]
+    assert [item.is_annotated for item in found] == [False, False, True]
+    assert account(plain, SHAPES["legacy"]).is_reshaped
+
+
+def test_under_a_definition_of_somebody_else_there_is_nothing_to_give_back() -> None:
+    """It may prune what it does not know: that is a problem as soon as an object would have to change."""
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
+    snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
+    lossy = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.5.1"])
+    clean = downgrade.planned(snapshot, "https://cluster", SHAPES["modelProfile"])
+
+    assert lossy.steps == clean.steps == clean.problems == ()
+    assert [item.message for item in lossy.problems if "nothing to give back" in item.message]
 
 
 DIFFERENCES = {

@@ -45,6 +45,11 @@ def alone() -> Definition:
     return withdrawn(VARIANT_AUTOSCALING, foreign())
 
 
+def labelled(live: Definition) -> Definition:
+    """Return a definition with our label."""
+    return live | {"metadata": live["metadata"] | {"labels": {"app.kubernetes.io/part-of": "stowplan"}}}
+
+
 def snapshot(live: Definition | None) -> Snapshot:
     """Return a cluster with this definition."""
     definitions = {VARIANT_AUTOSCALING.crd_name: live} if live else {}
@@ -99,11 +104,15 @@ def test_what_is_left_on_the_way_up(live: Definition | None, want: list[tuple[Ac
     assert [(step.action, step.version) for step in steps] == want
 
 
-BACK = {
-    "nothing is installed": (None, False, []),
+CLEAN, BARE = {"is_clean": True, "is_annotated": True}, {"is_clean": True, "is_annotated": False}
+RESHAPED = {"is_clean": False, "is_annotated": True}
+"""What is left to change: nothing but annotations, nothing at all, more than annotations."""
+
+BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
+    "nothing is installed": (None, RESHAPED, []),
     "upgraded": (
         both(storage=NEW, stored=(NEW,)),
-        False,
+        RESHAPED,
         [
             Action.REHEARSE,
             Action.STORE,
@@ -116,24 +125,38 @@ BACK = {
     ),
     "upgraded, and every object has the shape already": (
         both(storage=NEW, stored=(NEW,)),
-        True,
+        CLEAN,
         [Action.STORE, Action.REWRITE, Action.PRUNE, Action.WITHDRAW, Action.SWEEP],
     ),
     "cut off after all is stored in the old version": (
         both(storage=OLD, stored=(OLD,)),
-        True,
+        BARE,
         [Action.WITHDRAW, Action.SWEEP],
     ),
-    "cut off before the annotation was taken out": (alone(), False, [Action.SWEEP]),
-    "done": (alone(), True, []),
-    "an earlier release is installed": (foreign(), True, []),
+    "cut off before our annotations were taken out": (alone(), CLEAN, [Action.SWEEP]),
+    "done, and another shape is asked for": (
+        alone(),
+        RESHAPED,
+        [Action.REHEARSE, Action.RESHAPE, Action.SWEEP],
+    ),
+    "done, and other objects came": (
+        alone(),
+        {"is_clean": False, "is_annotated": False},
+        [Action.REHEARSE, Action.RESHAPE],
+    ),
+    "done": (alone(), BARE, []),
+    "an earlier release is installed": (foreign(), BARE, []),
+    "an earlier release is installed, and another shape is asked for": (foreign(), RESHAPED, []),
+    "done, and an earlier release was applied over our label": (labelled(foreign()), RESHAPED, []),
 }
 
 
-@pytest.mark.parametrize(("live", "is_clean", "want"), BACK.values(), ids=BACK.keys())
-def test_what_is_left_on_the_way_back(live: Definition | None, is_clean: bool, want: list[Action]) -> None:
-    """Each state that a run can leave leads on to the end."""
-    steps = downgrade_steps(snapshot(live), VARIANT_AUTOSCALING, is_clean=is_clean)
+@pytest.mark.parametrize(("live", "left", "want"), BACK.values(), ids=BACK.keys())
+def test_what_is_left_on_the_way_back(
+    live: Definition | None, left: dict[str, bool], want: list[Action]
+) -> None:
+    """Each state that a run can leave leads on to the end; nothing is reshaped where it would be pruned."""
+    steps = downgrade_steps(snapshot(live), VARIANT_AUTOSCALING, **left)
 
     assert [step.action for step in steps] == want
 

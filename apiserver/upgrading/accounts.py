@@ -1,0 +1,59 @@
+"""What becomes of each object on the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver.kinds.llmd.conversion import ANNOTATION as KEPT
+from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape
+from apiserver.schema.json import Json
+from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.status_to_come import ANNOTATION as TO_COME
+from apiserver.upgrading.status_to_come import resumed, without
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """What becomes of one object: what its new shape cannot hold, and what had to be made up for it."""
+
+    namespace: str
+    name: str
+    is_reshaped: bool
+    """True when more than our annotations has to change."""
+    is_annotated: bool
+    lost: tuple[str, ...]
+    made_up: tuple[str, ...]
+
+    def as_json(self) -> Json:
+        """Return the account as an entry of `objects`."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "lost": list(self.lost),
+            "madeUp": list(self.made_up),
+        }
+
+
+def without_annotations(item: Json) -> Json:
+    """Return an object without what conversion and an interrupted run left in its annotations."""
+    return without(item, KEPT, TO_COME)
+
+
+def account(item: Json, shape: Shape) -> Account:
+    """Return what becomes of an object in a shape."""
+    shaped = shaped_anew(item, shape)
+    metadata = item["metadata"]
+    bare = without_annotations(item)
+    return Account(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        is_reshaped=bool(difference(shaped.value, bare)),
+        is_annotated=bool(difference(bare, item)),
+        lost=tuple(shaped.lost),
+        made_up=tuple(shaped.made_up),
+    )
+
+
+def shaped_anew(item: Json, shape: Shape) -> Shaped:
+    """Return an object in a shape, with what an interrupted run decided on."""
+    return in_shape(resumed(item, shape), shape)
