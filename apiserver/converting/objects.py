@@ -18,6 +18,11 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.undecoded import as_object
 
 _LIST: Final = "List"
+_PROFILE: Final = "modelProfile"
+_NAMELESS: Final = (
+    "metadata.name is missing, so spec.scaleTargetRef.name, which would be the same, is empty:"
+    " set metadata.name first, or fill that one in"
+)
 
 
 class UnknownVersionError(Exception):
@@ -77,7 +82,6 @@ def _convertible(api_version: JsonValue, name: str) -> Kind | None:
 
 
 def _object(value: Json, kind: Kind, wish: Wish) -> Converted:
-    name = as_object(value.get("metadata")).get("name")
     notes: list[str] = []
     if wish.shape is not None:
         shaped = in_shape(value, wish.shape)
@@ -88,28 +92,53 @@ def _object(value: Json, kind: Kind, wish: Wish) -> Converted:
         result = convert(value, f"{kind.group}/{wish.version}")
         if result is not value:
             result = _tidied(result, wish, notes)
-    told = tuple(Told(text=f"{kind.kind}/{name}: {note}") for note in notes)
-    return Converted(value=result, found=1, notes=told)
+    if _has_nameless_target(value, result):
+        notes.append(_NAMELESS)
+    label = _label(value, kind)
+    return Converted(value=result, found=1, notes=tuple(Told(text=f"{label}: {note}") for note in notes))
+
+
+def _label(value: Json, kind: Kind) -> str:
+    name = as_object(value.get("metadata")).get("name")
+    return kind.kind if name in (None, "") else f"{kind.kind}/{name}"
+
+
+def _has_nameless_target(before: Json, after: Json) -> bool:
+    target = as_object(after.get("spec")).get("scaleTargetRef")
+    is_new = "scaleTargetRef" not in as_object(before.get("spec"))
+    return is_new and isinstance(target, dict) and not target.get("name")
 
 
 def _tidied(value: Json, wish: Wish, notes: list[str]) -> Json:
     """Leave the annotation out where nothing but an absence is in it, or where nobody wants it."""
     kept = _kept_fields(value)
+    missing = [".".join(path) for path in kept if not _is_said(value, path)]
     if not kept or wish.drops_kept:
-        notes += [f"lost: {path} has no place in {wish.version}" for path in kept]
+        notes += [f"lost: {path} has no place in {wish.version}" for path in missing]
         return without_annotation(value)
-    notes.append(f"{', '.join(kept)} kept in the annotation {ANNOTATION}: {wish.version} has no such field")
+    if missing:
+        what = f"{', '.join(missing)} kept in the annotation {ANNOTATION}"
+        notes.append(f"{what}: {wish.version} has no such field")
     return value
 
 
-def _kept_fields(value: Json) -> list[str]:
+def _kept_fields(value: Json) -> list[list[str]]:
+    """Return which fields the annotation of an object holds, other than to say that there was none."""
     text = as_object(as_object(value.get("metadata")).get("annotations")).get(ANNOTATION)
     if text is None:
         return []
     kept = msgspec.json.decode(text, type=Kept)
-    return [".".join(field.path) for field in kept.fields if field.value is not msgspec.UNSET] + [
-        f"spec.{name}" for name in kept.source if name == "modelProfile"
-    ]
+    fields = [field for field in kept.fields if field.value is not msgspec.UNSET]
+    return [field.path for field in fields] + [["spec", name] for name in kept.source if name == _PROFILE]
+
+
+def _is_said(value: Json, path: Sequence[str]) -> bool:
+    within: JsonValue = value
+    for name in path:
+        if not isinstance(within, dict) or name not in within:
+            return False
+        within = within[name]
+    return True
 
 
 def _list(value: Json, wish: Wish) -> Converted:

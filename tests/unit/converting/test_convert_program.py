@@ -97,6 +97,58 @@ def test_the_annotation_is_written_only_where_something_is_kept(convert: Convert
     assert err == []
 
 
+PARTIAL = """\
+apiVersion: llmd.ai/v1alpha1
+kind: VariantAutoscaling
+metadata:
+  name: llama
+spec:
+  modelID: m
+  accelerator: A100
+  sloClassRef: {name: premium, key: opt}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--drop-kept"]])
+def test_what_the_result_says_is_not_called_missing(convert: Convert, options: list[str]) -> None:
+    """A shape that is there in part keeps something for the way back, though v1alpha2 has all its fields."""
+    _, out, err = convert("-f", "-", "--to", "v1alpha2", *options, given=PARTIAL)
+    _, with_one, told = convert(
+        "-f", "-", "--to", "v1alpha2", *options, given=f"{PARTIAL}  variantID: m-A-1\n"
+    )
+
+    assert "  accelerator: A100\n  sloClassRef: {name: premium, key: opt}\n" in out
+    assert err == []
+    assert "variantID" not in with_one.partition("spec:")[2]
+    assert [line.partition(" kept ")[0].partition(" has ")[0].split()[-1] for line in told] == [
+        "spec.variantID"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_told"),
+    [
+        pytest.param("{}", True, id="no name"),
+        pytest.param("{name: ''}", True, id="an empty name"),
+        pytest.param("{generateName: a-}", True, id="a name that the server makes"),
+        pytest.param(
+            "{ownerReferences: [{kind: Deployment, controller: true, name: d}]}",
+            False,
+            id="an owner names it",
+        ),
+    ],
+)
+def test_a_target_without_a_name_is_told(convert: Convert, metadata: str, *, is_told: bool) -> None:
+    """It would be that of the object, which has none."""
+    text = PARTIAL.replace("\n  name: llama", f" {metadata}")
+
+    _, out, err = convert("-f", "a.yaml", "--to", "v1alpha2", a_yaml=f"{OTHERS}---\n{text}")
+
+    told = "VariantAutoscaling: metadata.name is missing, so spec.scaleTargetRef.name"
+    assert [line.partition(", which")[0] for line in err] == [f"a.yaml:8: {told}"] * is_told
+    assert ("name: d\n" in out) is not is_told
+
+
 def test_an_edit_between_there_and_back_wins(convert: Convert) -> None:
     """The kept identifier counts only as long as what it was made of still stands."""
     _, there, _ = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
