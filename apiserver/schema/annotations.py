@@ -18,6 +18,7 @@ class _Annotated(msgspec.Struct, gc=False):
 
 
 _RAW: Final = msgspec.Raw
+_SIZED: Final = frozenset({msgspec.Raw, str})
 _decode_annotated: Final = msgspec.json.Decoder(_Annotated).decode
 
 
@@ -55,3 +56,13 @@ def annotation_bytes(value: Json) -> int:
     """Return how much the annotations of an object take, as their limit counts it."""
     annotations = as_object(annotations_of(value.get("metadata")))
     return sum(len(name.encode()) + len(str(plain(text)).encode()) for name, text in annotations.items())
+
+
+def annotations_fit(value: Json) -> bool:
+    """Tell whether the annotations of an object keep to their limit."""
+    annotations = as_object(annotations_of(value.get("metadata")))
+    characters = sum(
+        len(name) + (len(text) if type(text) in _SIZED else 0) for name, text in annotations.items()
+    )
+    # No character takes more than four bytes: most objects need not be looked at more closely.
+    return characters * 4 <= LIMIT_BYTES or annotation_bytes(value) <= LIMIT_BYTES

@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from apiserver.schema.annotations import (
-    LIMIT_BYTES,
     annotation_bytes,
+    annotations_fit,
     annotations_of,
     take_annotation,
     with_annotation,
@@ -46,8 +46,21 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Json = msgspec.field(default_factory=dict)
 
 
+class _UndecodedField(KeptField, frozen=True):
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    derived: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Undecoded(Kept, frozen=True):
+    """The same with undecoded values, for objects that are undecoded themselves."""
+
+    fields: Sequence[_UndecodedField] = ()
+    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+
 _NOTHING_KEPT: Final = Kept()
 _kept: Final = msgspec.json.Decoder(Kept)
+_undecoded: Final = msgspec.json.Decoder(_Undecoded)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -79,7 +92,7 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
         if not (candidate.fields or candidate.source):
             break
         annotated = with_annotation(result, annotation, _encode(candidate).decode())
-        if annotation_bytes(annotated) <= LIMIT_BYTES:
+        if annotations_fit(annotated):
             return annotated
     return result
 
@@ -93,10 +106,10 @@ def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, a
 
 def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
     """Return the converted object, and what it cannot say."""
-    bare, text = value, None
+    bare, kept = value, _NOTHING_KEPT
     if mentions(annotations_of(value.get("metadata")), annotation):
         bare, text = take_annotation(value, annotation)
-    kept = _decoded(text)
+        kept = _decoded(text, undecoded=type(value["metadata"]) is msgspec.Raw)
     if there.open is not None:
         bare = there.open(bare, kept.source)
     result = _converted(bare, kept, there)
@@ -124,9 +137,12 @@ def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
     return result
 
 
-def _decoded(text: JsonValue) -> Kept:
+def _decoded(text: JsonValue, *, undecoded: bool) -> Kept:
+    if not isinstance(text, str):
+        return _NOTHING_KEPT
     try:
-        return _kept.decode(text) if isinstance(text, str) else _NOTHING_KEPT
+        kept = _kept.decode(text)  # whole, first: no value in it may turn out to be none later
+        return _undecoded.decode(text) if undecoded else kept
     except (msgspec.DecodeError, RecursionError):
         # Somebody damaged it. Conversion sits in every read, so what is left still has to convert.
         return _NOTHING_KEPT
@@ -159,5 +175,5 @@ def _restored(value: Json, field: KeptField, depth: int) -> Json:
     if not same(value.get(name, _ABSENT), field.derived):
         return value
     if field.value is not _ABSENT:
-        return value | {name: field.value}
+        return value | {name: field.value if depth else opened(field.value)}
     return {key: item for key, item in value.items() if key != name}
