@@ -14,7 +14,7 @@ from apiserver.checking.objects import as_yaml
 from apiserver.checking.tree import MOST_LEVELS, Tree, UnreadableError
 from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
-from apiserver.converting.splice import UnspliceableError, newline_of, spliced
+from apiserver.converting.splice import Spliced, Uncommented, UnspliceableError, newline_of, spliced
 from apiserver.schema.json import JsonValue
 from apiserver.schema.undecoded import same
 
@@ -105,10 +105,16 @@ def _lines_to_second(text: str) -> int | None:
 def _yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
     edited = _edited(text, tree.value, value)
     if edited is not None:
-        return edited
+        file.notes += [_farewell(line, part) for part in edited.uncommented]
+        return edited.text
     note = "written anew, without its comments: it has anchors, or a form that cannot be edited in place"
     file.notes.append(Note(line=line + tree.line - 1, text=note))
     return as_yaml(value).removeprefix("---\n").replace("\n", newline_of(text))
+
+
+def _farewell(line: int, part: Uncommented) -> Note:
+    count = f"{part.comments} comment{'s' if part.comments > 1 else ''}"
+    return Note(line=line + part.lines_above, text=f"{count} went with {part.path or 'the whole document'}")
 
 
 def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> JsonValue:
@@ -146,11 +152,11 @@ def _lines_down(tree: Tree, note: Told) -> int:
     return tree.marks_of(tree.value["items"]).lines[note.item] - tree.line
 
 
-def _edited(text: str, old: JsonValue, new: JsonValue) -> str | None:
+def _edited(text: str, old: JsonValue, new: JsonValue) -> Spliced | None:
     try:
         edited = spliced(text, old, new)
     except UnspliceableError:
         return None
-    again = list(read_documents(edited.encode()))
+    again = list(read_documents(edited.text.encode()))
     is_right = len(again) == 1 and isinstance(again[0], Tree) and same(again[0].value, new)
     return edited if is_right else None

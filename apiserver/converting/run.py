@@ -29,9 +29,10 @@ _VERSIONS: Final = ("v1alpha1", "v1alpha2")
 
 _EPILOG: Final = f"""\
 Prints the files with every VariantAutoscaling converted as the webhook does it;
-comments, order and all other documents stay as they are. A field that has no
-place in the new version is kept in the annotation llmd.ai/kept-by-conversion,
-which is written only then. Notes go to standard error.
+comments, order and all other documents stay as they are. Comments of a part
+that is rewritten go with it. What only the old version says is kept in the
+annotation llmd.ai/kept-by-conversion, which is written only then.
+Notes on all this go to standard error.
 
 shapes, for --to v1alpha1: {", ".join(SHAPES)}; or that of a release:
 {", ".join(list(RELEASES)[:5])},

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import yaml
 
@@ -17,7 +19,8 @@ from apiserver.checking.objects import as_yaml
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import same
 
-_SEPARATOR_LINE = "---\n"
+_SEPARATOR_LINE: Final = "---\n"
+_COMMENT: Final = re.compile(r"#[^\r\n]*")
 
 
 class UnspliceableError(Exception):
@@ -26,20 +29,38 @@ class UnspliceableError(Exception):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Edit:
-    """Characters from `start` up to `end` are to become `text`."""
+    """Characters from `start` up to `end` are to become `text`; the field at `path` is why."""
 
     start: int
     end: int
     text: str
+    path: str
 
 
-def spliced(text: str, old: JsonValue, new: JsonValue) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uncommented:
+    """Comments that went with a field: how many, and where they stood, as a count of lines above."""
+
+    path: str
+    comments: int
+    lines_above: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spliced:
+    """A text after its edits, and what went with them."""
+
+    text: str
+    uncommented: tuple[Uncommented, ...]
+
+
+def spliced(text: str, old: JsonValue, new: JsonValue) -> Spliced:
     """Return the text of one document that says `old`, edited to say `new`.
 
     Raises UnspliceableError.
     """
     splicer, root = _Splicer(text, newline_of(text)), _composed(text)
-    edits = sorted(splicer.changed(root, old, new))
+    edits = sorted(splicer.changed(root, old, new, ""))
     for one, other in itertools.pairwise(edits):
         if other.start < one.end:
             raise UnspliceableError("two changes fall on the same text")
@@ -47,7 +68,30 @@ def spliced(text: str, old: JsonValue, new: JsonValue) -> str:
     for edit in edits:
         pieces += [text[place : edit.start], edit.text]
         place = edit.end
-    return "".join([*pieces, text[place:]])
+    edited = "".join([*pieces, text[place:]])
+    return Spliced(text=edited, uncommented=tuple(_uncommented(text, edits)))
+
+
+def _uncommented(text: str, edits: list[Edit]) -> Iterator[Uncommented]:
+    places = list(comment_places(text))
+    for edit in edits:
+        within = [place for place in places if edit.start <= place < edit.end]
+        if within:
+            above = text.count("\n", 0, within[0])
+            yield Uncommented(path=edit.path, comments=len(within), lines_above=above)
+
+
+def comment_places(text: str) -> Iterator[int]:
+    """Yield where the comments of a YAML document begin; only between its tokens is `#` one."""
+    place = 0
+    for token in yaml.scan(text, Loader=yaml.CSafeLoader):
+        start = token.start_mark.index
+        if isinstance(token, yaml.ScalarToken) and token.style in {"|", ">"}:
+            # What stands beside the sign of a block of text belongs to its token.
+            start = text.find("\n", start)
+        yield from (found.start() for found in _COMMENT.finditer(text, place, max(place, start)))
+        place = max(place, token.end_mark.index)
+    yield from (found.start() for found in _COMMENT.finditer(text, place))
 
 
 def newline_of(text: str) -> str:
@@ -70,67 +114,71 @@ class _Splicer:
     text: str
     newline: str
 
-    def changed(self, node: yaml.Node, old: JsonValue, new: JsonValue) -> Iterator[Edit]:
+    def changed(self, node: yaml.Node, old: JsonValue, new: JsonValue, path: str) -> Iterator[Edit]:
         if same(old, new):
             return
         if isinstance(node, yaml.CollectionNode) and node.flow_style:
-            yield Edit(node.start_mark.index, node.end_mark.index, json.dumps(new, ensure_ascii=False))
+            text = json.dumps(new, ensure_ascii=False)
+            yield Edit(node.start_mark.index, node.end_mark.index, text, path)
         elif isinstance(node, yaml.MappingNode) and isinstance(old, dict) and isinstance(new, dict) and new:
-            yield from self._mapping(node, old, new)
+            yield from self._mapping(node, old, new, path)
         elif isinstance(node, yaml.SequenceNode) and isinstance(new, list) and len(node.value) == len(new):
-            for item, was, now in zip(node.value, old, new, strict=True):
-                yield from self.changed(item, was, now)
+            for position, (item, was, now) in enumerate(zip(node.value, old, new, strict=True)):
+                yield from self.changed(item, was, now, f"{path}[{position}]")
         else:
             raise UnspliceableError("a value is of another type now")
 
-    def _mapping(self, node: yaml.MappingNode, old: Json, new: Json) -> Iterator[Edit]:
+    def _mapping(self, node: yaml.MappingNode, old: Json, new: Json, path: str) -> Iterator[Edit]:
         column = node.value[0][0].start_mark.column
         for key, value in node.value:
             name = key.value
             if key.tag.endswith(":merge"):
                 continue
+            within = f"{path}.{name}".removeprefix(".")
             if name not in new:
-                yield self._deletion(key, value)
+                yield self._deletion(key, value, within)
             elif name not in old:
                 raise UnspliceableError("a key is no plain text")
             elif not same(old[name], new[name]):
-                yield from self._member(key, value, old[name], new[name])
+                yield from self._member(key, value, old[name], new[name], within)
         added = {name: item for name, item in new.items() if name not in old}
         if added:
-            yield self._insertion(node, column, added)
+            yield self._insertion(node, column, added, path)
 
-    def _member(self, key: yaml.Node, value: yaml.Node, old: JsonValue, new: JsonValue) -> Iterator[Edit]:
+    def _member(
+        self, key: yaml.Node, value: yaml.Node, old: JsonValue, new: JsonValue, path: str
+    ) -> Iterator[Edit]:
         if value.start_mark.index < key.end_mark.index:
             raise UnspliceableError("an alias changes")
         try:
-            edits = list(self.changed(value, old, new))
+            edits = list(self.changed(value, old, new, path))
         except UnspliceableError:
-            edits = [self._replacement(key, value, new)]
+            edits = [self._replacement(key, value, new, path)]
         yield from edits
 
-    def _replacement(self, key: yaml.Node, value: yaml.Node, new: JsonValue) -> Edit:
+    def _replacement(self, key: yaml.Node, value: yaml.Node, new: JsonValue, path: str) -> Edit:
         rendered = self._rendered({key.value: new}, key.start_mark.column).lstrip().rstrip("\r\n")
-        return Edit(key.start_mark.index, self._end(key, value), rendered)
+        return Edit(key.start_mark.index, self._end(key, value), rendered, path)
 
-    def _deletion(self, key: yaml.Node, value: yaml.Node) -> Edit:
+    def _deletion(self, key: yaml.Node, value: yaml.Node, path: str) -> Edit:
         start = self._line_start(key.start_mark.index)
         if self.text[start : key.start_mark.index].strip():
             raise UnspliceableError("what goes doesn't begin its line")
         # A comment right above a field speaks of it.
         while start and self._is_comment(start, key.start_mark.column):
             start = self._line_start(start - 1)
-        return Edit(start, self._line_end(self._end(key, value)), "")
+        return Edit(start, self._line_end(self._end(key, value)), "", path)
 
     def _is_comment(self, line_start: int, column: int) -> bool:
         above = self.text[self._line_start(line_start - 1) : line_start]
         return above.lstrip(" ").startswith("#") and len(above) - len(above.lstrip(" ")) == column
 
-    def _insertion(self, node: yaml.MappingNode, column: int, added: Json) -> Edit:
+    def _insertion(self, node: yaml.MappingNode, column: int, added: Json, path: str) -> Edit:
         place = self._line_end(self._end(*node.value[-1]))
         text = self._rendered(added, column)
         if place and self.text[place - 1] != "\n":
             text = self.newline + text.rstrip("\r\n")
-        return Edit(place, place, text)
+        return Edit(place, place, text, path)
 
     def _rendered(self, members: Json, column: int) -> str:
         lines = as_yaml(members).removeprefix(_SEPARATOR_LINE).rstrip("\n").split("\n")

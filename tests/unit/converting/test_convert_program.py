@@ -71,7 +71,10 @@ def test_only_what_differs_is_written_anew(convert: Convert) -> None:
         )
     )
     assert out == f"{OTHERS}---\n{expected}--- # next\n{OTHERS}"
-    assert err == ["a.yaml:9: VariantAutoscaling/llama: lost: spec.variantID has no place in v1alpha2"]
+    assert err == [
+        "a.yaml:9: VariantAutoscaling/llama: lost: spec.variantID has no place in v1alpha2",
+        "a.yaml:16: 1 comment went with spec.variantID",
+    ]
     assert code == 0
 
 
@@ -83,7 +86,8 @@ def test_there_and_back_says_the_same_again(convert: Convert) -> None:
     assert "llmd.ai/kept-by-conversion" in there
     assert err == [
         "<stdin>:2: VariantAutoscaling/llama: spec.variantID kept in the annotation"
-        " llmd.ai/kept-by-conversion: v1alpha2 has no such field"
+        " llmd.ai/kept-by-conversion: v1alpha2 has no such field",
+        "<stdin>:9: 1 comment went with spec.variantID",
     ]
     moved = LEGACY.replace("    # what the business calls it\n    variantID: special-A100-4\n", "")
     assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
@@ -94,7 +98,19 @@ def test_the_annotation_is_written_only_where_something_is_kept(convert: Convert
     _, out, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY.replace("special", "meta/llama"))
 
     assert "kept-by-conversion" not in out
-    assert err == []
+    assert err == ["<stdin>:9: 1 comment went with spec.variantID"]
+
+
+def test_comments_within_a_part_that_is_rewritten_are_told(convert: Convert) -> None:
+    """The entry in use moves elsewhere, and what was said about it cannot."""
+    entry = "{acc: A100, accCount: 1, perfParms: {}, maxBatchSize: 4}"
+    profile = f"modelProfile:\n    accelerators: # measured\n    # the fast one\n    - {entry} # in May\n"
+    text = PARTIAL.partition("  accelerator")[0] + f"  {profile}  sloClassRef: {{name: a, key: b}} # stays\n"
+
+    _, out, err = convert("-f", "-", "--to", "v1alpha2", given=f"{OTHERS}---\n{text}")
+
+    assert out.count("#") == OTHERS.count("#") + 1
+    assert err[-1] == "<stdin>:15: 3 comments went with spec.modelProfile"
 
 
 PARTIAL = """\

@@ -67,10 +67,31 @@ def test_a_file_says_what_conversion_says(seed: int, version: str, wanted: str) 
 )  # fmt: skip
 def test_an_edit_touches_its_place_only(text: str, new: Json, expected: str) -> None:
     """Comments beside and above what stays are there afterwards."""
-    edited = spliced(text, said(text), new)
+    edited = spliced(text, said(text), new).text
 
     assert edited == expected
     assert same(said(edited), new)
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "expected"),
+    [
+        pytest.param("a: 1 # x\nb: 2\n", {"a": 7, "b": 2}, [], id="a value changes"),
+        pytest.param("# top\n\n# of a\na: 1 # x\n# last\n", {"b": 2}, [("a", 2, 2)], id="above and behind"),
+        pytest.param("b: 1\ns:\n- c: # is\n    d: '# not'\n    # is\n    e: x#not\n  f: 1\n",
+                     {"b": 1, "s": [{"f": 1}]}, [("s", 2, 2)], id="signs in text are none"),
+        pytest.param("a: | # is\n  # not\n  x\n# is, and stays\nb: 1\n", {"b": 1},
+                     [("a", 1, 0)], id="a block of text"),
+        pytest.param("a: {b: 1, # is\n  c: 2} # stays\n", {"a": {"b": 1}}, [("a", 1, 0)], id="flow style"),
+        pytest.param("{b: 1, # is\n c: 2}\n", {"b": 1}, [("", 1, 0)], id="flow style all over"),
+        pytest.param("a: # is\r\n  b: 1\r\nc: 1\r\n", {"a": "x", "c": 1}, [("a", 1, 0)], id="another type"),
+    ],
+)  # fmt: skip
+def test_comments_that_go_are_counted(text: str, new: Json, expected: list[tuple[str, int, int]]) -> None:
+    """Each with the field that took it along, and only those that are gone."""
+    result = spliced(text, said(text), new)
+
+    assert [(part.path, part.comments, part.lines_above) for part in result.uncommented] == expected
 
 
 @pytest.mark.parametrize(
