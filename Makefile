@@ -28,11 +28,11 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m pytest $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: under two minutes
+unit: setup ## Run the tests that need no control plane: about eight minutes
 	$(RUN) -m pytest -m "not controlplane" $(ARGS)
 
 .PHONY: fuzz
-fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour
+fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour and a half
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
 
 .PHONY: bench-admission
@@ -40,7 +40,7 @@ bench-admission: setup ## Measure admission beside a straightforward server: abo
 	$(RUN) -m hack.bench.admission $(ARGS)
 
 .PHONY: bench-conversion
-bench-conversion: setup ## Measure conversion beside a straightforward server, and a restart with 5,000 old objects
+bench-conversion: setup ## Measure conversion beside a straightforward server, and a restart with 5,000 old objects: about six minutes
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
 .PHONY: lint
