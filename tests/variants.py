@@ -11,7 +11,8 @@ import re
 from random import Random
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, ANNOTATION, HUB, SPOKE
+from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node, node_of
 

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, variant_identifier
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, variant_identifier
 from apiserver.metrics.series import (
     DESIRED_RATIO,
     DESIRED_REPLICAS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of, normalised, product_of

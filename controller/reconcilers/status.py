@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import variant_identifier
+from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource

@@ -11,14 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import (
-    ACCELERATOR_LABEL,
-    ANNOTATION,
-    HUB,
-    SPOKE,
-    convert,
-    implied_target,
-)
+from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, implied_target
 from apiserver.kinds.llmd.shapes_facts import Facts, facts_of
 from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
 from apiserver.kinds.llmd.shapes_making import MAKERS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, UNKNOWN, implied_target
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, UNKNOWN, implied_target
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 

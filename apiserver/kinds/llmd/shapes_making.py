@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import UNKNOWN, identifier_of
+from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of
 from apiserver.kinds.llmd.shapes_facts import (
     Facts,
     placeholder_batch,

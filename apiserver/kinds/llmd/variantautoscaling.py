@@ -7,7 +7,8 @@ from typing import Final
 
 from apiserver.kinds.columns import AGE
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
-from apiserver.kinds.llmd.conversion import GROUP, implied_target, names_deployment, variant_identifier
+from apiserver.kinds.llmd.conversion import GROUP
+from apiserver.kinds.llmd.identity import implied_target, names_deployment, variant_identifier
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version

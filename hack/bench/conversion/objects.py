@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, HUB, SPOKE
+from apiserver.kinds.llmd.conversion import HUB, SPOKE
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
 from hack.bench.received import CREATED, managed, owned_fields
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from variants import forged, odd, valid
 
 from apiserver.kinds.llmd import v1alpha1
-from apiserver.kinds.llmd.conversion import ACCELERATOR_LABEL, ANNOTATION, HUB, SPOKE, convert
+from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape, shape_of, without_annotation
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same

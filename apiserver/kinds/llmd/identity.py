@@ -1,0 +1,55 @@
+"""What identifies a variant, and the workload that is meant where none is named."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_list, as_object, plain
+
+ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
+"""The label by which every release names the accelerator in use."""
+
+UNKNOWN: Final = "unknown"
+"""Stands where a shape wants a name and nobody knows it."""
+
+_NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
+
+
+def variant_identifier(spec: Json) -> str:
+    """Return the identifier that the legacy shape gives a variant: model, accelerator and count."""
+    model, accelerator, count = (
+        plain(spec.get(name)) for name in ("modelID", "accelerator", "acceleratorCount")
+    )
+    return f"{model}-{accelerator}-{count}"
+
+
+def identifier_of(model: str, accelerator: str, count: int) -> str:
+    """Return the identifier of a variant, with what the legacy shape refuses taken out of its parts."""
+    token = _NOT_IN_AN_IDENTIFIER.sub("", accelerator) or UNKNOWN
+    return f"{model.replace(chr(10), ' ')}-{token}-{count}"
+
+
+def implied_target(value: Json) -> Json:
+    """Return the scale target of an object that names none.
+
+    Its controlling owner if that is a Deployment, since earlier controllers set one; else the Deployment of
+    its own name, which is where they looked.
+    """
+    metadata = as_object(value.get("metadata"))
+    owners = as_list(metadata.get("ownerReferences"))
+    names = [owner.get("name") for owner in owners if _is_deployment(owner)]
+    name = next((name for name in names if isinstance(name, str)), metadata.get("name", ""))
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+
+
+def _is_deployment(owner: JsonValue) -> bool:
+    controls = isinstance(owner, dict) and owner.get("controller") is True
+    return controls and owner.get("kind") == "Deployment"
+
+
+def names_deployment(target: Json) -> bool:
+    """Tell whether a scale target reference names an apps Deployment; without an apiVersion it does."""
+    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    return (group, target.get("kind")) == ("apps", "Deployment")
