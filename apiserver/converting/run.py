@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import functools
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -135,14 +137,27 @@ def _write(pairs: Iterable[_Pair]) -> bool:
 
 def _replace(path: Path, data: bytes) -> None:
     """Write a file so that whoever reads it meanwhile sees all of the old or all of the new."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(data)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        Path(file.name).chmod(path.stat().st_mode)
-        Path(file.name).replace(path)
-    except OSError:
-        Path(file.name).unlink()
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            _take_after(handle, path.stat())
+            # A full disk may show only here, and the old file is still there.
+            os.fsync(handle)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink()
         raise
+
+
+def _take_after(handle: int, status: os.stat_result) -> None:
+    """Give a file the owner, the group and the mode of another, as far as that is allowed."""
+    for owner, group in ((-1, status.st_gid), (status.st_uid, -1)):
+        with contextlib.suppress(OSError):
+            os.fchown(handle, owner, group)
+    # A change of owner takes bits off the mode, so it comes last.
+    os.fchmod(handle, stat.S_IMODE(status.st_mode))
 
 
 def _print_as_it_is(pairs: Sequence[_Pair]) -> None:

@@ -47,12 +47,16 @@ FRAGMENTS = (
 
 def texts() -> st.SearchStrategy[str]:
     """Return texts that are nearly manifests: fragments one after the other, and real ones, cut and mixed."""
-    fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=7).map("".join)
+    fragment = st.sampled_from(FRAGMENTS)
+    fragments = st.lists(fragment, max_size=7).map("".join)
     whole = st.builds(_manifest, st.integers(0, 2**62), st.sampled_from([SPOKE, HUB]), st.integers(0, 4))
     cut = st.builds(lambda text, end: text[: end % (len(text) + 1)], whole, st.integers(0, 2**16))
-    several = st.lists(st.one_of(whole, cut, fragments), max_size=4).map("---\n".join)
+    followed = st.builds(lambda text, end: f"{text}{end}", whole, fragment)
+    sound = st.lists(whole, min_size=1, max_size=3).map("\n---\n".join)
+    mixed = st.lists(st.one_of(whole, followed, cut, fragments), max_size=4).map("---\n".join)
+    ends = st.sampled_from(["\n", "\r\n", "\n\n"])
     return st.builds(
-        lambda text, ends: text.replace("\n", ends), several, st.sampled_from(["\n", "\r\n", "\n\n"])
+        lambda text, end: text.replace("\n", end), st.one_of(sound, followed, cut, fragments, mixed), ends
     )
 
 
