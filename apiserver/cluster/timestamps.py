@@ -10,11 +10,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def rfc3339(moment: datetime) -> str:
-    """Write a `Time`: whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def rfc3339_micro(moment: datetime) -> str:
     """Write a `MicroTime`: always six decimals, which its parser insists on."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
