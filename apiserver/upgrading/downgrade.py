@@ -18,7 +18,7 @@ from apiserver.upgrading.gather import gather
 from apiserver.upgrading.options import parser
 from apiserver.upgrading.owner_checks import check_definition, check_owners
 from apiserver.upgrading.permission_checks import check_permissions
-from apiserver.upgrading.report import Report, found_definitions, shapes_found
+from apiserver.upgrading.report import Report, denied_report, found_definitions, shapes_found
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import downgrade_steps
 from apiserver.upgrading.verb import run
@@ -76,6 +76,8 @@ def planned(
     accept_incomplete: bool = False,
 ) -> Report:
     """Return the plan for what was found."""
+    if snapshot.denied:
+        return denied_report("downgrade", cluster, tuple(check_permissions(snapshot)))
     accounts = tuple(account(item, shape) for item in snapshot.objects)
     is_clean = not any(item.is_reshaped for item in accounts)
     is_annotated = any(item.is_annotated for item in accounts)

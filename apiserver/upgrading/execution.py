@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
+from apiserver.cluster.errors import AlreadyExists, Conflict, NotFound
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.upgrading.definitions import staged, storage_version, stored_versions, withdrawn
+from apiserver.upgrading.definitions import (
+    served_versions,
+    staged,
+    storage_version,
+    stored_versions,
+    withdrawn,
+)
+from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.gather import read_definition, read_trusted
 from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.progress import Progress
-from apiserver.upgrading.proving import Failure, prove
-from apiserver.upgrading.reshaping import reshape, sweep
+from apiserver.upgrading.proving import prove
+from apiserver.upgrading.reaching import UnreadableError
+from apiserver.upgrading.reshaping import forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.rewriting import rewrite, verify
 from apiserver.upgrading.steps import Action, Step
@@ -65,6 +73,7 @@ class Execution:
         self._progress = progress
         self._pace = Pace(per_second=per_second, tell=progress.tell)
         self._shape = shape
+        self._is_newly_served = False
         self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
             Action.INSTALL: self._serve,
             Action.SERVE: self._serve,
@@ -72,6 +81,7 @@ class Execution:
             Action.STORE: self._store,
             Action.REWRITE: self._rewrite,
             Action.PRUNE: self._prune,
+            Action.FORGET: self._forget,
             Action.REHEARSE: self._rehearse,
             Action.RESHAPE: self._reshape,
             Action.WITHDRAW: self._withdraw,
@@ -89,6 +99,8 @@ class Execution:
     async def _serve(self, step: Step) -> str:
         kind = step.kind
         trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
+        if kind.has_conversion:
+            self._is_newly_served = len(served_versions(await read_definition(self._cluster, kind))) <= 1
         await self._write(kind, lambda live: staged(kind, live, storage=step.version, ca_bundle=trusted))
         versions = tuple(version.name for version in kind.versions)
         await until_served(self._cluster, kind, versions)
@@ -96,21 +108,26 @@ class Execution:
 
     async def _prove(self, step: Step) -> str:
         try:
-            objects, failures = await prove(self._cluster, step.kind, self._pace)
-        except Unavailable as error:
-            await self._take_back(step.kind)
+            proof = await prove(self._cluster, step.kind, self._pace)
+        except UnreadableError as error:
+            outcome = await self._what_of_unreadable(step.kind)
+            message = f"objects cannot be read through conversion, {outcome}: {error}"
+            raise StoppedError(message, error.failures) from error
+        if proof.failures:
             raise StoppedError(
-                f"objects cannot be read through conversion, so the version that needs it was taken back:"
-                f" {error.message}"
-            ) from error
-        if failures:
-            raise StoppedError(
-                f"{len(failures)} of {objects} objects do not get there and back; nothing is stored in"
-                " another version yet, and both versions are served. Mend these objects and run this"
-                " again, or go back with stowplan downgrade",
-                failures,
+                f"{len(proof.failures)} of {proof.objects} objects do not get there and back; nothing is"
+                " stored in another version yet, and both versions are served. Mend these objects and run"
+                " this again, or go back with stowplan downgrade",
+                proof.failures,
             )
-        return f"{objects} objects get there and back"
+        beside = f"; a made-up one was refused, {proof.refusal}" if proof.refusal else ""
+        return f"{proof.objects} objects get there and back{beside}"
+
+    async def _what_of_unreadable(self, kind: Kind) -> str:
+        if not self._is_newly_served:
+            return "but both versions were served before this run and still are; mend that and run this again"
+        await self._take_back(kind)
+        return "so the version that needs it was taken back"
 
     async def _take_back(self, kind: Kind) -> None:
         """Serve the oldest version alone: one that cannot be read stalls the cluster's garbage collector."""
@@ -149,6 +166,13 @@ class Execution:
             else:
                 return f"storedVersions of {step.kind.crd_name} is {step.version}"
         raise StoppedError(f"{step.kind.crd_name} changes all the time; run this again")
+
+    async def _forget(self, step: Step) -> str:
+        resource = resource_of(step.kind, step.version)
+        freed, failures = await forget(self._cluster, resource, self._pace)
+        if failures:
+            raise StoppedError(f"{len(failures)} objects could not be written; run this again", failures)
+        return f"announcements taken out of {freed} objects"
 
     async def _rehearse(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=True)

@@ -65,3 +65,16 @@ def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Findin
         else item
         for item in findings
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """An object that cannot be taken along, and why."""
+
+    namespace: str
+    name: str
+    message: str
+
+    def as_json(self) -> Json:
+        """Return the failure as an entry of `failures`."""
+        return {"namespace": self.namespace, "name": self.name, "message": self.message}

@@ -34,7 +34,9 @@ _NAMESPACE: Final = str(CONVERSION_SERVICE["namespace"])
 
 
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
-    """Read all that is decided on. Raises ClusterError when the API server does not answer."""
+    """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
+    if denied := await _denied(cluster, converting):
+        return Snapshot(now=now, webhook=Webhook(namespace=_NAMESPACE), denied=denied)
     found = {
         kind.crd_name: await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name) for kind in kinds
     }
@@ -51,7 +53,6 @@ async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, n
         webhook=await _webhook(cluster, refusal),
         deployments=tuple(item for item in await _listed(cluster, DEPLOYMENTS) if is_upstream(item)),
         leases=tuple(item for items in leases for item in items),
-        denied=await _denied(cluster, converting),
     )
 
 

@@ -46,7 +46,10 @@ def parser(verb: str, description: str, epilog: str) -> argparse.ArgumentParser:
 
 
 def _rate(text: str) -> float:
-    rate = float(text)
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
     if not 0 < rate < float("inf"):
-        raise argparse.ArgumentTypeError("a number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of objects above 0, such as 50 or 0.5")
     return rate

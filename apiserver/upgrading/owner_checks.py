@@ -72,8 +72,9 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             _CHECK,
             f"{name} belongs to the Helm release {release}: its next upgrade writes the old definition over"
             " ours, and its removal deletes every object",
-            f"kubectl annotate crd {name} {_HELM_RELEASE}- meta.helm.sh/release-namespace-"
-            f" helm.sh/resource-policy=keep, or --accept {_CHECK}",
+            "put the annotation helm.sh/resource-policy: keep into the chart's own template of it, run helm"
+            " upgrade, and only then take the definition out of the chart (Helm goes by the manifest of the"
+            f" release, not by the live object); or --accept {_CHECK}",
         )
     for mark in (mark for mark in _MARKS if mark in annotations or mark in labels):
         yield problem(

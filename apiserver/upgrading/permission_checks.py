@@ -8,22 +8,25 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.upgrading.findings import Finding, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Permission:
-    """One verb on one resource, in all namespaces."""
+    """One verb on one resource, in all namespaces unless one is named."""
 
     group: str
     resource: str
     verb: str
     subresource: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
         below = f"/{self.subresource}" if self.subresource else ""
-        return f"{self.verb} {self.resource}{below}" + (f".{self.group}" if self.group else "")
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{below}" + (f".{self.group}" if self.group else "") + where
 
     def as_review(self) -> Json:
         """Return the SelfSubjectAccessReview that asks for it."""
@@ -32,6 +35,7 @@ class Permission:
             "resource": self.resource,
             "subresource": self.subresource,
             "verb": self.verb,
+            "namespace": self.namespace,
         }
         return {
             "apiVersion": "authorization.k8s.io/v1",
@@ -41,6 +45,7 @@ class Permission:
 
 
 _DEFINITIONS: Final = "customresourcedefinitions"
+_NAMESPACE: Final = str(CONVERSION_SERVICE["namespace"])
 _EXTENSIONS: Final = "apiextensions.k8s.io"
 
 
@@ -51,7 +56,8 @@ def needed(kind: Kind) -> tuple[Permission, ...]:
         for verb in ("get", "create", "update")
     ]
     on_objects = [
-        Permission(group=kind.group, resource=kind.plural, verb=verb) for verb in ("list", "get", "update")
+        Permission(group=kind.group, resource=kind.plural, verb=verb)
+        for verb in ("list", "get", "create", "update")
     ]
     return (
         *on_definitions,
@@ -59,6 +65,10 @@ def needed(kind: Kind) -> tuple[Permission, ...]:
         *on_objects,
         Permission(group=kind.group, resource=kind.plural, subresource="status", verb="update"),
         Permission(group=kind.group, resource=kind.plural, subresource="status", verb="patch"),
+        Permission(
+            group="admissionregistration.k8s.io", resource="validatingwebhookconfigurations", verb="get"
+        ),
+        Permission(group="", resource="services", verb="get", namespace=_NAMESPACE),
     )
 
 

@@ -13,13 +13,19 @@ from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.pace import Pace, each
-from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.reaching import (
+    is_of_conversion,
+    listed_in_every_version,
+    shown_by_made_up,
+    steadily,
+)
 from apiserver.upgrading.resources import resource_of
 
 _TRIES: Final = 40
@@ -27,24 +33,18 @@ _PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """An object that cannot be taken along, and why."""
+class Proof:
+    """How many objects there are, which fail, and why a made-up one showed nothing, if it did not."""
 
-    namespace: str
-    name: str
-    message: str
-
-    def as_json(self) -> Json:
-        """Return the failure as an entry of `failures`."""
-        return {"namespace": self.namespace, "name": self.name, "message": self.message}
+    objects: int
+    failures: tuple[Failure, ...]
+    refusal: str
 
 
-async def prove(cluster: Cluster, kind: Kind, pace: Pace) -> tuple[int, tuple[Failure, ...]]:
-    """Return how many objects there are, and every one that fails. Raises ClusterError when none is read."""
-    readings = [
-        await patiently(partial(cluster.list, resource_of(kind, version.name))) for version in kind.versions
-    ]
-    items: list[Json] = readings[0]["items"]
+async def prove(cluster: Cluster, kind: Kind, pace: Pace) -> Proof:
+    """Prove every object. Raises UnreadableError when conversion gives none, and ClusterError."""
+    refusal = await shown_by_made_up(cluster, kind)
+    items = await listed_in_every_version(cluster, kind, pace)
 
     async def one(item: Json) -> Failure | None:
         metadata = item["metadata"]
@@ -54,7 +54,8 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace) -> tuple[int, tuple[Fa
         return Failure(namespace=metadata["namespace"], name=metadata["name"], message=message)
 
     found = await each(items, one, pace)
-    return len(items), tuple(failure for failure in found if failure is not None)
+    failures = tuple(failure for failure in found if failure is not None)
+    return Proof(objects=len(items), failures=failures, refusal=refusal)
 
 
 def there_and_back(readings: list[Json]) -> str:
@@ -71,7 +72,19 @@ def there_and_back(readings: list[Json]) -> str:
 
 async def _tried(cluster: Cluster, kind: Kind, metadata: Json) -> str:
     """Return why one object fails; empty when it does not."""
+    try:
+        return await _attempted(cluster, kind, metadata)
+    except NotFound:
+        return ""  # gone meanwhile
+    except Conflict:
+        return "it changes all the time: stop whoever writes it"
+    except ClusterError as error:
+        if isinstance(error, Unavailable) and not is_of_conversion(error):
+            raise  # no fault of the object
+        return error.message
 
+
+async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
     async def read(version: str) -> Json:
         return await cluster.get(
             resource_of(kind, version), metadata["name"], namespace=metadata["namespace"]
@@ -92,17 +105,10 @@ async def _tried(cluster: Cluster, kind: Kind, metadata: Json) -> str:
         found = difference(answer, reading) if subresource else ""
         return f"{found} comes back changed from a write in {version}" if found else ""
 
-    try:
-        found = await _undisturbed(compared)
-        for version in kind.versions:
-            for subresource in (None, "status"):
-                found = found or await _undisturbed(partial(written, version.name, subresource))
-    except NotFound:
-        return ""  # gone meanwhile
-    except Conflict:
-        return "it changes all the time: stop whoever writes it"
-    except ClusterError as error:
-        return error.message
+    found = await _undisturbed(compared)
+    for version in kind.versions:
+        for subresource in (None, "status"):
+            found = found or await _undisturbed(partial(written, version.name, subresource))
     return found
 
 
@@ -110,7 +116,7 @@ async def _undisturbed(attempt: Callable[[], Awaitable[str]]) -> str:
     """Try until nobody writes in between; raises the last Conflict when somebody always does."""
     for _ in range(_TRIES):
         try:
-            return await patiently(attempt)
+            return await steadily(attempt)
         except Conflict:
             await asyncio.sleep(_PAUSE_SECONDS)
-    return await patiently(attempt)
+    return await steadily(attempt)

@@ -12,8 +12,7 @@ from apiserver.schema.kind import Kind
 from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.definitions import is_ours, served_versions, storage_version, stored_versions
 from apiserver.upgrading.execution import Done
-from apiserver.upgrading.findings import Finding, Verdict
-from apiserver.upgrading.proving import Failure
+from apiserver.upgrading.findings import Failure, Finding, Verdict
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import Step
 
@@ -92,6 +91,11 @@ class Report:
             "failures": [item.as_json() for item in self.failures],
             "advice": list(self.advice),
         }
+
+
+def denied_report(verb: str, cluster: str, checks: tuple[Finding, ...]) -> Report:
+    """Return the report of a run that may not look: there is nothing in it but what is denied."""
+    return Report(verb=verb, cluster=cluster, definitions=(), objects=0, shapes={}, checks=checks, steps=())
 
 
 def found_definitions(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Found, ...]:

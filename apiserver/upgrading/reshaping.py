@@ -15,10 +15,10 @@ from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same
 from apiserver.upgrading.accounts import account, shaped_anew, without_annotations
 from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.patience import patiently
-from apiserver.upgrading.proving import Failure
-from apiserver.upgrading.status_to_come import announcing
+from apiserver.upgrading.status_to_come import announces, announcing, without_announcement
 
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.05
@@ -41,6 +41,15 @@ async def sweep(
     """
     items = [item for item in await _listed(cluster, resource) if account(item, shape).is_annotated]
     return await _each(cluster, resource, items, partial(_bare, shape=shape), pace)
+
+
+async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int, tuple[Failure, ...]]:
+    """Take out what an interrupted way back announced; how many were written, and which could not be.
+
+    Raises ClusterError.
+    """
+    items = [item for item in await _listed(cluster, resource) if announces(item)]
+    return await _each(cluster, resource, items, _forgotten, pace)
 
 
 class _Write(Protocol):
@@ -110,6 +119,12 @@ async def _bare(cluster: Cluster, resource: Resource, item: Json, shape: Shape) 
         return "somebody changed it meanwhile, so that it has to be given back once more: run this again"
     if made.is_annotated:
         await _replaced(cluster, resource, without_annotations(item), item)
+    return ""
+
+
+async def _forgotten(cluster: Cluster, resource: Resource, item: Json) -> str:
+    if announces(item):
+        await _replaced(cluster, resource, without_announcement(item), item)
     return ""
 
 

@@ -83,6 +83,11 @@ def _come(name: str, item: JsonValue, to_come: _ToCome, fields: tuple[str, ...])
     return None if is_wanting and name in to_come.gone else said
 
 
+def announces(value: Json) -> bool:
+    """Tell whether an object announces a status."""
+    return without_announcement(value) is not value
+
+
 def without_announcement(value: Json) -> Json:
     """Return an object that announces no status; the same if it announces none."""
     return without(value, ANNOTATION)

@@ -24,6 +24,7 @@ from apiserver.upgrading.definitions import (
     stored_versions,
 )
 from apiserver.upgrading.snapshot import Snapshot
+from apiserver.upgrading.status_to_come import announces
 
 
 class Action(StrEnum):
@@ -35,6 +36,7 @@ class Action(StrEnum):
     STORE = "store"
     REWRITE = "rewrite"
     PRUNE = "prune"
+    FORGET = "forget"
     REHEARSE = "rehearse"
     RESHAPE = "reshape"
     WITHDRAW = "withdraw"
@@ -62,6 +64,7 @@ _TITLES = {
     Action.STORE: "store {version} from now on",
     Action.REWRITE: "rewrite every object that is stored in another version than {version}",
     Action.PRUNE: "record that {version} is all that is stored",
+    Action.FORGET: "take out of every object what an interrupted way back left in its annotations",
     Action.REHEARSE: "rehearse by dry run how every object is given back",
     Action.RESHAPE: "give every object back in the shape that was asked for, stored in {version}",
     Action.WITHDRAW: "serve nothing but {version}, without conversion",
@@ -105,6 +108,8 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
         if stored_versions(live) != (hub,):
             yield Step(action=Action.REWRITE, kind=kind, version=hub)
             yield Step(action=Action.PRUNE, kind=kind, version=hub)
+        if any(map(announces, snapshot.objects)):
+            yield Step(action=Action.FORGET, kind=kind, version=hub)
 
 
 def _kind_back(live: Json, kind: Kind, *, is_clean: bool, is_annotated: bool) -> Iterator[Step]:

@@ -39,7 +39,8 @@ def printed(line: Line, *, is_coloured: bool) -> str:
 def plan_lines(report: Report) -> Iterator[Line]:
     """Yield what was found, checked and planned."""
     yield Tone.HEADING, f"stowplan {report.verb} of {report.cluster}"
-    yield from _found(report)
+    if report.definitions:
+        yield from _found(report)
     yield Tone.HEADING, "checks"
     for finding in report.checks:
         yield from _check(finding)

@@ -16,7 +16,7 @@ from apiserver.upgrading.object_checks import check_objects
 from apiserver.upgrading.options import parser
 from apiserver.upgrading.owner_checks import check_definition, check_owners
 from apiserver.upgrading.permission_checks import check_permissions
-from apiserver.upgrading.report import Report, found_definitions, shapes_found
+from apiserver.upgrading.report import Report, denied_report, found_definitions, shapes_found
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import upgrade_steps
 from apiserver.upgrading.verb import run
@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
     """Return the plan for what was found."""
+    if snapshot.denied:
+        return denied_report("upgrade", cluster, tuple(check_permissions(snapshot)))
     return Report(
         verb="upgrade",
         cluster=cluster,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, NotConfigured
+from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.upgrading.execution import Done, Execution, StoppedError
 from apiserver.upgrading.progress import Progress
@@ -38,6 +38,12 @@ def run(options: argparse.Namespace, plan: Planner, *, shape: Shape | None = Non
     except NotConfigured as error:
         print(f"stowplan: {error.message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
         return _USAGE
+    except Unauthorized as error:
+        print(f"stowplan: the cluster does not accept your credentials: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        return _USAGE
+    except Forbidden as error:
+        print(f"stowplan: you may not do this: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
+        return _STOPPED
     except ClusterError as error:
         print(f"stowplan: the cluster does not answer: {error.message}", file=sys.stderr)  # noqa: T201 (as above)
         return _USAGE

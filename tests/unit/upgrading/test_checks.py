@@ -82,6 +82,15 @@ def test_other_owners_of_the_definition(metadata: dict[str, Any], want: str) -> 
     assert [want in message for message in found] == ([True] if want else [])
 
 
+def test_what_keeps_helm_from_deleting_is_in_its_chart() -> None:
+    """It goes by the manifest of the release, so that annotating the live object would help nobody."""
+    live = definition(annotations={"meta.helm.sh/release-name": "wva"})
+    (found,) = check_owners(replace(EMPTY, definitions={CRD: live}), VARIANT_AUTOSCALING)
+
+    assert "put the annotation helm.sh/resource-policy: keep into the chart's own template" in found.remedy
+    assert "kubectl annotate" not in found.remedy
+
+
 DEFINITIONS = {
     "none": (None, ""),
     "one of an earlier release": (definition(), ""),
@@ -219,7 +228,11 @@ def test_permissions_are_asked_for_one_by_one() -> None:
     (message,) = problems(check_permissions(replace(EMPTY, denied=("update variantautoscalings.llmd.ai",))))
 
     assert message == "you may not update variantautoscalings.llmd.ai"
-    assert "patch variantautoscalings/status.llmd.ai" in map(str, needed(VARIANT_AUTOSCALING))
+    assert {
+        "patch variantautoscalings/status.llmd.ai",
+        "get services in stowplan-system",
+        "get validatingwebhookconfigurations.admissionregistration.k8s.io",
+    } <= set(map(str, needed(VARIANT_AUTOSCALING)))
 
 
 def test_a_person_may_accept_what_can_be_meant() -> None:

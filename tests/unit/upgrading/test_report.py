@@ -11,22 +11,34 @@ from typing import Any
 
 import pytest
 
-from apiserver.cluster.errors import Conflict
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Unauthorized, Unavailable
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading import downgrade, upgrade
 from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.findings import Failure
+from apiserver.upgrading.options import parser
 from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.progress import Progress
-from apiserver.upgrading.proving import Failure, there_and_back
-from apiserver.upgrading.report import Outcome
+from apiserver.upgrading.proving import there_and_back
+from apiserver.upgrading.report import Outcome, Report
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
+from apiserver.upgrading.verb import run
 from apiserver.upgrading.waiting import storage_hash
 from manifests import legacy_variant, profiled_variant, variant
 
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{name: x, context: {cluster: x, user: x}}]
+clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: x, user: {token: x}}]
+"""
 EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), webhook=Webhook(namespace="stowplan-system"))
 
 
@@ -51,6 +63,55 @@ def test_a_plan_counts_objects_by_shape_and_says_what_is_missing() -> None:
     assert [step["action"] for step in document["steps"]] == ["install"] * 7
     assert json.loads(json.dumps(document)) == document
     assert {"webhook", "certificates"} == {item.check for item in report.problems}
+
+
+def test_whoever_lacks_a_right_is_told_that_and_nothing_else() -> None:
+    """Nothing else was read, so nothing is said to be missing or to be in order."""
+    denied = replace(EMPTY, denied=("list variantautoscalings.llmd.ai",))
+    up = upgrade.planned(denied, "https://cluster")
+    back = downgrade.planned(denied, "https://cluster", RELEASES["v0.4.2"])
+
+    for report in (up, back):
+        assert [item.message for item in report.checks] == ["you may not list variantautoscalings.llmd.ai"]
+        assert report.steps == ()
+        assert "not installed" not in "".join(line for _, line in plan_lines(report))
+
+
+REFUSALS = {
+    "the right": (Forbidden("no right"), 1, "stowplan: you may not do this: no right\n"),
+    "credentials": (
+        Unauthorized("who?"),
+        2,
+        "stowplan: the cluster does not accept your credentials: who?\n",
+    ),
+    "an answer": (Unavailable("refused"), 2, "stowplan: the cluster does not answer: refused\n"),
+}
+
+
+@pytest.mark.parametrize(("error", "code", "want"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_what_is_wanting_is_told_apart(
+    error: ClusterError, code: int, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cluster that refuses does answer."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        raise error
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan) == code
+    assert capsys.readouterr().err == want
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "abc", "nan", "inf"])
+def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what would be one."""
+    with pytest.raises(SystemExit):
+        upgrade.main([f"--rate={rate}"])
+
+    want = f"argument --rate: '{rate}' is not a number of objects above 0, such as 50 or 0.5"
+    assert want in capsys.readouterr().err
 
 
 def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,6 +103,14 @@ def test_what_is_left_on_the_way_up(live: Definition | None, want: list[tuple[Ac
     steps = upgrade_steps(snapshot(live), (VARIANT_AUTOSCALING,))
 
     assert [(step.action, step.version) for step in steps] == want
+
+
+def test_what_an_interrupted_way_back_left_is_taken_out_on_the_way_up() -> None:
+    """Even where nothing else is left to do."""
+    left = {"metadata": {"name": "x", "annotations": {"llmd.ai/status-to-come": "{}"}}}
+    done = replace(snapshot(both(storage=NEW, stored=(NEW,))), objects=(left,))
+
+    assert [step.action for step in upgrade_steps(done, (VARIANT_AUTOSCALING,))] == [Action.FORGET]
 
 
 CLEAN, BARE = {"is_clean": True, "is_annotated": True}, {"is_clean": True, "is_annotated": False}

@@ -1,0 +1,147 @@
+"""Whether objects can be read through conversion, told apart from a server or a network that is busy.
+
+A made-up object is created by dry run in each version, so that a converter that nobody reaches is found in a
+cluster without objects, too. Only an answer that speaks of conversion counts against it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.schema.structural import CONVERSION_SERVICE
+from apiserver.schema.undecoded import same
+from apiserver.upgrading.findings import Failure
+from apiserver.upgrading.pace import Pace, each
+from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.resources import resource_of
+
+_PAUSES_SECONDS: Final = (0.3, 1.0)
+_CONVERSION_SECONDS: Final = 40.0
+"""Longer than the API server waits for a converter: it is to say itself that it gave up."""
+_SIGN: Final = "conversion webhook for"
+"""How the API server speaks of conversion. Source: `apiextensions-apiserver/pkg/apiserver/conversion`."""
+_MADE_UP_SPEC: Final[Json] = {
+    "modelID": "stowplan/made-up",
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "made-up"},
+    "variantCost": "10.50",
+}
+_T = TypeVar("_T")
+
+
+class UnreadableError(Exception):
+    """Conversion does not answer, or fails for some objects, which are named where that can be told."""
+
+    def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
+async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
+    """Return what an attempt gives, made again a few times where it may work later."""
+    for pause in _PAUSES_SECONDS:
+        try:
+            return await patiently(attempt)
+        except Unavailable:
+            await asyncio.sleep(pause)
+    return await patiently(attempt)
+
+
+def is_of_conversion(error: ClusterError) -> bool:
+    """Tell whether the API server says that conversion failed."""
+    return _SIGN in error.message
+
+
+async def shown_by_made_up(cluster: Cluster, kind: Kind) -> str:
+    """Create an object in each version by dry run; why that shows nothing, or nothing.
+
+    Raises UnreadableError where conversion does not answer or says something else, and ClusterError.
+    """
+    for version in kind.versions:
+        wanted = made_up(kind, version.name)
+        create = partial(
+            cluster.create,
+            resource_of(kind, version.name),
+            wanted,
+            dry_run=True,
+            timeout_seconds=_CONVERSION_SECONDS,
+        )
+        try:
+            answer = await steadily(create)
+        except (Forbidden, Invalid) as error:
+            return error.message  # refused for another reason, before or after conversion
+        except Unavailable as error:
+            raise (UnreadableError(error.message) if is_of_conversion(error) else error) from error
+        if lost := [name for name, item in _MADE_UP_SPEC.items() if not _says(answer, name, item)]:
+            raise UnreadableError(f"spec.{lost[0]} of a made-up object came back changed in {version.name}")
+    return ""
+
+
+def made_up(kind: Kind, version: str) -> Json:
+    """Return an object that every version can say and that asks for nothing."""
+    metadata = {"generateName": "stowplan-made-up-", "namespace": CONVERSION_SERVICE["namespace"]}
+    return {
+        "apiVersion": f"{kind.group}/{version}",
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": dict(_MADE_UP_SPEC),
+    }
+
+
+async def listed_in_every_version(cluster: Cluster, kind: Kind, pace: Pace) -> list[Json]:
+    """Return all objects, in the oldest version.
+
+    Raises UnreadableError when another version cannot be read for want of conversion, and ClusterError.
+    """
+    oldest, *others = (resource_of(kind, version.name) for version in kind.versions)
+    items: list[Json] = (await steadily(partial(cluster.list, oldest)))["items"]
+    for resource in others:
+        try:
+            await steadily(partial(cluster.list, resource))
+        except Unavailable as error:
+            # A cache that cannot be filled for want of conversion only asks to wait: single reads tell.
+            failures = await _unreadable(cluster, kind, resource.version, items, pace)
+            if failures or is_of_conversion(error):
+                message = failures[0].message if failures else error.message
+                raise UnreadableError(message, failures) from error
+            raise
+    return items
+
+
+async def _unreadable(
+    cluster: Cluster, kind: Kind, version: str, items: list[Json], pace: Pace
+) -> tuple[Failure, ...]:
+    async def one(item: Json) -> Failure | None:
+        metadata = item["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        read = partial(
+            cluster.get,
+            resource_of(kind, version),
+            name,
+            namespace=namespace,
+            timeout_seconds=_CONVERSION_SECONDS,
+        )
+        try:
+            await patiently(read)
+        except NotFound:
+            return None
+        except ClusterError as error:
+            return (
+                Failure(namespace=namespace, name=name, message=error.message)
+                if is_of_conversion(error)
+                else None
+            )
+        return None
+
+    found = await each(items, one, pace)
+    return tuple(failure for failure in found if failure is not None)
+
+
+def _says(answer: Json, name: str, item: object) -> bool:
+    return same((answer.get("spec") or {}).get(name), item)

@@ -1,0 +1,138 @@
+"""A cluster in memory: objects of one kind, written as an API server writes them, which can be cut off."""
+
+from __future__ import annotations
+
+# ruff: noqa: ARG002 (methods take what those of a real cluster take)
+import copy
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.client import CALL_SECONDS, PAGE_SIZE, Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.kinds.conversion import convert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from apiserver.cluster.resource import Resource
+    from apiserver.schema.json import Json
+
+Fault = tuple[str, str, str]
+"""A verb, a version and the name of an object, empty for a list or a creation."""
+
+
+class CutOffError(Exception):
+    """Whoever was writing is gone; what he wrote last is written."""
+
+
+class MemoryCluster(Cluster):
+    """Holds objects, dies after so many writes, and fails where `fault` has an error for a call."""
+
+    def __init__(
+        self,
+        objects: Iterable[Json],
+        *,
+        writes_left: int = 2**30,
+        fault: Callable[[Fault], ClusterError | None] = lambda _: None,
+    ) -> None:
+        self.objects = {item["metadata"]["name"]: copy.deepcopy(item) for item in objects}
+        for item in self.objects.values():
+            item["metadata"] |= {"namespace": "models", "resourceVersion": "1"}
+        self.writes_left = writes_left
+        self.calls: list[Fault] = []
+        self._fault = fault
+
+    def said(self) -> list[Json]:
+        """Return what all objects say."""
+        return [
+            item | {"metadata": item["metadata"] | {"resourceVersion": ""}} for item in self.objects.values()
+        ]
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> Json:
+        """Read all objects."""
+        self._begin("list", resource)
+        return {"items": [self._read(name, resource) for name in self.objects]}
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Read one object."""
+        self._begin("get", resource, name)
+        return self._read(name, resource)
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Create an object by dry run, which is all that is needed."""
+        self._begin("create", resource)
+        assert dry_run
+        return copy.deepcopy(body)
+
+    async def replace(
+        self,
+        resource: Resource,
+        body: Json,
+        *,
+        subresource: str | None = None,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Write an object or its status; neither touches the other, and no change is no write."""
+        name = body["metadata"]["name"]
+        self._begin("replace", resource, name)
+        stored = self._read(name, resource)
+        if body["metadata"].get("resourceVersion") not in {None, stored["metadata"]["resourceVersion"]}:
+            raise Conflict("somebody wrote first")
+        written = _merged(stored, copy.deepcopy(body), is_status=subresource == "status")
+        if not dry_run and written != stored:
+            self._store(written)
+        return copy.deepcopy(written)
+
+    def _begin(self, verb: str, resource: Resource, name: str = "") -> None:
+        if not self.writes_left:
+            raise CutOffError
+        call = (verb, resource.version, name)
+        self.calls.append(call)
+        if error := self._fault(call):
+            raise error
+
+    def _read(self, name: str, resource: Resource) -> Json:
+        if name not in self.objects:
+            raise NotFound(f"{name} is not there")
+        return convert(copy.deepcopy(self.objects[name]), resource.api_version)
+
+    def _store(self, item: Json) -> None:
+        metadata = item["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        self.objects[metadata["name"]] = copy.deepcopy(item)
+        self.writes_left -= 1
+        if not self.writes_left:
+            raise CutOffError
+
+
+def _merged(stored: Json, body: Json, *, is_status: bool) -> Json:
+    taken, kept = (body, stored) if is_status else (stored, body)
+    status = {"status": taken["status"]} if "status" in taken else {}
+    rest = {name: item for name, item in kept.items() if name != "status"}
+    version = {"resourceVersion": stored["metadata"]["resourceVersion"]}
+    return rest | {"metadata": rest["metadata"] | version} | status

@@ -1,0 +1,91 @@
+"""A way back that is cut off after any of its writes, and run again, ends like one that is not."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_cluster import CutOffError, MemoryCluster
+from variants import valid
+
+from apiserver.kinds.llmd.conversion import SPOKE
+from apiserver.kinds.llmd.shapes import RELEASES, Shape
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.upgrading.accounts import account
+from apiserver.upgrading.pace import Pace
+from apiserver.upgrading.reshaping import forget, reshape, sweep
+from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.status_to_come import ANNOTATION, announces, announcing
+
+if TYPE_CHECKING:
+    from apiserver.schema.json import Json
+
+RESOURCE = resource_of(VARIANT_AUTOSCALING, "v1alpha1")
+PACE = Pace(per_second=1e9, tell=lambda _, __: None)
+
+
+def objects() -> list[Json]:
+    """Return objects of every shape, most of them with a status."""
+    made = [valid(seed, SPOKE) for seed in range(12)]
+    for number, item in enumerate(made):
+        item["metadata"]["name"] = f"object-{number}"
+    return made
+
+
+async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
+    """Do what a run does to objects: reshape them, and take our annotations out."""
+    _, failures = await reshape(cluster, RESOURCE, shape, PACE, dry_run=False)
+    _, left = await sweep(cluster, RESOURCE, shape, PACE)
+    assert failures == left == ()
+
+
+@pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "pull-233"])
+async def test_a_run_cut_off_after_any_write_ends_like_one_that_is_not(release: str) -> None:
+    """Whichever write was the last one."""
+    shape, whole = RELEASES[release], MemoryCluster(objects())
+    await give_back(whole, shape)
+    writes = 2**30 - whole.writes_left
+    announced = 0
+
+    for last in range(1, writes):
+        cluster = MemoryCluster(objects(), writes_left=last)
+        with pytest.raises(CutOffError):
+            await give_back(cluster, shape)
+        announced += any(map(announces, cluster.objects.values()))
+        cluster.writes_left = 2**30
+        await give_back(cluster, shape)
+        assert cluster.said() == whole.said(), last
+    assert writes > 12
+    assert announced > 6
+
+
+async def test_the_last_sweep_takes_annotations_out_and_nothing_else() -> None:
+    """What would have to be given another shape is named instead."""
+    shape = RELEASES["v0.5.1"]
+    given = MemoryCluster(objects()[:6])
+    await give_back(given, shape)
+    cluster = MemoryCluster([*given.said(), *objects()[6:]])
+    for item in cluster.objects.values():
+        item["metadata"]["annotations"] = {"x": "y", "llmd.ai/kept-by-conversion": "{}"}
+    before = copy.deepcopy(cluster.objects)
+    wrong = {name for name, item in before.items() if account(item, shape).is_reshaped}
+    _, failures = await sweep(cluster, RESOURCE, shape, PACE)
+
+    assert {failure.name for failure in failures} == wrong
+    for name, item in cluster.objects.items():
+        assert item["spec"] == before[name]["spec"]
+        assert ("llmd.ai/kept-by-conversion" in item["metadata"]["annotations"]) == (name in wrong)
+    assert 0 < len(wrong) < len(before)
+
+
+async def test_the_way_up_takes_out_what_an_interrupted_way_back_announced() -> None:
+    """In whichever version it writes, and of no other object."""
+    cluster = MemoryCluster(objects())
+    first, second, *_ = cluster.objects.values()
+    cluster.objects["object-0"] = announcing(first, first.get("status"))
+    freed, failures = await forget(cluster, resource_of(VARIANT_AUTOSCALING, "v1alpha2"), PACE)
+
+    assert (freed, failures) == (1, ())
+    assert ANNOTATION not in cluster.objects["object-0"]["metadata"].get("annotations", {})
+    assert cluster.objects["object-1"] == second
