@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 import subprocess
 import sys
 import time
@@ -143,11 +144,15 @@ async def stowplan(control_plane: ControlPlane, *arguments: str) -> subprocess.C
 
 
 Point = tuple[str, str]
-"""How the title of a step begins, and whether it `begins`, is `on its way` or is `done`."""
+"""How the title of a step begins, and whether it `begins` or is `on its way`."""
+_PART: Final = re.compile(r"(\d+) of (\d+)")
 
 
-async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point]:
-    """Run a verb, and kill it at the first of these points that it comes to; return those behind it."""
+async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[Point]) -> list[Point] | None:
+    """Run a verb, and kill it at the first of these points that it comes to; return those behind it.
+
+    None when it came to none of them.
+    """
     process = await _start(control_plane, arguments)
     assert process.stdout is not None
     titles, step = {title for title, _ in points}, ""
@@ -155,13 +160,14 @@ async def killed(control_plane: ControlPlane, *arguments: str, points: Sequence[
         prefix, _, text = line.decode().partition("] ")
         title = next((title for title in titles if text.startswith(title)), "")
         step = title or step
-        state = "begins" if title else "done" if text.startswith("done:") else "on its way"
+        part = _PART.match(text)
+        state = "begins" if title else "on its way" if part and part[1] != part[2] else "at its end"
         if prefix.startswith("[") and (step, state) in points:
             process.kill()
             await process.communicate()
             return list(points[points.index((step, state)) + 1 :])
     await process.wait()
-    return []
+    return None
 
 
 async def _start(control_plane: ControlPlane, arguments: Sequence[str]) -> asyncio.subprocess.Process:
