@@ -13,7 +13,7 @@ from apiserver.kinds.core.names import DnsSubdomain, KeyName
 from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_parameters
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
+from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Properties, Range
 from apiserver.schema.presence import AllOrNone, Excludes
 from apiserver.schema.rules import WebhookOnly
 
@@ -104,7 +104,7 @@ class VariantAutoscalingSpec:
     model_id: ModelName
     """Identifier of the model, as its engines report it in the label `model_name`."""
 
-    scale_target_ref: Maybe[CrossVersionObjectReference] = UNSET
+    scale_target_ref: Maybe[Annotated[CrossVersionObjectReference, Atomic()]] = UNSET
     """The object that is scaled. Without it the Deployment of the same name is meant."""
 
     variant_cost: Maybe[DecimalText] = UNSET

@@ -14,7 +14,7 @@ from apiserver.kinds.core.names import DnsSubdomain, KeyName
 from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, numeric_parameters
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Items, Length, MapKeys, Properties, Range
+from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Properties, Range
 from apiserver.schema.rules import WebhookOnly
 
 ModelName = Annotated[str, Length(1, 512)]
@@ -60,7 +60,7 @@ class ConfigMapKeyRef:
 class VariantAutoscalingSpec:
     """The desired state of a VariantAutoscaling: its model, what is scaled, and the service level."""
 
-    scale_target_ref: CrossVersionObjectReference
+    scale_target_ref: Annotated[CrossVersionObjectReference, Atomic()]
     """The object that is scaled, in the same namespace. A HorizontalPodAutoscaler acts on it."""
 
     model_id: ModelName

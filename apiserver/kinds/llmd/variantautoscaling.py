@@ -52,9 +52,14 @@ def _reason(json_path: str) -> Column:
 
 
 def _cost(value: Json) -> Iterator[Filled]:
-    """Make up a cost for the current shape; the others take theirs from the accelerator's unit cost."""
+    """Make up a cost for the current shape; the others take theirs from the accelerator's unit cost.
+
+    Nor is one made up where no target is named: that is a manifest of a release that made up none.
+    """
     spec = value.get("spec", {})
-    if not any(name in spec for name in ("modelProfile", *v1alpha1.LEGACY_FIELDS)):
+    if "scaleTargetRef" in spec and not any(
+        name in spec for name in ("modelProfile", *v1alpha1.LEGACY_FIELDS)
+    ):
         yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
 
 
