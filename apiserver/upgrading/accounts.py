@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apiserver.kinds.llmd.conversion import ANNOTATION as KEPT
-from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape
+from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape, without_annotation
 from apiserver.schema.json import Json
 from apiserver.upgrading.comparison import difference
-from apiserver.upgrading.status_to_come import ANNOTATION as TO_COME
-from apiserver.upgrading.status_to_come import resumed, without
+from apiserver.upgrading.status_to_come import resumed, without_announcement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +34,7 @@ class Account:
 
 def without_annotations(item: Json) -> Json:
     """Return an object without what conversion and an interrupted run left in its annotations."""
-    return without(item, KEPT, TO_COME)
+    return without_announcement(without_annotation(item))
 
 
 def account(item: Json, shape: Shape) -> Account:

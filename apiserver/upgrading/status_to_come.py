@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from apiserver.kinds.llmd.shapes import Shape
+from apiserver.schema.annotations import take_annotation, with_annotation
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
@@ -50,9 +51,7 @@ def announcing(value: Json, status: JsonValue) -> Json:
     filled = {name: _filled(old[name], new[name]) for name in _ALLOCATIONS if name in old and name in new}
     gone = tuple(name for name in _ALLOCATIONS if name in old and name not in new)
     text = _encode(_ToCome(filled=filled, gone=gone, status=_digest(status))).decode()
-    metadata = as_object(value.get("metadata"))
-    annotations = as_object(metadata.get("annotations")) | {ANNOTATION: text}
-    return value | {"metadata": metadata | {"annotations": annotations}}
+    return with_annotation(value, ANNOTATION, text)
 
 
 def resumed(value: Json, shape: Shape) -> Json:
@@ -90,18 +89,7 @@ def announces(value: Json) -> bool:
 
 def without_announcement(value: Json) -> Json:
     """Return an object that announces no status; the same if it announces none."""
-    return without(value, ANNOTATION)
-
-
-def without(value: Json, *names: str) -> Json:
-    """Return an object without these annotations; the same if it has none of them."""
-    metadata = as_object(value.get("metadata"))
-    annotations = as_object(metadata.get("annotations"))
-    if annotations.keys().isdisjoint(names):
-        return value
-    others = {name: text for name, text in annotations.items() if name not in names}
-    bare = {name: item for name, item in metadata.items() if name != "annotations"}
-    return value | {"metadata": bare | ({"annotations": others} if others else {})}
+    return take_annotation(value, ANNOTATION)[0]
 
 
 def _filled(old: JsonValue, new: JsonValue) -> _Filled:
