@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from apiserver.kinds.llmd.shapes import Shape
+from apiserver.kinds.llmd.shapes_released import missing_members
 from apiserver.schema.annotations import take_annotation, with_annotation
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
@@ -24,7 +25,6 @@ from apiserver.schema.undecoded import as_object
 ANNOTATION: Final = "llmd.ai/status-to-come"
 
 _ALLOCATIONS: Final[tuple[str, ...]] = ("currentAlloc", "desiredOptimizedAlloc")
-_OPTIONAL: Final = frozenset({"lastRunTime"})
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -78,8 +78,7 @@ def _come(name: str, item: JsonValue, to_come: _ToCome, fields: tuple[str, ...])
     """Return an allocation with what was filled in; None where it goes for want of a member."""
     filled: Json = msgspec.to_builtins(to_come.filled.get(name, _Filled()))
     said = filled | as_object(item)
-    is_wanting = any(field not in said for field in fields if field not in _OPTIONAL)
-    return None if is_wanting and name in to_come.gone else said
+    return None if name in to_come.gone and missing_members(said, fields) else said
 
 
 def announces(value: Json) -> bool:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.kinds.llmd import v1alpha1
+from apiserver.schema.json import Json
 
 
 class Family(StrEnum):
@@ -30,6 +31,11 @@ class StatusShape:
     current_alloc: tuple[str, ...]
     desired_alloc: tuple[str, ...]
     has_conditions: bool = True
+
+
+def missing_members(allocation: Json, fields: tuple[str, ...]) -> list[str]:
+    """Return which of its required members an allocation of a release lacks."""
+    return [name for name in fields if name not in allocation and name != "lastRunTime"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from apiserver.kinds.llmd.shapes_facts import Facts, total_cost
-from apiserver.kinds.llmd.shapes_released import StatusShape
+from apiserver.kinds.llmd.shapes_released import StatusShape, missing_members
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
 _LEAST_CHARACTERS_WANTED: Final = 2
-_OPTIONAL: Final = frozenset({"lastRunTime"})
 
 
 def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str, lost: list[str]) -> Json:
@@ -64,8 +63,7 @@ def _allocation(
     filled = {field: item.get(field, known.get(field)) for field in fields if field in item or field in known}
     if len(str(filled.get("accelerator", ""))) < _LEAST_CHARACTERS_WANTED:
         filled.pop("accelerator", None)
-    missing = [field for field in fields if field not in filled and field not in _OPTIONAL]
-    if missing:
+    if missing := missing_members(filled, fields):
         lost.append(f"status.{name}: {title} demands {', '.join(missing)} in it, too, and writes it anew")
         return None
     lost += [f"status.{name}.{field}: has no place in {title}" for field in item if field not in fields]
