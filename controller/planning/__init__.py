@@ -9,11 +9,11 @@ demand      `demand` grades the signal (fresh, held, unknown), sums one demand p
             variants, and puts the required capacity inside the dead band between the scale-up threshold and
             the scale-down boundary.
 problem     `problem` writes all of it down in integers: variants, cover rows, bins of equal nodes.
-placement   `placement` solves the problem with CP-SAT, lexicographically, from the plain start of `baseline`;
+placement   `textbook` solves the problem with CP-SAT, lexicographically, from the plain start of `baseline`;
             `fit` names the nodes.
 check       `checker` accepts a solution before anybody uses it, and shares no code with the model.
 why         `explain` says in one sentence with numbers what was wanted, what was granted and what bound it.
 
-`plan.plan` is the one entry. It imports OR-Tools (through `placement`); the records do not, so that processes
+`plan.plan` is the one entry. It imports OR-Tools (through `textbook`); the records do not, so that processes
 which must stay small can import them.
 """

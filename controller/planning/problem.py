@@ -6,7 +6,7 @@ Variants and nodes are named by their index; both are sorted by name, so equal s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 PER_MILLE = 1000
 
@@ -36,6 +36,13 @@ class Stage(IntEnum):
     """Ready capacity until replacements are ready too."""
 
 
+class Scope(StrEnum):
+    """Over what a bound holds."""
+
+    EVERYTHING = "every replica mix"
+    COLUMNS = "the replica mixes that were generated"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantTerms:
     """One variant in numbers. Replicas that leave anyway are not counted anywhere."""
@@ -49,8 +56,11 @@ class VariantTerms:
     cost: int
     """Per replica."""
 
-    transition_price: int
-    """For each replica started or stopped, in the unit of cost."""
+    start_price: int
+    """For each replica started, in the unit of cost: loading weights takes minutes of an accelerator."""
+
+    stop_price: int
+    """For each replica stopped, in the unit of cost."""
 
     current: int
     bound: tuple[int | None, ...]
@@ -71,8 +81,8 @@ class VariantTerms:
 class CoverRow:
     """A requirement: sum of per-replica amounts >= requirement, or a shortfall in per mille of it.
 
-    The shortfall is counted per requirement, not by its size: a small model counts as much as a large one of
-    the same priority.
+    The shortfall is counted in shares of the requirement; how much a share weighs against another model's of
+    the same priority is the row's weight.
     """
 
     name: str
@@ -81,11 +91,14 @@ class CoverRow:
     stage: Stage
     priority: int
     model: int
-    """Whose requirement it is: index among the models."""
+    """Whose requirement it is: index among the models. Those of one model stand together."""
 
     requirement: int
     terms: tuple[tuple[int, int], ...]
-    """(variant, amount per replica)."""
+    """(variant, amount per replica); all variants are the model's."""
+
+    weight: int = 1
+    """What a per mille of shortfall counts for against others of its level."""
 
     @property
     def level(self) -> tuple[Stage, int]:
@@ -114,15 +127,66 @@ class Bin:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LimitRow:
+    """A quota or a budget: sum of per-replica amounts <= limit, never relaxed."""
+
+    name: str
+    """For messages only."""
+
+    limit: int
+    terms: tuple[tuple[int, int], ...]
+    """(variant, amount per replica)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrowthTerms:
+    """Nodes of one shape that a node autoscaler can still add to a bin."""
+
+    name: str
+    """For messages only."""
+
+    bin: int
+    accelerators: int
+    """Of one node."""
+
+    price: int
+    """Of one node, in the unit of cost, on top of what its replicas cost."""
+
+    limit: int
+    """How many more nodes there can be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementProblem:
     """All of it."""
 
     variants: tuple[VariantTerms, ...]
+    """Those of one model stand together, in the order of the models."""
+
     free: tuple[int, ...]
     """Free accelerators of each node if every bound replica stays; negative when overcommitted."""
 
     bins: tuple[Bin, ...]
     rows: tuple[CoverRow, ...]
+    limits: tuple[LimitRow, ...] = ()
+    growth: tuple[GrowthTerms, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """How good an answer is at one level of the lexicographic order, given the levels before."""
+
+    level: str
+    value: int
+    bound: int
+    """No answer has less, within the scope."""
+
+    scope: Scope
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the value to the bound."""
+        return 1 - self.bound / self.value if self.value > self.bound else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,6 +198,15 @@ class Solution:
 
     placements: tuple[tuple[int, int, int], ...]
     """(variant, node, replicas) for those that get a place, sorted."""
+
+    grown: tuple[tuple[int, int, int], ...] = ()
+    """(variant, growth, replicas) for those whose place is on a node that is yet to be added, sorted."""
+
+    added: tuple[int, ...] = ()
+    """Nodes to add, per growth; empty when none are."""
+
+    proofs: tuple[Proof, ...] = ()
+    """One per level, in order."""
 
     unproven: str = ""
     """The first level that was not proven optimal; empty when all were."""

@@ -16,7 +16,7 @@ from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.fit import fit
 from controller.planning.formulation import formulate
-from controller.planning.placement import place
+from controller.planning.textbook import place
 from controller.planning.problem import PlacementProblem, Stage
 from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
@@ -108,7 +108,7 @@ def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
         missing[row.stage, 0 if ready else row.priority] += -(-1000 * short // row.requirement)
     moves = [abs(count - terms.current) for count, terms in zip(replicas, problem.variants, strict=True)]
     cost = sum(
-        count * terms.cost + move * terms.transition_price
+        count * terms.cost + move * (terms.start_price if count > terms.current else terms.stop_price)
         for count, move, terms in zip(replicas, moves, problem.variants, strict=True)
     )
     disruption = sum(

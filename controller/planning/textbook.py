@@ -84,7 +84,7 @@ def check_magnitude(problem: PlacementProblem) -> None:
             raise NumbersTooLargeError(
                 f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
             )
-    prices = [(t.cost + 2 * t.transition_price) * t.upper for t in problem.variants]
+    prices = [(t.cost + t.start_price + t.stop_price) * t.upper for t in problem.variants]
     if sum(prices) >= EXACT_LIMIT:
         dearest = problem.variants[prices.index(max(prices))]
         raise NumbersTooLargeError(
@@ -209,7 +209,8 @@ def _objectives(variables: Variables, problem: PlacementProblem) -> list[Objecti
     cost, disruption = [], []
     for v, terms in enumerate(problem.variants):
         moves = (variables.started[v], variables.stopped[v])
-        cost += [(variables.replicas[v], terms.cost), *((move, terms.transition_price) for move in moves)]
+        prices = (terms.start_price, terms.stop_price)
+        cost += [(variables.replicas[v], terms.cost), *zip(moves, prices, strict=True)]
         disruption += [(move, max(1, terms.accelerators)) for move in moves]
     order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
     return [

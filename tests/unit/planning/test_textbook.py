@@ -9,7 +9,7 @@ from planning_builders import LIMITS, demand, node, variant
 
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
-from controller.planning.placement import place
+from controller.planning.textbook import place
 from controller.planning.problem import NumbersTooLargeError
 from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
