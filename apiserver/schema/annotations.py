@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object, opened, plain
+from apiserver.schema.undecoded import as_object, opened, plain, without
 
 LIMIT_BYTES: Final = 256 * 1024
 """For all annotations of an object together. Source: `k8s.io/apimachinery/pkg/api/validation`."""
@@ -39,10 +39,9 @@ def take_annotation(value: Json, name: str) -> tuple[Json, JsonValue]:
     annotations = opened(metadata.get("annotations")) if isinstance(metadata, dict) else None
     if not isinstance(annotations, dict) or name not in annotations:
         return value, None
-    others = {key: item for key, item in annotations.items() if key != name}
-    rest = {key: item for key, item in metadata.items() if key != "annotations"}
-    bare = value | {"metadata": rest | ({"annotations": others} if others else {})}
-    return bare, plain(annotations[name])
+    others = without(annotations, (name,))
+    rest = metadata | {"annotations": others} if others else without(metadata, ("annotations",))
+    return value | {"metadata": rest}, plain(annotations[name])
 
 
 def with_annotation(value: Json, name: str, text: str) -> Json:
@@ -61,8 +60,8 @@ def annotation_bytes(value: Json) -> int:
 def annotations_fit(value: Json) -> bool:
     """Tell whether the annotations of an object keep to their limit."""
     annotations = as_object(annotations_of(value.get("metadata")))
-    characters = sum(
-        len(name) + (len(text) if type(text) in _SIZED else 0) for name, text in annotations.items()
-    )
+    characters = 0
+    for name, text in annotations.items():
+        characters += len(name) + (len(text) if type(text) in _SIZED else 0)
     # No character takes more than four bytes: most objects need not be looked at more closely.
     return characters * 4 <= LIMIT_BYTES or annotation_bytes(value) <= LIMIT_BYTES

@@ -7,13 +7,15 @@ restored only where that value still stands; where it does not, somebody edited 
 
 So the round trip loses nothing by construction, whatever the two functions do, and there is no look-up and
 no clock. A damaged or forged annotation counts as none.
+
+The walk back is cheap where the functions hand on members as they are: what is the same object on both
+sides is not looked into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
@@ -24,44 +26,11 @@ from apiserver.schema.annotations import (
     take_annotation,
     with_annotation,
 )
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import mentions, opened, same
+from apiserver.schema.json import Json
+from apiserver.schema.kept import NOTHING_KEPT, Kept, kept_text, lost_fields, read_kept, restore
+from apiserver.schema.undecoded import mentions, opened
 
-_CONVERTED: Final = ("spec", "status")
-_ABSENT: Final = msgspec.UNSET
-
-
-class KeptField(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A field that the other version cannot say: its value, and what comes back instead; unset is absent."""
-
-    path: list[str]
-    value: JsonValue = msgspec.UNSET
-    derived: JsonValue = msgspec.UNSET
-
-
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that an object of the other version said beyond what this version can."""
-
-    fields: Sequence[KeptField] = ()
-    source: Json = msgspec.field(default_factory=dict)
-
-
-class _UndecodedField(KeptField, frozen=True):
-    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    derived: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Undecoded(Kept, frozen=True):
-    """The same with undecoded values, for objects that are undecoded themselves."""
-
-    fields: Sequence[_UndecodedField] = ()
-    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
-
-
-_NOTHING_KEPT: Final = Kept()
-_kept: Final = msgspec.json.Decoder(Kept)
-_undecoded: Final = msgspec.json.Decoder(_Undecoded)
-_encode: Final = msgspec.json.Encoder().encode
+__all__ = ["Direction", "Kept", "annotation_bytes_wanted", "converted"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,14 +38,13 @@ class Direction:
     """One way between two versions.
 
     `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
-    must accept any JSON object, and returns a new one. `remember` returns what the opposite function will
-    need again. `open` decodes those members of an undecoded object that `convert` looks into: what stays in
-    one piece is compared at a glance.
+    must accept any JSON object. It returns a new one, and what the opposite function will need again.
+    `open` decodes those members of an undecoded object that `convert` looks into: what stays in one piece is
+    compared at a glance.
     """
 
     api_version: str
-    convert: Callable[[Json, Json], Json]
-    remember: Callable[[Json], Json] | None = None
+    convert: Callable[[Json, Json], tuple[Json, Json]]
     open: Callable[[Json, Json], Json] | None = None
 
 
@@ -88,10 +56,11 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
     What is to be kept and fits into no annotation is lost, for one object that fails would fail every list.
     """
     result, kept = _told_apart(value, there, back, annotation)
-    for candidate in (kept, _of_spec(kept)):
-        if not (candidate.fields or candidate.source):
+    for candidate in (kept, _of_spec(kept)) if kept.fields or kept.source else ():
+        text = kept_text(candidate)
+        if not text:
             break
-        annotated = with_annotation(result, annotation, _encode(candidate).decode())
+        annotated = with_annotation(result, annotation, text)
         if annotations_fit(annotated):
             return annotated
     return result
@@ -100,80 +69,36 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
 def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
     """Return how much all annotations would take in the version of `there` if nothing were lost."""
     result, kept = _told_apart(value, there, back, annotation)
-    own = len(annotation.encode()) + len(_encode(kept)) if kept.fields or kept.source else 0
+    text = kept_text(kept)
+    own = len(annotation.encode()) + len(text.encode()) if text else 0
     return annotation_bytes(result) + own
 
 
 def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
     """Return the converted object, and what it cannot say."""
-    bare, kept = value, _NOTHING_KEPT
-    if mentions(annotations_of(value.get("metadata")), annotation):
-        bare, text = take_annotation(value, annotation)
-        kept = _decoded(text, undecoded=type(value["metadata"]) is msgspec.Raw)
+    bare, kept = _taken_apart(value, annotation)
     if there.open is not None:
         bare = there.open(bare, kept.source)
-    result = _converted(bare, kept, there)
+    result, source = there.convert(bare, kept.source)
     result["apiVersion"] = there.api_version
-    source = there.remember(bare) if there.remember is not None else {}
-    returned = _converted(result, Kept(source=source) if source else _NOTHING_KEPT, back)
-    lost: list[KeptField] = []
-    for name in _CONVERTED:
-        original, came_back = bare.get(name, _ABSENT), returned.get(name, _ABSENT)
-        if original is not came_back:
-            _collect_differences(original, came_back, [name], lost)
-    return result, Kept(fields=lost, source=source)
+    for field in kept.fields:
+        restore(result, field)
+    returned, _ = back.convert(result, source)
+    return result, Kept(fields=lost_fields(bare, returned), source=source)
+
+
+def _taken_apart(value: Json, annotation: str) -> tuple[Json, Kept]:
+    """Return an object with its metadata opened and without the annotation, and what that keeps."""
+    metadata = value.get("metadata")
+    undecoded = type(metadata) is msgspec.Raw
+    if undecoded:
+        value = value | {"metadata": opened(metadata)}
+    if not mentions(annotations_of(value.get("metadata")), annotation):
+        return value, NOTHING_KEPT
+    bare, text = take_annotation(value, annotation)
+    return bare, read_kept(text, undecoded=undecoded)
 
 
 def _of_spec(kept: Kept) -> Kept:
     """Return what is kept of a spec: a status is written anew by whoever wrote it."""
     return Kept(fields=[field for field in kept.fields if field.path[0] == "spec"], source=kept.source)
-
-
-def _converted(bare: Json, kept: Kept, direction: Direction) -> Json:
-    result = direction.convert(bare, kept.source)
-    for field in kept.fields:
-        if field.path and field.path[0] in _CONVERTED:
-            result = _restored(result, field, 0)
-    return result
-
-
-def _decoded(text: JsonValue, *, undecoded: bool) -> Kept:
-    if not isinstance(text, str):
-        return _NOTHING_KEPT
-    try:
-        kept = _kept.decode(text)  # whole, first: no value in it may turn out to be none later
-        return _undecoded.decode(text) if undecoded else kept
-    except (msgspec.DecodeError, RecursionError):
-        # Somebody damaged it. Conversion sits in every read, so what is left still has to convert.
-        return _NOTHING_KEPT
-
-
-def _collect_differences(
-    original: JsonValue, returned: JsonValue, path: list[str], lost: list[KeptField]
-) -> None:
-    if type(original) is not dict or type(returned) is not dict:
-        if same(original, returned):
-            return
-        original, returned = opened(original), opened(returned)
-        if type(original) is not dict or type(returned) is not dict:
-            lost.append(KeptField(path, original, returned))
-            return
-    for name, was in original.items():
-        came_back = returned.get(name, _ABSENT)
-        if was is not came_back:
-            _collect_differences(was, came_back, [*path, name], lost)
-    for name, came_back in returned.items():
-        if name not in original:
-            lost.append(KeptField([*path, name], _ABSENT, came_back))
-
-
-def _restored(value: Json, field: KeptField, depth: int) -> Json:
-    name = field.path[depth]
-    if depth + 1 < len(field.path):
-        child = opened(value.get(name))
-        return value | {name: _restored(child, field, depth + 1)} if isinstance(child, dict) else value
-    if not same(value.get(name, _ABSENT), field.derived):
-        return value
-    if field.value is not _ABSENT:
-        return value | {name: field.value if depth else opened(field.value)}
-    return {key: item for key, item in value.items() if key != name}

@@ -11,18 +11,34 @@ from apiserver.schema.undecoded import as_list, as_object, opened, opened_object
 PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 """Fields of the hub that say of one variant what a candidate says."""
 
+_PROFILED: Final = frozenset(PROFILED)
+
 
 def opened_profile(value: JsonValue) -> JsonValue:
     """Return an undecoded modelProfile with its candidates opened one level deep."""
     profile = opened(value)
-    if not isinstance(profile, dict) or "accelerators" not in profile:
+    if profile is value or not isinstance(profile, dict) or "accelerators" not in profile:
         return profile
-    return profile | {"accelerators": opened_objects(profile["accelerators"])}
+    profile["accelerators"] = opened_objects(profile["accelerators"])
+    return profile
 
 
-def from_profile(value: Json) -> Json:
-    """Return the fields of the hub that the candidate in use stands for."""
-    entry = _entry(value, as_object(value["spec"].get("modelProfile")))
+def in_use(value: Json, profile: JsonValue) -> tuple[Json, Json]:
+    """Return the hub's fields for the candidate in use, and what the way back needs of the modelProfile.
+
+    The latter is empty where the profile could not be told again.
+    """
+    entries = as_list(as_object(profile).get("accelerators"))
+    candidates = [entry for entry in entries if isinstance(entry, dict)]
+    if not candidates:
+        return {}, {}
+    position = _position(value, candidates)
+    is_told_again = len(candidates) == len(entries)
+    source: Json = {"modelProfile": profile, "position": position} if is_told_again else {}
+    return _fields(candidates[position]), source
+
+
+def _fields(entry: Json) -> Json:
     profile = {name: entry[name] for name in ("perfParms", "maxBatchSize") if name in entry}
     found: Json = {"variantProfile": profile} if profile else {}
     for name, source in (("accelerator", "acc"), ("acceleratorCount", "accCount")):
@@ -31,14 +47,8 @@ def from_profile(value: Json) -> Json:
     return found
 
 
-def _entry(value: Json, profile: Json) -> Json:
-    """Return the candidate in use: the labelled one, else the one in status, else the first."""
-    entries = [item for item in as_list(profile.get("accelerators")) if isinstance(item, dict)]
-    position = _position(value, entries)
-    return entries[position] if entries else {}
-
-
 def _position(value: Json, entries: list[Json]) -> int:
+    """Return which candidate is in use: the labelled one, else the one in status, else the first."""
     names = [plain(entry.get("acc")) for entry in entries]
     label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
     if label and label in names:
@@ -47,30 +57,24 @@ def _position(value: Json, entries: list[Json]) -> int:
     return names.index(current) if current and current in names else 0
 
 
-def remember(value: Json) -> Json:
-    """Return what the way back needs of a modelProfile; empty without one that could be told again."""
-    spec = value.get("spec")
-    profile = spec.get("modelProfile") if isinstance(spec, dict) else None
-    if profile is None:
-        return {}
-    entries = as_list(as_object(profile).get("accelerators"))
-    if not entries or not all(isinstance(entry, dict) for entry in entries):
-        return {}
-    return {"modelProfile": profile, "position": _position(value, entries)}
-
-
 def profile_of(spec: Json, source: Json) -> Json:
-    """Return the remembered modelProfile with today's values in the entry in use; empty if they are gone."""
+    """Return the remembered modelProfile with today's values in the entry in use; empty if they are gone.
+
+    It is the very same where today's values are.
+    """
     remembered, position = opened_profile(source.get("modelProfile")), plain(source.get("position"))
-    entries = as_list(as_object(remembered).get("accelerators"))
+    profile = as_object(remembered)
+    entries = as_list(profile.get("accelerators"))
     if not isinstance(position, int) or not 0 <= position < len(entries):
         return {}
-    if not isinstance(entries[position], dict) or not all(name in spec for name in PROFILED):
+    entry = entries[position]
+    if not isinstance(entry, dict) or not spec.keys() >= _PROFILED:
         return {}
     today = {
         "acc": spec["accelerator"],
         "accCount": spec["acceleratorCount"],
         **as_object(spec["variantProfile"]),
     }
-    entry = entries[position] | today
-    return as_object(remembered) | {"accelerators": [*entries[:position], entry, *entries[position + 1 :]]}
+    if all(entry.get(name) is item for name, item in today.items()):
+        return profile
+    return profile | {"accelerators": [*entries[:position], entry | today, *entries[position + 1 :]]}

@@ -11,16 +11,12 @@ from typing import Final
 
 from msgspec import Raw
 
-from apiserver.kinds.llmd.candidates import PROFILED, from_profile, opened_profile, profile_of, remember
+from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, profile_of
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
 from apiserver.schema.annotations import annotations_of
 from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import (
-    mentions,
-    opened,
-    plain,
-)
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import mentions, opened, plain, sealed, without
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -29,9 +25,9 @@ HUB: Final = f"{GROUP}/v1alpha2"
 ANNOTATION: Final = "llmd.ai/kept-by-conversion"
 """Holds what the version at hand cannot say, see `apiserver.schema.conversion`."""
 
-_HUB_LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
-_SPOKE_ONLY: Final = ("variantID", "modelProfile")
-_TOLD_APART: Final = frozenset({*PROFILED, *_SPOKE_ONLY})
+_HUB_LEGACY: Final = frozenset({"accelerator", "acceleratorCount", "sloClassRef", "variantProfile"})
+_SPOKE_ONLY: Final = frozenset({"variantID", "modelProfile"})
+_TOLD_APART: Final = _SPOKE_ONLY.union(PROFILED)
 """Fields that the versions say in different ways, or not at all."""
 
 _VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
@@ -64,25 +60,32 @@ def _is_alike_in_both(value: Json) -> bool:
         isinstance(spec, dict)
         and "scaleTargetRef" in spec
         and _TOLD_APART.isdisjoint(spec)
-        and not mentions(annotations_of(value.get("metadata")), ANNOTATION)
         and not (isinstance(status, dict) and "decision" in status)
+        and not _has_annotation(value.get("metadata"))
     )
 
 
-def _to_hub(value: Json, _: Json) -> Json:
+def _has_annotation(metadata: JsonValue) -> bool:
+    if type(metadata) is Raw and not mentions(metadata, ANNOTATION):
+        return False
+    return mentions(annotations_of(metadata), ANNOTATION)
+
+
+def _to_hub(value: Json, _: Json) -> tuple[Json, Json]:
     result = dict(value)
+    source: Json = {}
     given = value.get("spec")
-    if not isinstance(given, dict):
-        return result
-    if "scaleTargetRef" in given and not any(name in given for name in _SPOKE_ONLY):
-        return result
-    spec = {name: item for name, item in given.items() if name not in _SPOKE_ONLY}
+    if not isinstance(given, dict) or ("scaleTargetRef" in given and _SPOKE_ONLY.isdisjoint(given)):
+        return result, source
+    spec = without(given, _SPOKE_ONLY)
     if "modelProfile" in given:
-        spec = from_profile(value) | spec
+        candidate, source = in_use(value, given["modelProfile"])
+        spec = candidate | spec
     if "scaleTargetRef" not in spec:
-        spec["scaleTargetRef"] = implied_target(value)
+        target = implied_target(value)
+        spec["scaleTargetRef"] = sealed(target) if type(target["name"]) is Raw else target
     result["spec"] = spec
-    return result
+    return result, source
 
 
 def _with_open_profile(value: Json, _: Json) -> Json:
@@ -92,14 +95,14 @@ def _with_open_profile(value: Json, _: Json) -> Json:
     return value | {"spec": spec | {"modelProfile": opened_profile(spec["modelProfile"])}}
 
 
-def _from_hub(value: Json, source: Json) -> Json:
+def _from_hub(value: Json, source: Json) -> tuple[Json, Json]:
     result = dict(value)
     status, spec = value.get("status"), value.get("spec")
     if isinstance(status, dict) and "decision" in status:
-        result["status"] = {name: item for name, item in status.items() if name != "decision"}
-    if isinstance(spec, dict):
+        result["status"] = without(status, ("decision",))
+    if isinstance(spec, dict) and not _HUB_LEGACY.isdisjoint(spec):
         result["spec"] = _spoke_spec(spec, source)
-    return result
+    return result, {}
 
 
 def _with_open_performance(value: Json, source: Json) -> Json:
@@ -110,19 +113,14 @@ def _with_open_performance(value: Json, source: Json) -> Json:
 
 
 def _spoke_spec(spec: Json, source: Json) -> Json:
-    said = [name for name in _HUB_LEGACY if name in spec]
-    if not said:
-        return spec
     profile = profile_of(spec, source) if source else {}
     if profile:
-        bare = {name: item for name, item in spec.items() if name not in PROFILED}
-        bare["modelProfile"] = profile
-        return bare
-    if len(said) == len(_HUB_LEGACY):
+        return without(spec, PROFILED) | {"modelProfile": profile}
+    if spec.keys() >= _HUB_LEGACY:
         identifier = _speakable_identifier(spec)
         if _VARIANT_ID.fullmatch(identifier):
             return spec | {"variantID": identifier}
-    return {name: item for name, item in spec.items() if name not in PROFILED}
+    return without(spec, PROFILED)
 
 
 def _speakable_identifier(spec: Json) -> str:
@@ -139,6 +137,6 @@ def _speakable_identifier(spec: Json) -> str:
     return identifier_of(str(model), str(accelerator), count)
 
 
-_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, remember=remember, open=_with_open_profile)
+_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, open=_with_open_profile)
 _TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub, open=_with_open_performance)
 _WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}

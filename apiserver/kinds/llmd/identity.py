@@ -19,10 +19,8 @@ _NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 
 def variant_identifier(spec: Json) -> str:
     """Return the identifier that the legacy shape gives a variant: model, accelerator and count."""
-    model, accelerator, count = (
-        plain(spec.get(name)) for name in ("modelID", "accelerator", "acceleratorCount")
-    )
-    return f"{model}-{accelerator}-{count}"
+    model, accelerator = plain(spec.get("modelID")), plain(spec.get("accelerator"))
+    return f"{model}-{accelerator}-{plain(spec.get('acceleratorCount'))}"
 
 
 def identifier_of(model: str, accelerator: str, count: int) -> str:
@@ -38,7 +36,7 @@ def implied_target(value: Json) -> Json:
     its own name, which is where they looked.
     """
     metadata = as_object(value.get("metadata"))
-    owners = as_list(metadata.get("ownerReferences"))
+    owners = as_list(metadata["ownerReferences"]) if "ownerReferences" in metadata else []
     names = [owner.get("name") for owner in owners if _is_deployment(owner)]
     name = next((name for name in names if isinstance(name, str)), metadata.get("name", ""))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
