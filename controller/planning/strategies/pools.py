@@ -1,0 +1,93 @@
+"""Nodes of a kind, and how many accelerators they have: the inventory of those who count only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.problem import PlacementProblem
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """Nodes that the same variants may use, in one bin or in many."""
+
+    nodes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    """Of slots that tell exactly what fits, smallest first; empty where every node is a bin of its own."""
+
+    variants: tuple[int, ...]
+
+
+def kinds(problem: PlacementProblem) -> list[Kind]:
+    """Return the kinds of nodes, in the order of their first bins."""
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    # Bins of one kind mostly share one tuple; to hash thousands of long ones would take forever.
+    group_of: dict[int, list[int]] = {}
+    for b, bin_ in enumerate(problem.bins):
+        if id(bin_.variants) not in group_of:
+            group_of[id(bin_.variants)] = alike[bin_.variants]
+        group_of[id(bin_.variants)].append(b)
+    return [
+        Kind(
+            nodes=tuple(node for b in group for node in problem.bins[b].nodes),
+            sizes=problem.bins[group[0]].sizes if len(group) == 1 else (),
+            variants=problem.bins[group[0]].variants,
+        )
+        for group in alike.values()
+    ]
+
+
+def kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[list[int]]:
+    """Return for each variant the kinds of nodes that it may use."""
+    usable: list[list[int]] = [[] for _ in problem.variants]
+    for k, kind in enumerate(known):
+        for v in kind.variants:
+            usable[v].append(k)
+    return usable
+
+
+class Pools:
+    """Accelerators left of each kind, in sum over its nodes."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        """Begin with all that are free or in use by the variants of the problem."""
+        room = list(problem.free)
+        for terms in problem.variants:
+            for node in terms.bound:
+                if node is not None:
+                    room[node] += terms.accelerators
+        known = kinds(problem)
+        self._left = [max(0, sum(room[node] for node in kind.nodes)) for kind in known]
+        self._usable = kinds_of(problem, known)
+        self._accelerators = [terms.accelerators for terms in problem.variants]
+        self._by_name = sorted(range(len(problem.variants)), key=lambda v: problem.variants[v].name)
+
+    def fits(self, variant: int, replicas: int) -> bool:
+        """Tell whether so many replicas of the variant are left."""
+        return self.room(variant, replicas) == replicas
+
+    def room(self, variant: int, most: int) -> int:
+        """Return how many whole replicas of the variant are left, and no more than asked for."""
+        each = self._accelerators[variant]
+        return min(most, sum(self._left[k] // each for k in self._usable[variant])) if each else most
+
+    def take_all(self, replicas: Sequence[int]) -> None:
+        """Take what is there already, as far as it goes."""
+        for v in self._by_name:
+            self.take(v, replicas[v])
+
+    def take(self, variant: int, replicas: int) -> int:
+        """Take so many replicas, or as many as are left; return how many."""
+        each, taken = self._accelerators[variant], 0
+        if not each:
+            return replicas
+        for k in self._usable[variant]:
+            count = min(replicas - taken, self._left[k] // each)
+            self._left[k] -= count * each
+            taken += count
+        return taken
