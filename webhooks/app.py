@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
-import structlog
 from aiohttp import web
 
 from apiserver.schema.json import Json
+from apiserver.serving.logger import EventLogger
 from webhooks.convert import UnconvertibleError, convert_all
-from webhooks.mutate import mutate
-from webhooks.references import Referents
 from webhooks.review import (
     AdmissionRequest,
     MalformedReviewError,
@@ -23,33 +22,41 @@ from webhooks.review import (
     encode_converted,
     encode_verdict,
 )
-from webhooks.scaling import Scaling
-from webhooks.validate import validate
 
 _JSON: Final = "application/json"
-_log = structlog.get_logger(__name__)
+_log = EventLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judges:
+    """What decides on an admission request, for each of the two webhooks."""
+
+    mutate: Decide
+    validate: Decide
 
 
 def application(
-    scaling: Scaling, referents: Referents, *, admission_limit_bytes: int, conversion_limit_bytes: int
+    judges: Callable[[], Awaitable[Judges]], *, admission_limit_bytes: int, conversion_limit_bytes: int
 ) -> web.Application:
-    """Return the application with `/mutate`, `/validate` and `/convert`."""
+    """Return the application with `/mutate`, `/validate` and `/convert`; the last does without `judges`.
 
-    def mutated(request: AdmissionRequest) -> Awaitable[Verdict]:
-        return mutate(request, scaling)
+    They may still be loading: then the other two wait for them.
+    """
 
-    def validated(request: AdmissionRequest) -> Awaitable[Verdict]:
-        return validate(request, scaling, referents)
+    async def mutated(request: AdmissionRequest) -> Verdict:
+        return await (await judges()).mutate(request)
+
+    async def validated(request: AdmissionRequest) -> Verdict:
+        return await (await judges()).validate(request)
 
     app = web.Application(client_max_size=max(admission_limit_bytes, conversion_limit_bytes))
     app.router.add_post("/mutate", _admission("mutate", mutated, admission_limit_bytes))
     app.router.add_post("/validate", _admission("validate", validated, admission_limit_bytes))
     app.router.add_post("/convert", _conversion(conversion_limit_bytes))
     return app
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 
 
 def _admission(verb: str, decide: Decide, limit_bytes: int) -> Handler:

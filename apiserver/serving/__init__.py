@@ -6,6 +6,7 @@ connections       bounds what a client can hold on to: connections, and requests
 requests          the one middleware: counts, measures, and asks clients to leave while the process drains.
 readiness         named checks: may traffic come, and if not, why not.
 log               one line per event, JSON or for people.
+logger            for our own events; `structured` is for those that come through structlog.
 process_metrics   what the process tells Prometheus about itself.
 authority         our own certificate authority and the certificates that it issues.
 """

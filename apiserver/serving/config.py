@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
+import jsonschema_rs
 import msgspec
 
 from apiserver.schema.declaration import declaration
@@ -79,6 +80,7 @@ _HELP_COLUMNS: Final = 110
 _FLAG_COLUMNS: Final = 40
 
 _CONFIG_FLAG: Final = "config"
+_HELP_FLAGS: Final = frozenset({"-h", "--help"})
 _EVERYWHERE: Final = frozenset({"serving", "cluster"})
 """Sections that every verb has: their flags go without the section's name."""
 
@@ -89,7 +91,8 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
     Raises ConfigurationError with every problem at once, and SystemExit for `--help` or unknown flags.
     """
     node = node_of(declared)
-    flags = vars(_parser(node, program, description).parse_args(arguments))
+    parser = _parser(node, program, description, is_explained=not _HELP_FLAGS.isdisjoint(arguments))
+    flags = vars(parser.parse_args(arguments))
     document = _read(flags.pop(_CONFIG_FLAG))
     for path, prop in _leaves(node, ()):
         text = flags[flag_name(path)]
@@ -104,15 +107,25 @@ def load(declared: type[T], document: Json) -> T:
 
 
 def _checked(declared: type[T], document: Json) -> T:
-    # Imported here: a process without a configuration file need not wait for it at its start.
+    schema = _closed(judged_schema(node_of(declared)))
+    if not _fits(schema, document) and (problems := _problems(schema, document)):
+        raise ConfigurationError(problems)
+    return msgspec.convert(document, declared)
+
+
+def _fits(schema: Json, document: Json) -> bool:
+    try:
+        return jsonschema_rs.validator_for(schema, validate_formats=True).is_valid(document)
+    except ValueError:
+        return False  # YAML can say what JSON cannot, such as a date
+
+
+def _problems(schema: Json, document: Json) -> list[str]:
+    # Imported here: it words best what is wrong, and only a process that does not start waits for it.
     from jsonschema import Draft202012Validator, FormatChecker  # noqa: PLC0415 (see above)
 
-    schema = _closed(judged_schema(node_of(declared)))
     failures = Draft202012Validator(schema, format_checker=FormatChecker()).iter_errors(document)
-    problems = [f"{_where(failure.absolute_path)}: {failure.message}" for failure in failures]
-    if problems:
-        raise ConfigurationError(sorted(problems))
-    return msgspec.convert(document, declared)
+    return sorted(f"{_where(failure.absolute_path)}: {failure.message}" for failure in failures)
 
 
 def _read(path: str | None) -> Json:
@@ -129,7 +142,8 @@ def _read(path: str | None) -> Json:
     return document or {}
 
 
-def _parser(node: Node, program: str, description: str) -> argparse.ArgumentParser:
+def _parser(node: Node, program: str, description: str, *, is_explained: bool) -> argparse.ArgumentParser:
+    """Return the parser; its flags are explained only where asked for, since that reads our own source."""
     parser = argparse.ArgumentParser(
         prog=program,
         usage=f"{program} [--config FILE] [--FLAG X ...]",
@@ -139,15 +153,16 @@ def _parser(node: Node, program: str, description: str) -> argparse.ArgumentPars
     )
     parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
     for path, prop in _leaves(node, ()):
-        shown = "" if prop.default in ("", None) else f" [{prop.default}]"
-        room = _HELP_COLUMNS - _FLAG_COLUMNS - len(shown)
-        text = textwrap.shorten(
-            re.split(r"[.;:] ", describe_property(prop))[0].rstrip("."), room, placeholder="..."
-        )
-        parser.add_argument(
-            flag_name(path), dest=flag_name(path), metavar="X", help=f"{text}{shown}".replace("%", "%%")
-        )
+        explained = _explained(prop) if is_explained else None
+        parser.add_argument(flag_name(path), dest=flag_name(path), metavar="X", help=explained)
     return parser
+
+
+def _explained(prop: Property) -> str:
+    shown = "" if prop.default in ("", None) else f" [{prop.default}]"
+    sentence = re.split(r"[.;:] ", describe_property(prop))[0].rstrip(".")
+    text = textwrap.shorten(sentence, _HELP_COLUMNS - _FLAG_COLUMNS - len(shown), placeholder="...")
+    return f"{text}{shown}".replace("%", "%%")
 
 
 def flag_name(path: Sequence[str]) -> str:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
-import structlog
-from structlog.processors import format_exc_info
-
 from apiserver.serving.log_record import console_line, json_line
+from apiserver.serving.logger import MEMBERS, EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-
-    from structlog.typing import EventDict, WrappedLogger
 
     from apiserver.serving.log_record import Event
 
@@ -41,22 +38,10 @@ def configure_logging(
 ) -> None:
     """Send every log line of this process to `stream` (standard error by default).
 
-    Without a `format` it is for people on a terminal and JSON elsewhere. Also takes over the standard
-    library's logging, its warnings, and exceptions that nobody catches, in any thread.
+    Without a `format` it is for people on a terminal and JSON elsewhere. That is the standard library's
+    logging, with Python's warnings, and with exceptions that nobody catches, in any thread.
     """
     lines = _Lines(stream or sys.stderr, format, now)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            _add_name,
-            format_exc_info,
-            lines.render,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *names: _Named(str(names[0]) if names else "", lines),
-        cache_logger_on_first_use=False,  # we log rarely, and a cached logger could not be configured anew
-    )
     logging.basicConfig(level=_LEVELS[level], handlers=[_Bridge(lines)], force=True)
     logging.captureWarnings(capture=True)
     sys.excepthook = _uncaught
@@ -75,25 +60,15 @@ class _Lines:
         self._now = now
         self._lock = threading.Lock()
 
-    def render(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    def write(self, event: Event) -> None:
         record: Event = {**event, "time": self._time()}
-        return json_line(record) if self._form == "json" else console_line(record, colour=self._colour)
-
-    def write(self, line: str) -> None:
+        line = json_line(record) if self._form == "json" else console_line(record, colour=self._colour)
         with self._lock:
             self._stream.write(line + "\n")
             self._stream.flush()
 
     def _time(self) -> str:
         return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-class _Named:
-    """What structlog writes finished lines to; it carries the logger's name."""
-
-    def __init__(self, name: str, lines: _Lines) -> None:
-        self.name = name
-        self.debug = self.info = self.warning = self.error = self.critical = lines.write
 
 
 class _Bridge(logging.Handler):
@@ -104,13 +79,19 @@ class _Bridge(logging.Handler):
         self._lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        event: Event = {
+        members: Event = getattr(record, MEMBERS, {})
+        named: Event = {
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": _message_of(record),
-            "exc_info": record.exc_info,
         }
-        self._lines.write(self._lines.render(None, "", format_exc_info(None, "", event)))
+        error = record.exc_info[1] if record.exc_info else None
+        failed: Event = {} if error is None else {"exception": _traceback_of(error)}
+        self._lines.write(members | named | failed)
+
+
+def _traceback_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).removesuffix("\n")
 
 
 def _message_of(record: logging.LogRecord) -> str:
@@ -121,12 +102,7 @@ def _message_of(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args!r}"
 
 
-def _add_name(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    event["logger"] = logger.name
-    return event
-
-
-def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
         return
-    structlog.get_logger(__name__).critical("uncaught exception", exc_info=(kind, error, traceback))
+    EventLogger(__name__).critical("uncaught exception", exc_info=error.with_traceback(trace))

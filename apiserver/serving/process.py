@@ -13,11 +13,11 @@ import gc
 import signal
 from typing import TYPE_CHECKING
 
-import structlog
 import uvloop
 
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
+from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import Limits, Ports, ServerOptions
 from apiserver.serving.requests import request_middleware
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "Ports", "ServerOptions", "run_server", "serve"]
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 
 def run_server(
@@ -51,6 +51,7 @@ def run_server(
 
     def started(_ports: Ports) -> None:
         gc.freeze()  # what start-up made stays for good: no use in visiting it again and again
+        gc.enable()
 
     ask_for_blocks()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -15,9 +15,11 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
 REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
@@ -26,24 +28,38 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
+class _BuildInfo(Collector):
+    """What is running, found out when it is read: to look that up takes time that a start has not."""
+
+    def __init__(self, component: str, version: str | Callable[[], str]) -> None:
+        self._component = component
+        self._version = version
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        build = GaugeMetricFamily(
+            "stowplan_build_info",
+            "Always 1; the labels say what is running.",
+            labels=["component", "version", "python"],
+        )
+        version = self._version if isinstance(self._version, str) else self._version()
+        build.add_metric([self._component, version, platform.python_version()], 1)
+        yield build
+
+
 class ProcessMetrics:
     """The process's registry, and the metrics that every process of ours has.
 
     Others add theirs with `registry=metrics.registry`; nothing is global.
     """
 
-    def __init__(self, component: str, version: str, *, registry: CollectorRegistry | None = None) -> None:
-        """`component` is the process's verb, as in `webhooks`."""
+    def __init__(
+        self, component: str, version: str | Callable[[], str], *, registry: CollectorRegistry | None = None
+    ) -> None:
+        """`component` is the verb, as in `webhooks`; a function is asked for the version when it is read."""
         self.registry = registry or CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        build = Gauge(
-            "stowplan_build_info",
-            "Always 1; the labels say what is running.",
-            ["component", "version", "python"],
-            registry=self.registry,
-        )
-        build.labels(component, version, platform.python_version()).set(1)
+        self.registry.register(_BuildInfo(component, version))
         self.certificate_end = Gauge(
             "stowplan_serving_certificate_not_after_timestamp_seconds",
             "When the certificate in service expires; 0 while there is none.",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
 from aiohttp import web
 
 from apiserver.serving.connections import Guard
+from apiserver.serving.logger import EventLogger
 from apiserver.serving.memory import LARGE_BYTES, give_back_soon
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from apiserver.serving.process_metrics import ProcessMetrics
     from apiserver.serving.readiness import Readiness
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 _UNMATCHED = "unmatched"
 _FAILED = 500

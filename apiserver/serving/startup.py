@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Final, TypeVar
 
 from apiserver.serving.config import ConfigurationError, ServingConfig, parse
 from apiserver.serving.log import configure_logging
-from apiserver.serving.process import ServerOptions
+from apiserver.serving.options import ServerOptions
 
 T = TypeVar("T")
 
@@ -25,24 +25,37 @@ def run_verb(
     description: str,
     serving: Callable[[T], ServingConfig],
     start: Callable[[T], int],
+    uses_structlog: bool = True,
 ) -> int:
     """Parse the configuration, set up logs, and run; returns the exit code.
 
-    A wrong configuration is told to standard error, every problem at once, with exit code 2.
+    A wrong configuration is told to standard error, every problem at once, with exit code 2. A verb that
+    does not use structlog from its start on calls `forward_structlog` when it begins to.
     """
+    gc.disable()  # until it serves: what is loaded until then stays for good
     try:
         config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
-        return _started(serving(config), lambda: start(config))
+        _configure_logging(serving(config))
+        if uses_structlog:
+            _forward_structlog()
+        return start(config)
     except ConfigurationError as error:
         for problem in error.problems:
             print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before there are logs)
         return _WRONG_CONFIGURATION
+    finally:
+        gc.enable()
 
 
-def _started(logs: ServingConfig, start: Callable[[], int]) -> int:
+def _configure_logging(logs: ServingConfig) -> None:
     form = None if logs.log_format == "auto" else logs.log_format
     configure_logging(level=logs.log_level, format=form)
-    return start()
+
+
+def _forward_structlog() -> None:
+    from apiserver.serving.structured import forward_structlog  # noqa: PLC0415 (not every verb waits for it)
+
+    forward_structlog()
 
 
 def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:
@@ -61,4 +74,6 @@ def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOp
 
 def version() -> str:
     """Return the version of what is running."""
+    from importlib import metadata  # noqa: PLC0415 (who asks first waits for it, not who is asked first)
+
     return metadata.version("stowplan")

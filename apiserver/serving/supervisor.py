@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-import structlog
+from apiserver.serving.logger import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
 """Work that goes on until it is cancelled."""

@@ -14,13 +14,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
+from apiserver.serving.logger import EventLogger
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-log = structlog.get_logger(__name__)
+log = EventLogger(__name__)
 
 POLL_SECONDS = 10.0
 _FIRST_POLL_SECONDS = 1.0

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from apiserver.serving.log import configure_logging
 from apiserver.serving.log_record import console_line, json_line
+from apiserver.serving.logger import EventLogger
+from apiserver.serving.structured import forward_structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NOW = datetime(2026, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
 
@@ -77,6 +79,7 @@ def lines() -> Iterator[io.StringIO]:
     root, hook = logging.getLogger(), sys.excepthook
     handlers, level = [*root.handlers], root.level
     configure_logging(format="json", stream=stream, now=lambda: NOW)
+    forward_structlog()
     yield stream
     structlog.reset_defaults()
     logging.captureWarnings(capture=False)
@@ -115,9 +118,13 @@ def test_any_value_makes_one_line(value: object) -> None:
     assert json.loads(line)["event"] == "e"
 
 
-def test_members_and_their_order(lines: io.StringIO) -> None:
+LOGGERS = {"our own": EventLogger, "structlog": structlog.get_logger}
+
+
+@pytest.mark.parametrize("logger", LOGGERS.values(), ids=LOGGERS.keys())
+def test_members_and_their_order(lines: io.StringIO, logger: Callable[[str], Any]) -> None:
     """Time, level, logger and event come first; a member called `time` does not hide the time."""
-    structlog.get_logger("a.b").warning("it happened", z=1, time="never")
+    logger("a.b").warning("it happened", z=1, time="never")
     record = json.loads(lines.getvalue())
 
     assert list(record.items()) == [
@@ -131,12 +138,11 @@ def test_members_and_their_order(lines: io.StringIO) -> None:
 
 def test_levels(lines: io.StringIO) -> None:
     """What is below the level is not written, from whichever library it comes."""
-    structlog.get_logger().debug("quiet")
-    logging.getLogger("other").debug("quiet")
-    structlog.get_logger().info("loud")
-    logging.getLogger("other").info("loud")
+    for logger in (structlog.get_logger(), EventLogger("ours"), logging.getLogger("other")):
+        logger.debug("quiet")
+        logger.info("loud")
 
-    assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == ["loud", "loud"]
+    assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == ["loud"] * 3
 
 
 def test_the_standard_library_logs_the_same_lines(
@@ -157,11 +163,24 @@ def test_the_standard_library_logs_the_same_lines(
 def test_exceptions_are_one_line(lines: io.StringIO) -> None:
     """A traceback, with causes, is a member of its event, from either library; a long one keeps its end."""
     error = ValueError("x" * 100_000 + "\nthe end")
-    for logger in (structlog.get_logger(), logging.getLogger("x")):
+    for logger in (structlog.get_logger(), EventLogger("ours"), logging.getLogger("x")):
         logger.error("failed", exc_info=error)
     records = [json.loads(line) for line in lines.getvalue().splitlines()]
 
-    assert [record["exception"][-7:] for record in records] == ["the end"] * 2
+    assert [record["exception"][-7:] for record in records] == ["the end"] * 3
+
+
+def test_an_exception_that_is_being_handled_is_told(lines: io.StringIO) -> None:
+    """By both loggers in the same words; members stay beside it."""
+    for logger in (structlog.get_logger(), EventLogger("ours")):
+        try:
+            int("the reason")
+        except ValueError:
+            logger.exception("failed", uid="u")
+    records = [json.loads(line) for line in lines.getvalue().splitlines()]
+
+    assert [(record["level"], record["uid"]) for record in records] == [("error", "u")] * 2
+    assert all("the reason" in record["exception"].splitlines()[-1] for record in records)
 
 
 def test_warnings_are_logged(lines: io.StringIO) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from structlog.testing import capture_logs
 
 from apiserver.serving.supervisor import Supervisor
 
@@ -25,16 +24,17 @@ async def finished() -> None:
 
 
 @pytest.mark.parametrize("job", [broken, finished])
-async def test_a_job_that_ends_is_a_failure(job: object) -> None:
+async def test_a_job_that_ends_is_a_failure(job: object, caplog: pytest.LogCaptureFixture) -> None:
     """With or without an error, the end of a job is reported by name, and ends the waiting."""
     supervisor = Supervisor([forever, job])  # type: ignore[list-item]
-    with capture_logs() as logged:
-        async with asyncio.timeout(5):
-            await supervisor.until(asyncio.Event())
+    async with asyncio.timeout(5):
+        await supervisor.until(asyncio.Event())
     await supervisor.close(within_seconds=5)
 
     assert supervisor.has_failed
-    assert [(entry["log_level"], entry["job"]) for entry in logged] == [("critical", job.__qualname__)]
+    assert [(record.levelname, record.members) for record in caplog.records] == [
+        ("CRITICAL", {"job": job.__qualname__})
+    ]
 
 
 async def test_an_orderly_stop_is_none() -> None:
@@ -58,7 +58,7 @@ async def test_an_orderly_stop_is_none() -> None:
     assert not supervisor.has_failed
 
 
-async def test_an_error_while_cleaning_up_is_reported() -> None:
+async def test_an_error_while_cleaning_up_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """What fails on the way out is a failure, too."""
 
     async def untidy() -> None:
@@ -69,14 +69,13 @@ async def test_an_error_while_cleaning_up_is_reported() -> None:
 
     supervisor = Supervisor([untidy])
     await asyncio.sleep(0)
-    with capture_logs() as logged:
-        await supervisor.close(within_seconds=5)
+    await supervisor.close(within_seconds=5)
 
     assert supervisor.has_failed
-    assert logged[0]["event"] == "background work failed while it ended"
+    assert caplog.messages == ["background work failed while it ended"]
 
 
-async def test_a_job_that_does_not_end_is_named() -> None:
+async def test_a_job_that_does_not_end_is_named(caplog: pytest.LogCaptureFixture) -> None:
     """Work that ignores its cancellation does not hold up the process's end."""
     release = asyncio.Event()
 
@@ -89,9 +88,8 @@ async def test_a_job_that_does_not_end_is_named() -> None:
 
     supervisor = Supervisor([stubborn])
     await asyncio.sleep(0)
-    with capture_logs() as logged:
-        await supervisor.close(within_seconds=0.01)
+    await supervisor.close(within_seconds=0.01)
     release.set()
 
-    assert "stubborn" in logged[0]["jobs"][0]
+    assert "stubborn" in caplog.records[0].members["jobs"][0]
     assert supervisor.has_failed

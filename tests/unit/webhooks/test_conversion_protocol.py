@@ -11,7 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from apiserver.schema.json import Json, JsonValue
-from webhooks.app import application
+from webhooks.app import Judges, application
+from webhooks.judging import judges_of
 from webhooks.references import NoReferents
 from webhooks.scaling import Scaling
 
@@ -29,7 +30,11 @@ Client = TestClient[Request, Application]
 async def client() -> AsyncIterator[Client]:
     """Serve the webhooks in this process, without any cluster."""
     scaling = Scaling(resources={}, authorizer=None)
-    app = application(scaling, NoReferents(), admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
+
+    async def judges() -> Judges:
+        return judges_of(scaling, NoReferents())
+
+    app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
     async with TestClient(TestServer(app)) as started:
         yield started
 

@@ -21,7 +21,8 @@ from judges import garbage
 
 from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
-from webhooks.app import application
+from webhooks.app import Judges, application
+from webhooks.judging import judges_of
 from webhooks.references import NoReferents
 from webhooks.scaling import Scaling
 
@@ -37,7 +38,11 @@ Client = TestClient[Request, Application]
 async def client() -> AsyncIterator[Client]:
     """Serve the webhooks in this process: nobody is asked, nothing is known of the cluster."""
     scaling = Scaling(resources={("apps", "Deployment"): "deployments"}, authorizer=None)
-    app = application(scaling, NoReferents(), admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
+
+    async def judges() -> Judges:
+        return judges_of(scaling, NoReferents())
+
+    app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
     async with TestClient(TestServer(app)) as started:
         yield started
 

@@ -1,0 +1,166 @@
+"""The start of `stowplan webhooks`: conversion is answered before what only admission needs is there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from reviews import ANYBODY, review, variant
+
+from apiserver.schema.json import Json
+from apiserver.serving.authority import new_authority, new_leaf
+from webhooks.app import Judges, application
+from webhooks.judging import judges_of
+from webhooks.references import NoReferents
+
+PATIENCE_SECONDS = 60
+MEGABYTE = 1 << 20
+LATER = {
+    "structlog",
+    "rich",
+    "jsonschema",
+    "importlib.metadata",
+    "kubernetes_asyncio",
+    "cryptography",
+    "ortools",
+    "numpy",
+    "apiserver.kinds.registry",
+    "apiserver.schema.validation",
+    "apiserver.cluster",
+    "webhooks.mutate",
+    "webhooks.validate",
+    "webhooks.judging",
+}
+"""What takes long to import and no conversion needs."""
+
+NEEDED = {"aiohttp.web_app", "uvloop", "yaml", "webhooks.app", "webhooks.convert"}
+CONVERSION: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "ConversionReview",
+    "request": {
+        "uid": "u",
+        "desiredAPIVersion": "llmd.ai/v1alpha2",
+        "objects": [variant(version="v1alpha1")],
+    },
+}
+
+
+@asynccontextmanager
+async def started(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the program with a file of configuration, as every installation does; it tells its imports."""
+    file = folder / "webhooks.yaml"
+    ports = dict.fromkeys(("port", "metricsPort", "healthPort"), 0)
+    serving = ports | {"certificateDirectory": str(folder), "drainSeconds": 0, "logFormat": "json"}
+    file.write_text(json.dumps({"serving": serving | {"bindAddress": "127.0.0.1"}}), encoding="utf-8")
+    command = [sys.executable, "-X", "importtime", "-m", "apiserver.cli", "webhooks", f"--config={file}"]
+    process = await asyncio.create_subprocess_exec(
+        *command, env={"HOME": str(folder)}, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def until_serving(process: asyncio.subprocess.Process) -> tuple[set[str], dict[str, int]]:
+    """Return what is imported when the process begins to serve, and its ports."""
+    assert process.stderr is not None
+    imported = set()
+    while line := (await process.stderr.readline()).decode():
+        if '"event":"serving"' in line:
+            return imported, {name: int(port) for name, port in re.findall(r"(\w+) (\d+)", line)}
+        if line.startswith("import time:"):
+            imported.add(line.rpartition("|")[2].strip())
+    raise AssertionError("it has ended before it served")
+
+
+async def converted(port: int, context: ssl.SSLContext) -> Json:
+    """Return what the process answers to a conversion."""
+    url = f"https://127.0.0.1:{port}/convert"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json=CONVERSION, ssl=context, server_hostname="localhost") as response,
+    ):
+        answer: Json = await response.json()
+        return answer
+
+
+async def collections(session: aiohttp.ClientSession, port: int) -> float:
+    """Return how often the process has looked for garbage."""
+    async with session.get(f"http://127.0.0.1:{port}/metrics") as response:
+        text = await response.text()
+    return sum(map(float, re.findall(r"\npython_gc_collections_total\{.*\} (.+)", text)))
+
+
+def certified(folder: Path) -> ssl.SSLContext:
+    """Put a certificate in place and return how a client trusts it."""
+    now = datetime.now(UTC)
+    authority = new_authority("test", lifetime=timedelta(days=2), now=now)
+    leaf = new_leaf(authority, ("localhost",), lifetime=timedelta(days=1), now=now)
+    (folder / "tls.crt").write_bytes(leaf.certificate)
+    (folder / "tls.key").write_bytes(leaf.key)
+    return ssl.create_default_context(cadata=authority.certificate.decode())
+
+
+async def test_conversion_is_served_before_anything_else_is_loaded(tmp_path: Path) -> None:
+    """When it listens, nothing is imported that only admission or a person at the command line needs."""
+    context = certified(tmp_path)
+    async with started(tmp_path) as process:
+        imported, ports = await until_serving(process)
+        answer = await converted(ports["https"], context)
+        process.terminate()
+        await process.communicate()
+
+    assert imported >= NEEDED
+    assert imported & LATER == set()
+    assert answer["response"]["result"] == {"status": "Success"}
+    assert process.returncode == 0
+
+
+async def test_garbage_is_looked_for_once_it_serves(tmp_path: Path) -> None:
+    """The start does without, but not what comes after it."""
+    async with started(tmp_path) as process, aiohttp.ClientSession() as session:
+        _, ports = await until_serving(process)
+        reading = asyncio.create_task(process.communicate())
+        first = await collections(session, ports["metrics"])
+        while await collections(session, ports["metrics"]) == first:
+            pass
+        process.terminate()
+        await reading
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+async def test_a_review_waits_for_what_decides_on_it_and_conversion_does_not(path: str) -> None:
+    """Whoever comes before the judges are there is answered as soon as they are."""
+    there = asyncio.Event()
+
+    async def judges() -> Judges:
+        await there.wait()
+        return judges_of(ANYBODY, NoReferents())
+
+    app = application(judges, admission_limit_bytes=MEGABYTE, conversion_limit_bytes=MEGABYTE)
+    async with asyncio.timeout(PATIENCE_SECONDS), TestClient(TestServer(app)) as client:
+        waiting = asyncio.create_task(
+            client.post(path, json={"kind": "AdmissionReview", "request": review(variant())})
+        )
+        conversion = await (await client.post("/convert", json=CONVERSION)).json()
+        was_waiting = not waiting.done()
+        there.set()
+        answered = await (await waiting).json()
+
+    assert conversion["response"]["result"] == {"status": "Success"}
+    assert was_waiting
+    assert answered["response"]["allowed"] is True

@@ -1,0 +1,77 @@
+"""Admission put together: who decides, what may be scaled by whose leave, what is known of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from pathlib import Path
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotConfigured
+from apiserver.kinds.registry import KINDS
+from apiserver.kinds.scalable import Scalable
+from apiserver.schema.validation import judge
+from apiserver.serving.logger import EventLogger
+from apiserver.serving.structured import forward_structlog
+from webhooks.app import Judges
+from webhooks.authorizer import ClusterAuthorizer
+from webhooks.config import ScalingConfig, WebhooksConfig
+from webhooks.mutate import mutate
+from webhooks.references import Referents
+from webhooks.referents import CachedReferents
+from webhooks.scaling import Authorizer, Scaling
+from webhooks.validate import validate
+
+_log = EventLogger(__name__)
+
+
+def judges_of(scaling: Scaling, referents: Referents) -> Judges:
+    """Return what decides on admission requests."""
+    return Judges(
+        mutate=lambda request: mutate(request, scaling),
+        validate=lambda request: validate(request, scaling, referents),
+    )
+
+
+def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:
+    """Return what may be scaled by whose leave, as configured."""
+    resources = {
+        (item.group, item.kind): Scalable(resource=item.resource, has_scale=item.has_scale)
+        for item in config.resources
+    }
+    return Scaling(resources=resources, authorizer=authorizer if config.authorize else None)
+
+
+class Judging:
+    """Decides with what it knows; `follow` lets it know more."""
+
+    def __init__(self, config: WebhooksConfig) -> None:
+        forward_structlog()
+        self._config = config
+        self._referents, self._authorizer = CachedReferents(config.namespace), ClusterAuthorizer()
+        self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents)
+        """What decides on admission requests."""
+
+    async def follow(self) -> None:
+        """Make ready what the first review would otherwise wait for, then follow what ours may name."""
+        cluster = self._config.cluster
+        kubeconfig = Path(cluster.kubeconfig) if cluster.kubeconfig else None
+        try:
+            connection = await Cluster.connect(kubeconfig, cluster.context or None)
+        except NotConfigured as error:
+            _log.warning(
+                "no cluster: no advice about other objects, no leave to scale any", why=error.message
+            )
+            await _compile_judges()
+            await asyncio.Event().wait()
+            return
+        async with connection as connected:
+            self._authorizer.use(connected)
+            await _compile_judges()
+            await self._referents.follow(connected)
+
+
+async def _compile_judges() -> None:
+    for declared in (served.declaration for kind in KINDS for served in kind.versions):
+        await asyncio.to_thread(judge, declared)
+    gc.freeze()  # what was loaded and compiled stays for good: no use in visiting it again and again
