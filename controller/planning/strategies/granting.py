@@ -100,7 +100,11 @@ def _placed(
                 placed.update({(v, node): replicas for node, replicas in at})
             wanted -= count
     # Slots say that all of them fit when the largest are placed first, whoever is more important.
-    for v, k, count in sorted(promised, key=lambda item: (-problem.variants[item[0]].accelerators, item)):
+    for v, k, count in sorted(promised, key=lambda item: _largest_first(problem, item[0])):
         for node, replicas in shelves[k].put(problem.variants[v].accelerators, count):
             placed[v, node] += replicas
     return tuple((v, node, count) for (v, node), count in sorted(placed.items()))
+
+
+def _largest_first(problem: PlacementProblem, variant: int) -> tuple[int, str]:
+    return -problem.variants[variant].accelerators, problem.variants[variant].name

@@ -1,0 +1,10 @@
+"""`make bench-placement`: how good placements are and what they cost, beside other ways of placing.
+
+Families of generated fleets, each known by name, size and seed (`catalogue`). Every engine places the same
+problem in a process of its own (`child`); who knows nothing of how answers are found judges them (`verify`,
+`score`): that they are possible, what stays unmet by priority, and what they cost over the proven bound.
+Compared are the strategies of other autoscalers, HiGHS on the textbook model, and our own textbook model
+where fleets are small.
+
+A new family is one function in a file of `families_*` and one line in `catalogue`.
+"""

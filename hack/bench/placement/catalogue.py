@@ -1,0 +1,78 @@
+"""Every family by name, and how its fleets come about: the same name, size and seed make the same problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hack.bench.placement import families_loads, families_traps, families_waves
+from hack.bench.placement.scenario import Scenario
+
+VERSION: Final = 1
+"""Of the generator: raised by whatever makes other problems of the same names."""
+
+SIZES: Final = (20, 100, 500, 2000, 10_000)
+
+FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = {
+    "F1-unlimited": families_loads.unlimited,
+    "F2-plenty": families_loads.plenty,
+    "F3-skew": families_loads.skew,
+    "F4-tight": families_loads.tight,
+    "F5-scarce": families_loads.scarce,
+    "F6-tiny-load": families_loads.tiny_load,
+    "F7-huge-models": families_loads.huge_models,
+    "F11-uneven-sizes": families_loads.uneven_sizes,
+    "F13-waves": families_waves.waves,
+    "F13-ripples": families_waves.ripples,
+    "F14-regret": families_traps.regret,
+    "F14-dominant": families_traps.dominant,
+    "F14-equal-ratios": families_traps.equal_ratios,
+    "F14-ties": families_traps.ties,
+    "F14-idle": families_traps.idle,
+    "F14-pinned": families_traps.pinned,
+    "F14-one-type": families_traps.one_type,
+    "F14-one-node-each": families_traps.one_node_each,
+}
+
+SCARCE: Final = ("F3-skew", "F4-tight", "F5-scarce")
+"""Where types are short: what an optimiser is for."""
+
+RIPPLES: Final = "F13-ripples"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instance:
+    """One generated scenario, by the numbers that it comes from."""
+
+    family: str
+    size: int
+    """Models."""
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in progress and tables."""
+        return f"{self.family}/{self.size}/{self.seed}"
+
+    def scenario(self) -> Scenario:
+        """Generate it."""
+        entropy = [VERSION, *self.family.encode(), self.size, self.seed]
+        return FAMILIES[self.family](np.random.default_rng(entropy), self.size)
+
+
+def matching(prefixes: list[str]) -> list[str]:
+    """Return the families whose name is one of these or begins with one and a dash; all for none.
+
+    Raises KeyError for a name that no family has.
+    """
+    for prefix in prefixes:
+        if not any(_matches(name, prefix) for name in FAMILIES):
+            raise KeyError(prefix)
+    return [name for name in FAMILIES if not prefixes or any(_matches(name, p) for p in prefixes)]
+
+
+def _matches(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(f"{prefix}-")

@@ -1,0 +1,117 @@
+"""Fleets that are made to go wrong: for greedy rules, for ties, and at the edges of what can be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hack.bench.placement.families_loads import PLENTY, SCARCE, TIGHT
+from hack.bench.placement.fleet import Ask, Mix, Offer, fleet
+from hack.bench.placement.hardware import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator
+from hack.bench.placement.scenario import Scenario
+from hack.bench.placement.statement import shared_out, stated
+
+_L40S, _A100 = ACCELERATORS[1], ACCELERATORS[2]
+_PINNED_EVERY = 2
+
+
+def regret(rng: np.random.Generator, size: int) -> Scenario:
+    """Of three models, one regrets most, but takes the room of the two others together.
+
+    Two A100 for every three: the first needs both (10, else 19), the others one each (10, else 18).
+    """
+    greedy = _ask_of((_A100, 2, 10), (_L40S, 1, 19))
+    modest = _ask_of((_A100, 1, 10), (_L40S, 1, 18))
+    asks = [greedy if index % 3 == 0 else modest for index in range(size)]
+    nodes = _nodes(a100=-(-2 * size // 24), l40s=-(-size // 8))
+    order = rng.permutation(size).tolist()
+    return Scenario(problem=stated([asks[index] for index in order], nodes))
+
+
+def dominant(rng: np.random.Generator, size: int) -> Scenario:
+    """One model asks for as much as all others together."""
+    asks = fleet(rng, size, Mix())
+    value = sum(ask.cheapest[0] for ask in asks[1:])
+    giant = next((ask for ask in asks if ask.requirement), asks[0])
+    factor = max(1, value // max(1, giant.cheapest[0]))
+    asks[0] = replace(giant, requirement=giant.requirement * factor, priority=0)
+    return Scenario(problem=stated(asks, shared_out(asks, TIGHT)))
+
+
+def equal_ratios(rng: np.random.Generator, size: int) -> Scenario:
+    """Capacity costs the same everywhere: only rounding tells variants apart."""
+    asks = [
+        replace(ask, offers=tuple(replace(offer, amount=offer.cost // 1000) for offer in ask.offers))
+        for ask in fleet(rng, size, Mix())
+    ]
+    wanted = rng.integers(1, 60_000, size).tolist()
+    asks = [replace(ask, requirement=need) for ask, need in zip(asks, wanted, strict=True)]
+    return Scenario(problem=stated(asks, shared_out(asks, TIGHT)))
+
+
+def ties(rng: np.random.Generator, size: int) -> Scenario:
+    """All models are one and the same, and there is room for half of them."""
+    asks = [fleet(rng, 1, Mix())[0]] * size
+    asks = [replace(ask, is_warm=True, requirement=max(1, ask.requirement)) for ask in asks]
+    return Scenario(problem=stated(asks, shared_out(asks, (0.5,) * 5)))
+
+
+def idle(rng: np.random.Generator, size: int) -> Scenario:
+    """Nobody asks for anything; most models keep one replica all the same."""
+    asks = [replace(ask, requirement=0) for ask in fleet(rng, size, Mix())]
+    return Scenario(problem=stated(asks, _nodes(size)))
+
+
+def pinned(rng: np.random.Generator, size: int) -> Scenario:
+    """Every other model must stay as it is: minimum equals maximum."""
+    asks = fleet(rng, size, Mix())
+    problem = stated(asks, shared_out(asks, PLENTY))
+    free = list(problem.free)
+    host_of = {v: bin_.nodes for bin_ in problem.bins for v in bin_.variants}
+    variants = list(problem.variants)
+    held = {v for row in problem.rows if row.model % _PINNED_EVERY == 0 for v, _ in row.terms}
+    for v in sorted(held):
+        terms = variants[v]
+        node = next((n for n in host_of[v] if free[n] >= terms.accelerators), None)
+        if node is not None:
+            free[node] -= terms.accelerators
+            variants[v] = replace(terms, current=1, bound=(node,), ready=1, lower=1, upper=1)
+    return Scenario(problem=replace(problem, variants=tuple(variants), free=tuple(free)))
+
+
+def one_type(rng: np.random.Generator, size: int) -> Scenario:
+    """Nothing but H100, and six tenths of what is wanted: only the shares are to decide."""
+    asks = [
+        replace(
+            ask,
+            offers=tuple(
+                replace(offer, accelerator=H100, cost=H100.cost * offer.size) for offer in ask.offers
+            ),
+        )
+        for ask in fleet(rng, size, Mix())
+    ]
+    return Scenario(problem=stated(asks, shared_out(asks, SCARCE)))
+
+
+def one_node_each(rng: np.random.Generator, size: int) -> Scenario:
+    """Whatever is asked for, there is a single node of every type."""
+    return Scenario(problem=stated(fleet(rng, size, Mix()), _nodes()))
+
+
+def _ask_of(*offers: tuple[Accelerator, int, int]) -> Ask:
+    """Return a model that any one of these meets alone: (accelerator, size, dollars)."""
+    return Ask(
+        offers=tuple(
+            Offer(accelerator=accelerator, size=size, amount=1, cost=dollars * COST_OF_A_DOLLAR)
+            for accelerator, size, dollars in offers
+        ),
+        requirement=1,
+        priority=0,
+        is_warm=False,
+    )
+
+
+def _nodes(every: int = 1, **counts: int) -> dict[str, list[int]]:
+    """Return so many nodes of each type."""
+    return {a.name: [a.per_node] * counts.get(a.name, every) for a in ACCELERATORS}

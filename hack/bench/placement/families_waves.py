@@ -1,0 +1,67 @@
+"""Demand that changes while the last answer runs: how well and how calmly engines follow."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from hack.bench.placement.families_loads import SKEW
+from hack.bench.placement.fleet import Ask, Mix, fleet
+from hack.bench.placement.scenario import Scenario
+from hack.bench.placement.statement import shared_out, stated
+
+PRICE_PERCENT: Final = 10
+"""Of a replica's cost, for starting or stopping one."""
+
+_SMALL: Final = 100
+_STEPS: Final = 100
+_STEPS_OF_LARGE: Final = 8
+_SWING: Final = 0.25
+_PERIOD_STEPS: Final = 24
+_BURST_SHARE: Final = 0.01
+_BURST: Final = 2.0
+_RIPPLE_SHARE: Final = 0.01
+
+
+def waves(rng: np.random.Generator, size: int) -> Scenario:
+    """Every demand swings by a quarter, each in its own phase; now and then one doubles for a step."""
+    asks = fleet(rng, size, Mix())
+    phases = rng.uniform(0, 2 * math.pi, size)
+
+    def changed(step: int) -> tuple[int, ...]:
+        swing = 1 + _SWING * np.sin(phases + 2 * math.pi * step / _PERIOD_STEPS)
+        burst = np.where(rng.random(size) < _BURST_SHARE, _BURST, 1.0)
+        return _scaled(asks, swing * burst)
+
+    return _sequence(asks, rng, tuple(changed(step) for step in range(1, steps_of(size))))
+
+
+def ripples(rng: np.random.Generator, size: int) -> Scenario:
+    """One model of a hundred changes its demand by a quarter at each step, the others don't."""
+    asks = fleet(rng, size, Mix())
+    factors = np.ones(size)
+    demands = []
+    for _ in range(1, _STEPS_OF_LARGE):
+        some = rng.permutation(size)[: max(1, round(size * _RIPPLE_SHARE))]
+        factors[some] = rng.choice((1 - _SWING, 1 + _SWING), len(some))
+        demands.append(_scaled(asks, factors))
+    return _sequence(asks, rng, tuple(demands))
+
+
+def steps_of(size: int) -> int:
+    """Return how many problems follow each other in waves over a fleet of that size."""
+    return _STEPS if size <= _SMALL else _STEPS_OF_LARGE
+
+
+def _sequence(asks: list[Ask], rng: np.random.Generator, demands: tuple[tuple[int, ...], ...]) -> Scenario:
+    shares = [SKEW[index] for index in rng.permutation(len(SKEW)).tolist()]
+    problem = stated(asks, shared_out(asks, shares), price_percent=PRICE_PERCENT)
+    return Scenario(problem=problem, demands=demands)
+
+
+def _scaled(asks: list[Ask], factors: np.typing.NDArray[np.float64]) -> tuple[int, ...]:
+    return tuple(
+        math.ceil(ask.requirement * factor) for ask, factor in zip(asks, factors.tolist(), strict=True)
+    )

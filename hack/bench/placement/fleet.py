@@ -1,0 +1,136 @@
+"""Fleets of models, drawn at random: what each could run on, and how much is asked of it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hack.bench.placement.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
+
+PRIORITIES: Final = (0.10, 0.25, 0.40, 0.25)
+"""Share of the models of each priority, the most important first."""
+
+WARM_SHARE: Final = 0.8
+"""Of the models; half of the others have no demand."""
+
+BILLIONS: Final = (3, 8, 14, 32, 70, 123, 405)
+_SHARES: Final = (0.15, 0.30, 0.15, 0.15, 0.15, 0.07, 0.03)
+_WEIGHTS_GB: Final = (6, 16, 28, 64, 140, 246, 405)
+"""Two bytes a parameter, one where no node could hold two."""
+
+_THROUGHPUT: Final = 20_000
+_TAIL: Final = 1.1
+_MOST_REPLICAS: Final = 500.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """What one variant takes and gives."""
+
+    accelerator: Accelerator
+    size: int
+    amount: int
+    """Throughput of one replica under the model's latency target."""
+
+    cost: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """One model: its variants, and what is asked of them."""
+
+    offers: tuple[Offer, ...]
+    requirement: int
+    priority: int
+    is_warm: bool
+
+    @property
+    def cheapest(self) -> tuple[int, Offer]:
+        """What serving the whole demand costs on the variant that does it for least, and which that is."""
+        return min(
+            ((served(offer, self.requirement) * offer.cost, offer) for offer in self.offers),
+            key=lambda pair: pair[0],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mix:
+    """What a family's fleets are like."""
+
+    load: float = 1.0
+    """Typical demand, in replicas of the model's median variant."""
+
+    most_offers: int = 6
+    sizes: tuple[int, ...] = (1, 2, 4, 8)
+    """Accelerators of one replica."""
+
+    huge_share: float = 0.0
+    """Of the models, that need a whole node."""
+
+
+def served(offer: Offer, requirement: int) -> int:
+    """Return how many replicas of one variant meet a requirement."""
+    return -(-requirement // offer.amount)
+
+
+def fleet(rng: np.random.Generator, size: int, mix: Mix) -> list[Ask]:
+    """Draw so many models."""
+    return [_ask(rng, mix) for _ in range(size)]
+
+
+def _ask(rng: np.random.Generator, mix: Mix) -> Ask:
+    offers = _offers(rng, mix)
+    replicas = min(_MOST_REPLICAS, 1 + float(rng.pareto(_TAIL)))
+    needed = replicas * mix.load * statistics.median(offer.amount for offer in offers)
+    is_warm = rng.random() < WARM_SHARE
+    is_idle = not is_warm and rng.random() < 1 / 2
+    return Ask(
+        offers=tuple(offers),
+        requirement=0 if is_idle else math.ceil(needed),
+        priority=int(rng.choice(len(PRIORITIES), p=PRIORITIES)),
+        is_warm=is_warm,
+    )
+
+
+def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
+    """Draw a model's size and strictness, then some of the ways to run it."""
+    which = int(rng.choice(len(BILLIONS), p=_SHARES))
+    is_huge = rng.random() < mix.huge_share
+    strictness = rng.random()
+    fitting = [
+        (accelerator, size)
+        for accelerator in ACCELERATORS
+        for size in _fitting_sizes(accelerator, len(BILLIONS) - 1 if is_huge else which, mix.sizes, is_huge)
+    ]
+    kept = min(len(fitting), 1 + int(rng.integers(mix.most_offers)))
+    chosen = sorted(rng.permutation(len(fitting))[:kept].tolist())
+    return [
+        _offer(rng, *fitting[index], which=which, strictness=0.0 if is_huge else strictness)
+        for index in chosen
+    ]
+
+
+def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], is_huge: bool) -> list[int]:
+    """Return the two smallest sizes that hold the model on one node, or the whole node for a huge one."""
+    if is_huge:
+        whole = accelerator.per_node == max(sizes) and accelerator.holds(_WEIGHTS_GB[which], max(sizes))
+        return [max(sizes)] if whole else []
+    fits = [s for s in sizes if s <= accelerator.per_node and accelerator.holds(_WEIGHTS_GB[which], s)]
+    return fits[:2]
+
+
+def _offer(
+    rng: np.random.Generator, accelerator: Accelerator, size: int, *, which: int, strictness: float
+) -> Offer:
+    """Draw the throughput: by speed and size, less where memory is short or latency strict."""
+    memory = USABLE_MEMORY * accelerator.memory_gb * size
+    room = min(1.0, 2 * max(0.0, 1 - _WEIGHTS_GB[which] / memory))
+    speed = accelerator.speed * size ** rng.uniform(0.8, 1.0) / BILLIONS[which] ** 0.9
+    damped = speed * max(0.1, room) * (1 - strictness * accelerator.slowness)
+    amount = max(1, round(_THROUGHPUT * damped * rng.lognormal(0.0, 0.2)))
+    return Offer(accelerator=accelerator, size=size, amount=amount, cost=accelerator.cost * size)

@@ -1,0 +1,105 @@
+"""What is asked of one measuring process, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hack.bench.placement.catalogue import Instance
+from hack.bench.placement.score import Unmet
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One engine on one instance."""
+
+    instance: Instance
+    engine: str
+    seconds: float
+    """Of the clock, for each problem."""
+    rounds: int
+    is_shuffled: bool = False
+    """Whether the models come in another order once more, to see whether that matters."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the job as a member of a document."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Job:
+        """Read a job."""
+        return cls(**{**document, "instance": Instance(**document["instance"])})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """What an engine proved about one level, given what it reached at those before."""
+
+    value: int
+    bound: int
+    is_global: bool
+    """Whether it holds over every replica mix, and not only over those that were looked at."""
+
+    @property
+    def gap_percent(self) -> float:
+        """How far the value may be from the best, relative to it."""
+        return 100 * (1 - self.bound / self.value) if self.value > self.bound else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How an engine did on an instance; sequences in sum or as the mean of their steps."""
+
+    instance: Instance
+    engine: str
+    variants: int = 0
+    nodes: int = 0
+    steps: int = 1
+    cpu_seconds: tuple[float, ...] = ()
+    """Of each solve: repeats of one problem, or the steps of a sequence."""
+    wall_seconds: tuple[float, ...] = ()
+    peak_mb: float = 0.0
+    """Memory at its peak, above what importing the engine takes."""
+    plans: tuple[str, ...] = ()
+    """Digest of each repeat's whole answer."""
+    shuffled: str = ""
+    """Whether another order of the models gives the `same` answer, one that is `alike` at every level, or
+    `another`; empty where it was not tried."""
+    levels: dict[str, int] = field(default_factory=dict)
+    """Value of each, the most important first; cost is the last."""
+    bounds: dict[str, Bound] = field(default_factory=dict)
+    unmet: tuple[Unmet, ...] = ()
+    used_accelerators: int = 0
+    started_accelerators: int = 0
+    stopped_accelerators: int = 0
+    pending_accelerators: int | None = None
+    wrong: tuple[str, ...] = ()
+    """Whatever is impossible about its answers."""
+    failure: str = ""
+    """Why there is no answer."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the outcome as a member of a document."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Outcome:
+        """Read an outcome."""
+        read = dict(document)
+        read["instance"] = Instance(**document["instance"])
+        read["bounds"] = {name: Bound(**bound) for name, bound in document["bounds"].items()}
+        read["unmet"] = tuple(Unmet(**unmet) for unmet in document["unmet"])
+        for name in ("cpu_seconds", "wall_seconds", "plans", "wrong"):
+            read[name] = tuple(document[name])
+        return cls(**read)
+
+    @property
+    def worst_gap_percent(self) -> float | None:
+        """The largest distance to a proven bound at any level; None where nothing was proven."""
+        return max((bound.gap_percent for bound in self.bounds.values()), default=None)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether all that was proven holds over every replica mix."""
+        return bool(self.bounds) and all(bound.is_global for bound in self.bounds.values())

@@ -1,0 +1,66 @@
+"""What engines are asked: a problem, and maybe how demand changes while its answers are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from controller.planning.problem import CoverRow, PlacementProblem, Solution, Stage, VariantTerms
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scenario:
+    """One problem, or a sequence of them in which each begins where the last answer left off."""
+
+    problem: PlacementProblem
+    demands: tuple[tuple[int, ...], ...] = ()
+    """Requirement of each model at every further step, by model; 0 is none."""
+
+
+def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int]) -> PlacementProblem:
+    """Return the next problem: the answer runs, what was started last is not ready yet, demand has changed.
+
+    The youngest replicas would be removed first.
+    """
+    new: list[list[int]] = [[] for _ in problem.variants]
+    for v, node, count in solution.placements:
+        new[v] += [node] * count
+    free = list(problem.free)
+    variants: list[VariantTerms] = []
+    for terms, count, hosts in zip(problem.variants, solution.replicas, new, strict=True):
+        leaving = max(0, len(terms.bound) - count)
+        for left in terms.bound[:leaving]:
+            if left is not None:
+                free[left] += terms.accelerators
+        for host in hosts:
+            free[host] -= terms.accelerators
+        kept = terms.bound[leaving:]
+        variants.append(replace(terms, current=count, bound=(*hosts, *kept), ready=len(kept)))
+    rows = _rows(problem, variants, demands)
+    return replace(problem, variants=_bounded(variants, rows), free=tuple(free), rows=tuple(rows))
+
+
+def _rows(
+    problem: PlacementProblem, variants: Sequence[VariantTerms], demands: Sequence[int]
+) -> list[CoverRow]:
+    """Return the rows for changed demands, with what is ready kept until it is replaced."""
+    rows = []
+    for row in problem.rows:
+        if row.stage is Stage.MINIMUM:
+            rows.append(row)
+        if row.stage is Stage.DEMAND:
+            changed = replace(row, requirement=demands[row.model])
+            ready = sum(amount * variants[v].ready for v, amount in row.terms)
+            rows.append(changed)
+            if kept := min(ready, changed.requirement):
+                rows.append(replace(changed, stage=Stage.CONTINUITY, requirement=kept))
+    return rows
+
+
+def _bounded(variants: Sequence[VariantTerms], rows: Sequence[CoverRow]) -> tuple[VariantTerms, ...]:
+    """Return the variants with as many replicas allowed as could ever be of use."""
+    upper = [terms.current for terms in variants]
+    for row in rows:
+        for v, amount in row.terms:
+            upper[v] = max(upper[v], -(-row.requirement // amount))
+    return tuple(replace(terms, upper=most) for terms, most in zip(variants, upper, strict=True))

@@ -1,0 +1,109 @@
+"""What an answer is worth: its shortfalls level by level, and what it costs. Written down once more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.planning.problem import CoverRow, PlacementProblem, Stage
+
+Count = Callable[[PlacementProblem, Sequence[int]], int]
+"""Something counted over an answer."""
+
+COST: Final = "cost"
+_WHOLE: Final = 1000
+_PERCENT: Final = 100.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unmet:
+    """Demand of one priority that is not met."""
+
+    priority: int
+    by_value_percent: float
+    """Shares of demand, weighed by what serving it would cost."""
+
+    by_model_percent: float
+    """Shares of demand, every model alike."""
+
+    models: int
+    """Models that miss any part."""
+
+
+def levels(problem: PlacementProblem, replicas: Sequence[int]) -> dict[str, int]:
+    """Return the value of every level, the most important first; cost is the last."""
+    missed: dict[tuple[Stage, int], int] = defaultdict(int)
+    for row in problem.rows:
+        missed[_level(row)] += row.weight * shortfall(problem, row, replicas)
+    named = {_name(stage, priority): value for (stage, priority), value in sorted(missed.items())}
+    return named | {COST: cost(problem, replicas)}
+
+
+def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
+    """Return what the replicas cost, and what it costs to start and stop them."""
+    total = 0
+    for terms, count in zip(problem.variants, replicas, strict=True):
+        started, stopped = max(0, count - terms.current), max(0, terms.current - count)
+        total += count * terms.cost + started * terms.start_price + stopped * terms.stop_price
+    return total
+
+
+def started_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
+    """Return the accelerators of all replicas that have to start."""
+    pairs = zip(problem.variants, replicas, strict=True)
+    return sum(max(0, count - terms.current) * terms.accelerators for terms, count in pairs)
+
+
+def stopped_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
+    """Return the accelerators of all replicas that have to stop."""
+    pairs = zip(problem.variants, replicas, strict=True)
+    return sum(max(0, terms.current - count) * terms.accelerators for terms, count in pairs)
+
+
+def used_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
+    """Return the accelerators of all replicas."""
+    return sum(count * terms.accelerators for terms, count in zip(problem.variants, replicas, strict=True))
+
+
+def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:
+    """Return what is missing of the demand of each priority."""
+    rows_of: dict[int, list[CoverRow]] = defaultdict(list)
+    for row in problem.rows:
+        if row.stage is Stage.DEMAND and row.requirement:
+            rows_of[row.priority].append(row)
+    return [_unmet(problem, replicas, priority, rows) for priority, rows in sorted(rows_of.items())]
+
+
+def shortfall(problem: PlacementProblem, row: CoverRow, replicas: Sequence[int]) -> int:
+    """Return the per mille of a requirement that the replicas leave uncovered, rounded up."""
+    if not row.requirement:
+        return 0
+    given = 0
+    for v, amount in row.terms:
+        ready = problem.variants[v].ready if row.stage is Stage.CONTINUITY else replicas[v]
+        given += amount * min(replicas[v], ready)
+    return -(-_WHOLE * max(0, row.requirement - given) // row.requirement)
+
+
+def _unmet(
+    problem: PlacementProblem, replicas: Sequence[int], priority: int, rows: Sequence[CoverRow]
+) -> Unmet:
+    short = [shortfall(problem, row, replicas) for row in rows]
+    value = sum(row.weight * missed for row, missed in zip(rows, short, strict=True))
+    return Unmet(
+        priority=priority,
+        by_value_percent=_PERCENT * value / (_WHOLE * sum(row.weight for row in rows)),
+        by_model_percent=_PERCENT * sum(short) / (_WHOLE * len(rows)),
+        models=sum(missed > 0 for missed in short),
+    )
+
+
+def _level(row: CoverRow) -> tuple[Stage, int]:
+    return row.stage, 0 if row.stage is Stage.CONTINUITY else row.priority
+
+
+def _name(stage: Stage, priority: int) -> str:
+    name = stage.name.lower()
+    return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"

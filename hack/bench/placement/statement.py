@@ -1,0 +1,115 @@
+"""From a fleet and an inventory to a placement problem, as the planner would state it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
+from hack.bench.placement.fleet import Ask, Offer, served
+from hack.bench.placement.hardware import ACCELERATORS
+
+Nodes = Mapping[str, Sequence[int]]
+"""Accelerators of each node, by type."""
+
+
+def stated(asks: Sequence[Ask], nodes: Nodes, *, price_percent: int = 0) -> PlacementProblem:
+    """Return the problem of placing the fleet on these nodes, from nothing.
+
+    Where nothing runs yet, the price of starting scales every cost alike, so that it is left out by default.
+    """
+    rows: list[CoverRow] = []
+    variants: list[VariantTerms] = []
+    for model, ask in enumerate(asks):
+        rows += _rows(ask, model, first=len(variants))
+        variants += (
+            _terms(ask, offer, f"m{model:05}-v{number}-{offer.accelerator.name}", price_percent=price_percent)
+            for number, offer in enumerate(ask.offers)
+        )
+    offers = [offer for ask in asks for offer in ask.offers]
+    free = [room for accelerator in ACCELERATORS for room in nodes[accelerator.name]]
+    return PlacementProblem(
+        variants=tuple(variants), free=tuple(free), bins=tuple(_bins(offers, nodes)), rows=tuple(rows)
+    )
+
+
+def shared_out(asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
+    """Return whole nodes for what each model would like best, times a factor per type; at least one node."""
+    liked = dict.fromkeys((accelerator.name for accelerator in ACCELERATORS), 0)
+    for ask in asks:
+        _, offer = ask.cheapest
+        liked[offer.accelerator.name] += served(offer, ask.requirement) * offer.size
+    return {
+        accelerator.name: [accelerator.per_node]
+        * max(1, math.ceil(liked[accelerator.name] * factor / accelerator.per_node))
+        for accelerator, factor in zip(ACCELERATORS, factors, strict=True)
+    }
+
+
+def endless(asks: Sequence[Ask]) -> Nodes:
+    """Return one node of each type that has room for everything at once."""
+    most = {accelerator.name: accelerator.per_node for accelerator in ACCELERATORS}
+    for ask in asks:
+        for offer in ask.offers:
+            most[offer.accelerator.name] += offer.accelerator.per_node * (1 + served(offer, ask.requirement))
+    return {name: [room] for name, room in most.items()}
+
+
+def weight(ask: Ask) -> int:
+    """Return what a per mille of the demand is worth: a share of what serving all of it costs."""
+    return max(1, -(-ask.cheapest[0] // 1000))
+
+
+def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
+    name = f"m{model:05}"
+    numbered = list(enumerate(ask.offers, start=first))
+    if ask.is_warm:
+        yield CoverRow(
+            name=name,
+            stage=Stage.MINIMUM,
+            priority=ask.priority,
+            model=model,
+            requirement=1,
+            terms=tuple((v, 1) for v, _ in numbered),
+        )
+    if ask.requirement:
+        yield CoverRow(
+            name=name,
+            stage=Stage.DEMAND,
+            priority=ask.priority,
+            model=model,
+            requirement=ask.requirement,
+            terms=tuple((v, offer.amount) for v, offer in numbered),
+            weight=weight(ask),
+        )
+
+
+def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantTerms:
+    price = offer.cost * price_percent // 100
+    return VariantTerms(
+        name=name,
+        accelerators=offer.size,
+        cost=offer.cost,
+        start_price=price,
+        stop_price=price,
+        current=0,
+        bound=(),
+        ready=0,
+        lower=0,
+        upper=max(served(offer, ask.requirement), int(ask.is_warm)),
+    )
+
+
+def _bins(offers: Sequence[Offer], nodes: Nodes) -> Iterator[Bin]:
+    """Yield one bin per type, or one per node where sizes don't divide each other."""
+    first = 0
+    for accelerator in ACCELERATORS:
+        here = tuple(range(first, first + len(nodes[accelerator.name])))
+        users = tuple(v for v, offer in enumerate(offers) if offer.accelerator is accelerator)
+        sizes = tuple(sorted({offers[v].size for v in users}))
+        first += len(here)
+        if users and all(large % small == 0 for small, large in pairwise(sizes)):
+            yield Bin(nodes=here, sizes=sizes, variants=users)
+        elif users:
+            yield from (Bin(nodes=(node,), sizes=(1,), variants=users) for node in here)
