@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Final
+
+from apiserver.serving.aside import load_http_library_aside
 
 _USAGE_ERROR: Final = 2
 
@@ -23,8 +24,8 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Each verb: the module whose `main(arguments)` runs it and returns an exit code, and what it is for."""
 
-_LOADED_ASIDE: Final[Mapping[str, str]] = {"webhooks": "aiohttp.web"}
-"""What a verb needs last before it serves: it reads every trusted authority of the system, twice."""
+_QUICK: Final = frozenset({"webhooks"})
+"""Verbs that somebody waits for: they import what needs no HTTP library first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,9 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _loaded(verb: str) -> ModuleType:
     """Import a verb without a search for garbage on the way: modules stay for good."""
     gc.disable()
-    if verb in _LOADED_ASIDE:
-        aside = threading.Thread(target=importlib.import_module, args=(_LOADED_ASIDE[verb],))
-        aside.start()
+    if verb in _QUICK:
+        load_http_library_aside()
     try:
         return importlib.import_module(VERBS[verb][0])
     finally:

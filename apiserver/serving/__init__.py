@@ -5,6 +5,7 @@ tls               the server's side of TLS; certificate files are replaced witho
 connections       bounds what a client can hold on to: connections, and requests that it never finishes.
 requests          the one middleware: counts, measures, and asks clients to leave while the process drains.
 readiness         named checks: may traffic come, and if not, why not.
+aside             has the HTTP library loaded beside the rest of a start.
 log               one line per event, JSON or for people.
 logger            for our own events; `structured` is for those that come through structlog.
 process_metrics   what the process tells Prometheus about itself.
