@@ -14,6 +14,7 @@ from hack.bench.conversion.in_process import measure_in_process
 from hack.bench.conversion.processes import OverTls, measure_processes, running_servers
 from hack.bench.conversion.report import calls_table, in_process_table, restarts_table, tls_table
 from hack.bench.conversion.restarts import Restart, measure_restarts
+from hack.bench.conversion.start import Start, measure_starts, start_goals, starts_table
 from hack.bench.conversion.upgraded import client_of, upgraded
 from hack.bench.frame import framed
 from hack.bench.goals import Goal
@@ -22,6 +23,8 @@ from hack.controlplane import ControlPlaneError
 
 _IN_PROCESS_SHARE: Final = 0.25
 """CPU time of a round in process, as a part of that over TLS: there is less noise to average out."""
+
+_STARTS: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,11 +49,12 @@ class ConversionMeasurement(Measurement):
     over_tls: dict[Key, OverTls]
     calls: Mapping[str, Waits] = field(default_factory=dict)
     restarts: tuple[Restart, ...] = ()
+    starts: tuple[Start, ...] = ()
 
     @property
     def goals(self) -> list[Goal]:
         """The goals that were measured."""
-        return goals(self.in_process, self.restarts, self.pace)
+        return [*goals(self.in_process, self.restarts, self.pace), *start_goals(self.starts)]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows for a results file."""
@@ -59,12 +63,15 @@ class ConversionMeasurement(Measurement):
             "over_tls": _table({key: asdict(cost) for key, cost in self.over_tls.items()}),
             "calls": [{"call": name} | asdict(taken) for name, taken in self.calls.items()],
             "restarts": [asdict(restart) for restart in self.restarts],
+            "starts": [asdict(start) for start in self.starts],
         }
 
     def printed_tables(self) -> Iterator[Sequence[str]]:
         """Yield the tables for people, as lines."""
         yield in_process_table(self.in_process)
         yield tls_table(self.over_tls)
+        if self.starts:
+            yield starts_table(self.starts)
         if self.calls:
             yield calls_table(self.calls)
         if self.restarts:
@@ -75,6 +82,8 @@ def measure(
     cases: Sequence[Case], settings: ConversionSettings, *, progress: Callable[[str], None]
 ) -> ConversionMeasurement:
     """Measure the cases in process and over TLS. Raises WrongAnswerError for a wrong answer."""
+    progress("starts")
+    starts = measure_starts(cases[0], count=_STARTS)
     with framed(progress=progress) as frame:
         frame.step("in process")
         local = measure_in_process(
@@ -91,6 +100,7 @@ def measure(
         pace=frame.pace(),
         in_process=local,
         over_tls=tls,
+        starts=tuple(starts),
     )
 
 

@@ -1,0 +1,75 @@
+"""The time from the start of our process to its first answer: whoever reads meanwhile waits as long."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hack.bench.compared import OURS
+from hack.bench.conversion.cases import Case
+from hack.bench.conversion.exchange import Exchange
+from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
+from hack.bench.cores import Cores
+from hack.bench.cpu_time import cpu_seconds
+from hack.bench.goals import Goal
+from hack.bench.server_process import ServerProcess
+from hack.bench.table import aligned
+from hack.bench.webhooks_process import running_processes
+
+_MOST_SECONDS: Final = 0.5
+_BEGAN: Final = 19
+"""Field of `/proc/PID/stat` behind the name: ticks from the machine's start to that of the process."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """One start, from that of the process to the first converted object; its port is tried every 20 ms."""
+
+    seconds: float
+    cpu_seconds: float
+    """Of all its threads, whatever they did meanwhile."""
+
+
+def measure_starts(case: Case, *, count: int) -> list[Start]:
+    """Start our process so often, on all cores, and have it convert at once; the first one warms up."""
+    everywhere = frozenset(os.sched_getaffinity(0))
+    cores = Cores(server=everywhere, load=everywhere)
+    return [_start(http_request(case.bodies[OURS]), cores) for _ in range(count + 1)][1:]
+
+
+def _start(request: bytes, cores: Cores) -> Start:
+    with running_processes(cores, {}, server_name=SERVER_NAME, sections={}) as processes:
+        process: ServerProcess = processes[OURS]
+        connection = Exchange.open(process.port, process.context, server_name=SERVER_NAME)
+        answer = connection.ask(request)
+        started = Start(seconds=_age_seconds(process.pid), cpu_seconds=cpu_seconds(process.pid))
+        connection.close()
+    converted_objects(answer.body)
+    return started
+
+
+def _age_seconds(pid: int) -> float:
+    """Return how long ago a process was started, exact to a tick of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_BEGAN]) / os.sysconf("SC_CLK_TCK")
+
+
+def starts_table(starts: Sequence[Start]) -> list[str]:
+    """Return the lines of the table of starts."""
+    head = ("start to first conversion", "starts", "median s", "longest s", "CPU s")
+    seconds = [start.seconds for start in starts]
+    cpu = statistics.median(start.cpu_seconds for start in starts)
+    numbers = (statistics.median(seconds), max(seconds), cpu)
+    return aligned([head, (OURS, str(len(starts)), *(f"{number:.2f}" for number in numbers))])
+
+
+def start_goals(starts: Sequence[Start]) -> Iterator[Goal]:
+    """Yield the goal of the start, if that was measured."""
+    if starts:
+        median = statistics.median(start.seconds for start in starts)
+        yield Goal(name="start_to_first_conversion", value=median, unit="s", most=_MOST_SECONDS)
