@@ -43,6 +43,10 @@ bench-admission: setup ## Measure admission beside a straightforward server: abo
 bench-conversion: setup ## Measure conversion beside a straightforward server, and a restart with 5,000 old objects: about six minutes
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
+.PHONY: bench-placement
+bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about 40 minutes
+	$(RUN) -m hack.bench.placement $(ARGS)
+
 .PHONY: lint
 lint: setup ## Check style, types and the arrows between packages
 	$(VENV)/bin/ruff check .

@@ -61,7 +61,7 @@ class PlacementSettings(Settings):
             engine=engine,
             seconds=self.seconds,
             rounds=1 if slow else self.rounds,
-            is_shuffled=not slow,
+            is_shuffled=engine == OURS,
         )
 
 

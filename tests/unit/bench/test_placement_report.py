@@ -1,0 +1,244 @@
+"""Verdicts, goals, tables and pictures of the placement benchmark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from hack.bench.compared import OURS
+from hack.bench.placement.catalogue import Instance
+from hack.bench.placement.chart import cost_chart, time_chart
+from hack.bench.placement.child import measured
+from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio
+from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
+from hack.bench.placement.goals import goals
+from hack.bench.placement.highs import TooLargeError, place
+from hack.bench.placement.measurement import PlacementSettings
+from hack.bench.placement.outcome import Bound, Job, Outcome
+from hack.bench.placement.report import answers_table, duels_table, failures, sequences_table
+from hack.bench.placement.score import Unmet
+
+TIGHT = Instance(family="F4-tight", size=2000, seed=0)
+GREEDY = "wva-greedy"
+
+
+def outcome(
+    engine: str, cost: int, *, instance: Instance = TIGHT, missed: int = 0, cpu: float = 1.0
+) -> Outcome:
+    """Return an answer of so much cost that misses so much of the second priority."""
+    return Outcome(
+        instance=instance,
+        engine=engine,
+        cpu_seconds=(cpu, cpu, cpu),
+        wall_seconds=(cpu, cpu, cpu),
+        peak_mb=50.0,
+        plans=("a", "a", "a"),
+        levels={"minimum of priority 0": 0, "demand of priority 1": missed, "cost": cost},
+        unmet=(Unmet(priority=1, by_value_percent=missed / 10, by_model_percent=missed / 20, models=1),),
+    )
+
+
+def proven(answer: Outcome, bound: int, *, is_global: bool = True) -> Outcome:
+    """Return the answer with a bound on its cost."""
+    cost = Bound(value=answer.levels["cost"], bound=bound, is_global=is_global)
+    return replace(answer, bounds={"cost": cost}, shuffled="same")
+
+
+VERDICTS = {
+    "cheaper and serving the same": (outcome(OURS, 90), outcome(GREEDY, 100), Verdict.WIN, "cost"),
+    "dearer and serving more": (
+        outcome(OURS, 300, missed=5),
+        outcome(GREEDY, 100, missed=10),
+        Verdict.WIN,
+        "demand of priority 1",
+    ),
+    "cheaper for serving less": (
+        outcome(OURS, 50, missed=6),
+        outcome(GREEDY, 100, missed=5),
+        Verdict.LOSS,
+        "demand of priority 1",
+    ),
+    "the same": (outcome(OURS, 100), outcome(GREEDY, 100), Verdict.TIE, ""),
+}
+
+
+@pytest.mark.parametrize(("ours", "other", "verdict", "level"), VERDICTS.values(), ids=VERDICTS.keys())
+def test_the_first_level_that_differs_decides(
+    ours: Outcome, other: Outcome, verdict: Verdict, level: str
+) -> None:
+    """Cost counts only where the same is served."""
+    found = compared(ours, other)
+
+    assert (found.verdict, found.level) == (verdict, level)
+
+
+def test_to_serve_less_is_no_saving() -> None:
+    """Neither a ratio of costs nor a distance to a bound is told then."""
+    ours = proven(outcome(OURS, 100), 80)
+    lazy, dear = outcome(GREEDY, 10, missed=3), outcome(GREEDY, 120)
+
+    assert cost_ratio(lazy, ours) is None
+    assert cost_ratio(dear, ours) == pytest.approx(1.2)
+    assert cost_over_bound_percent(lazy, [ours]) is None
+    assert cost_over_bound_percent(dear, [ours]) == pytest.approx(50)
+
+
+def test_a_bound_over_some_mixes_only_is_no_bound_for_others() -> None:
+    """They may know a better mix."""
+    ours = proven(outcome(OURS, 100), 99, is_global=False)
+
+    assert cost_over_bound_percent(ours, [ours]) is None
+
+
+def test_goals_tell_time_proof_and_who_is_beaten() -> None:
+    """The worst gap, the median share of CPU time, and every instance that a rule of thumb wins."""
+    outcomes = [
+        proven(outcome(OURS, 1000, cpu=0.5), 998),
+        outcome(HIGHS, 1000, cpu=100.0),
+        outcome(HIGHS_ROUGH, 1000, cpu=4.0),
+        outcome(GREEDY, 999),
+    ]
+
+    lines = {goal.name: goal.line() for goal in goals(outcomes)}
+
+    assert lines["cpu_p95_of_2000"] == "goal: cpu_p95_of_2000 0.50 s, wanted <= 1.5: met"
+    assert lines["gap_of_2000"].endswith("0.20 %, wanted <= 0.1: missed")
+    assert lines["cpu_share_of_highs_to_the_optimum_at_2000"].endswith("0.50 %, wanted <= 1: met")
+    assert lines["cpu_share_of_highs_to_the_same_gap_at_2000"].endswith("12.5 %, wanted <= 10: missed")
+    assert lines["global_gap_of_2000"].endswith("wanted <= 0.5: met")
+    assert lines["different_answers_to_the_same"].endswith("wanted <= 1: met")
+    assert lines["worse_than_a_strategy"] == "goal: worse_than_a_strategy 1.00 instances, wanted <= 0: missed"
+    assert "memory_of_10000" not in lines
+
+
+def test_without_an_answer_of_ours_there_is_no_goal() -> None:
+    """What was not measured is neither met nor missed."""
+    assert goals([outcome(GREEDY, 1), Outcome(instance=TIGHT, engine=OURS, failure="why")]) == []
+
+
+def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
+    """They are counted, whatever else was measured."""
+    ours = replace(outcome(OURS, 1), plans=("a", "b"), wrong=("node 3: 1 accelerators too many",))
+    lines = {goal.name: goal.is_met for goal in goals([ours])}
+
+    assert not lines["impossible_answers"]
+    assert not lines["different_answers_to_the_same"]
+    assert failures([ours]) == ["impossible: stowplan on F4-tight/2000/0: node 3: 1 accelerators too many"]
+
+
+def test_tables_have_a_line_for_each_engine() -> None:
+    """Means over seeds; the family is named once."""
+    other = replace(TIGHT, seed=1)
+    outcomes = [
+        proven(outcome(OURS, 100, missed=10), 99),
+        proven(outcome(OURS, 100, missed=20, instance=other), 99),
+        outcome(GREEDY, 110, missed=10),
+    ]
+    rows = [line.split() for line in answers_table(outcomes, ours=OURS)]
+    duels = [line.split() for line in duels_table(outcomes, ours=OURS)]
+
+    assert rows[1][:6] == ["F4-tight", "2000", "stowplan", "1.00", "1.00", "50.0"]
+    assert rows[1][6:8] == ["1.5", "0.75"]
+    assert rows[2][0] == GREEDY
+    assert duels[1][:5] == [GREEDY, "2000", "1", "0", "0"]
+
+
+def test_sequences_tell_what_moves() -> None:
+    """In percent of what runs, and the cost of one step in dollars per hour."""
+    moved = replace(
+        outcome(GREEDY, 8_000_000, instance=replace(TIGHT, family="F13-waves")),
+        steps=4,
+        used_accelerators=200,
+        started_accelerators=20,
+        stopped_accelerators=10,
+    )
+
+    assert sequences_table([moved])[1].split()[3:] == ["4", "1000", "2.00", "0", "10.0", "5.00"]
+
+
+def test_an_outcome_survives_the_way_between_processes() -> None:
+    """JSON there and back."""
+    answer = proven(outcome(OURS, 7), 6)
+
+    assert Outcome.from_json(json.loads(json.dumps(answer.as_json()))) == answer
+
+
+def settings_of(
+    *engines: str, sizes: tuple[int, ...] = (100, 500), family: str = "F4-tight"
+) -> PlacementSettings:
+    """Return settings that try HiGHS with 500 models and the textbook with 100."""
+    return PlacementSettings(
+        rounds=3,
+        seconds=1.0,
+        families=(family,),
+        sizes=sizes,
+        seeds=(0,),
+        engines=engines,
+        most_highs=500,
+        most_textbook=100,
+    )
+
+
+def test_slow_engines_are_tried_where_they_have_a_chance() -> None:
+    """Small fleets, one round, and no sequences."""
+    jobs = list(settings_of(OURS, TEXTBOOK, HIGHS, sizes=(100, 500, 2000)).jobs())
+
+    assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
+    assert [job.instance.size for job in jobs if job.engine == HIGHS] == [100, 500]
+    assert [job.instance.size for job in jobs if job.engine == TEXTBOOK] == [100]
+    assert {job.engine: job.rounds for job in jobs} == {OURS: 3, TEXTBOOK: 1, HIGHS: 1}
+    assert [job.engine for job in settings_of(OURS, HIGHS, sizes=(100,), family="F13-waves").jobs()] == [OURS]
+
+
+def test_pictures_are_well_formed_and_name_every_engine() -> None:
+    """A browser is strict about SVG."""
+    outcomes = [outcome(OURS, 100), outcome("a<b", 130), outcome(OURS, 1, instance=replace(TIGHT, size=20))]
+
+    for picture in (time_chart(outcomes), cost_chart(outcomes, ours=OURS)):
+        texts = [element.text for element in ET.fromstring(picture).iter() if element.text]  # noqa: S314  # ours
+        assert "a<b" in texts
+    assert ET.fromstring(time_chart([])).tag.endswith("svg")  # noqa: S314  # ours
+
+
+def job(engine: str, family: str = "F4-tight") -> Job:
+    """Return a measurement of a small fleet."""
+    instance = Instance(family=family, size=20, seed=0)
+    return Job(instance=instance, engine=engine, seconds=20.0, rounds=2, is_shuffled=True)
+
+
+def test_a_strategy_is_measured_repeated_and_shuffled() -> None:
+    """Its answers are possible, always the same, and what it asks for in vain is counted."""
+    found = measured(job("kthena-expansion"))
+
+    assert found.wrong == ()
+    assert len(set(found.plans)) == 1
+    assert found.shuffled == "same"
+    assert found.pending_accelerators is not None
+    assert found.pending_accelerators > 0
+    assert list(found.levels)[-1] == "cost"
+
+
+def test_highs_proves_what_no_strategy_beats() -> None:
+    """Its bound holds for all levels, and its answer is possible."""
+    exact, greedy = measured(job(HIGHS)), measured(job(GREEDY))
+
+    assert exact.wrong == ()
+    assert exact.is_global
+    assert exact.worst_gap_percent == pytest.approx(0, abs=1e-3)
+    assert compared(exact, greedy).verdict is Verdict.WIN
+
+
+def test_highs_and_the_textbook_model_agree() -> None:
+    """One model written down twice, where weights play no part."""
+    exact, textbook = measured(job(HIGHS, "F3-skew")), measured(job(TEXTBOOK, "F3-skew"))
+
+    assert exact.levels == textbook.levels
+
+
+def test_highs_says_what_it_is_not_told() -> None:
+    """A problem in which something runs already is refused, and not solved wrongly."""
+    with pytest.raises(TooLargeError, match="something runs already"):
+        place(Instance(family="F14-pinned", size=20, seed=0).scenario().problem, gap=0.0, seconds=1.0)
