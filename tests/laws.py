@@ -60,7 +60,12 @@ def read(value: Json) -> Json:
 
 def answered(value: Json, version: str) -> Json:
     """Return what the webhook answers for an object that comes as text."""
-    text = msgspec.Raw(msgspec.json.encode(value))
-    [answer] = convert_all(ConversionRequest(uid="1", desired_api_version=version, objects=[text]))
+    return answered_text(msgspec.json.encode(value), version)
+
+
+def answered_text(text: bytes, version: str) -> Json:
+    """Return what the webhook answers for the text of an object."""
+    raw = msgspec.Raw(text)
+    [answer] = convert_all(ConversionRequest(uid="1", desired_api_version=version, objects=[raw]))
     said: Json = msgspec.json.decode(msgspec.json.encode(answer))
     return said

@@ -2,7 +2,8 @@
 
 A conversion review may hold thousands of objects, and each lies in the path of a read. Conversion moves
 members of spec and status about and looks into few of them, so all of them stay text until it does; the
-conversion itself is that of `apiserver.kinds.conversion`.
+conversion itself is that of `apiserver.kinds.conversion`. Each object is text again before the next one is
+read: nothing is left behind that a garbage collection would have to look through.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from apiserver.kinds.conversion import convert
+from apiserver.kinds.conversion import convert, differs_in_name_only
 from apiserver.schema.json import Json
 
 _Members = dict[str, Raw]
 
 
-class _Object(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _Object(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An object as a server sends it. One of another shape is converted whole, see `convert_text`."""
 
     apiVersion: str  # noqa: N815 (the JSON name itself: it is read in every read)
@@ -30,10 +31,11 @@ class _Object(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True)
 
 _object: Final = msgspec.json.Decoder(_Object)
 _decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
 
 
-def convert_text(text: Raw, api_version: str) -> Json | Raw:
-    """Return an object, given as JSON text, in another version; members may be undecoded.
+def convert_text(text: Raw, api_version: str) -> Raw:
+    """Return an object, given as JSON text, in another version.
 
     Raises KeyError for a kind or version that nothing converts, ValueError for text that is no object.
     """
@@ -43,6 +45,9 @@ def convert_text(text: Raw, api_version: str) -> Json | Raw:
         return _converted_whole(text, api_version)
     if found.apiVersion == api_version:
         return text
+    if differs_in_name_only(api_version, found.kind, found.metadata, found.spec, found.status):
+        found.apiVersion = api_version
+        return Raw(_encode(found))
     value: Json = {
         "apiVersion": found.apiVersion,
         "kind": found.kind,
@@ -51,11 +56,11 @@ def convert_text(text: Raw, api_version: str) -> Json | Raw:
     }
     if found.status is not UNSET:
         value["status"] = found.status
-    return convert(value, api_version)
+    return Raw(_encode(convert(value, api_version)))
 
 
-def _converted_whole(text: Raw, api_version: str) -> Json:
+def _converted_whole(text: Raw, api_version: str) -> Raw:
     value = _decode(text)
     if not isinstance(value, dict):
         raise ValueError("it is no object")  # noqa: TRY004 (what is wrong is the text, not its Python type)
-    return convert(value, api_version)
+    return Raw(_encode(convert(value, api_version)))

@@ -59,9 +59,10 @@ def annotation_bytes(value: Json) -> int:
 
 def annotations_fit(value: Json) -> bool:
     """Tell whether the annotations of an object keep to their limit."""
-    annotations = as_object(annotations_of(value.get("metadata")))
     characters = 0
-    for name, text in annotations.items():
-        characters += len(name) + (len(text) if type(text) in _SIZED else 0)
+    for name, text in as_object(annotations_of(value.get("metadata"))).items():
+        characters += len(name)
+        if type(text) in _SIZED:
+            characters += len(text)
     # No character takes more than four bytes: most objects need not be looked at more closely.
     return characters * 4 <= LIMIT_BYTES or annotation_bytes(value) <= LIMIT_BYTES

@@ -22,13 +22,12 @@ import msgspec
 from apiserver.schema.annotations import (
     annotation_bytes,
     annotations_fit,
-    annotations_of,
     take_annotation,
     with_annotation,
 )
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kept import NOTHING_KEPT, Kept, kept_text, lost_fields, read_kept, restore
-from apiserver.schema.undecoded import mentions, opened
+from apiserver.schema.undecoded import may_mention, opened
 
 __all__ = ["Direction", "Kept", "annotation_bytes_wanted", "converted"]
 
@@ -39,12 +38,14 @@ class Direction:
 
     `convert` gets the object (without the annotation) and the source that the last conversion remembered; it
     must accept any JSON object. It returns a new one, and what the opposite function will need again.
-    `open` decodes those members of an undecoded object that `convert` looks into: what stays in one piece is
-    compared at a glance.
+    `is_alike` tells of a spec and a status, where nothing is kept, that `convert` leaves them alone both
+    ways; it may miss some. `open` decodes those members of an undecoded object that `convert` looks into:
+    what stays in one piece is compared at a glance.
     """
 
     api_version: str
     convert: Callable[[Json, Json], tuple[Json, Json]]
+    is_alike: Callable[[JsonValue, JsonValue], bool]
     open: Callable[[Json, Json], Json] | None = None
 
 
@@ -55,7 +56,10 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
     `status` may be undecoded (`msgspec.Raw`): what nobody has to look into is carried over as it is.
     What is to be kept and fits into no annotation is lost, for one object that fails would fail every list.
     """
-    result, kept = _told_apart(value, there, back, annotation)
+    bare, remembered = _taken_apart(value, annotation)
+    if remembered is NOTHING_KEPT and there.is_alike(bare.get("spec"), bare.get("status")):
+        return bare | {"apiVersion": there.api_version}
+    result, kept = _told_apart(bare, remembered, there, back)
     for candidate in (kept, _of_spec(kept)) if kept.fields or kept.source else ():
         text = kept_text(candidate)
         if not text:
@@ -68,15 +72,16 @@ def converted(value: Json, *, there: Direction, back: Direction, annotation: str
 
 def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
     """Return how much all annotations would take in the version of `there` if nothing were lost."""
-    result, kept = _told_apart(value, there, back, annotation)
+    result, kept = _told_apart(*_taken_apart(value, annotation), there, back)
     text = kept_text(kept)
     own = len(annotation.encode()) + len(text.encode()) if text else 0
     return annotation_bytes(result) + own
 
 
-def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
+def _told_apart(bare: Json, kept: Kept, there: Direction, back: Direction) -> tuple[Json, Kept]:
     """Return the converted object, and what it cannot say."""
-    bare, kept = _taken_apart(value, annotation)
+    if type(bare.get("metadata")) is msgspec.Raw:  # it is looked into several times
+        bare = bare | {"metadata": opened(bare["metadata"])}
     if there.open is not None:
         bare = there.open(bare, kept.source)
     result, source = there.convert(bare, kept.source)
@@ -88,15 +93,12 @@ def _told_apart(value: Json, there: Direction, back: Direction, annotation: str)
 
 
 def _taken_apart(value: Json, annotation: str) -> tuple[Json, Kept]:
-    """Return an object with its metadata opened and without the annotation, and what that keeps."""
+    """Return an object without the annotation, and what that keeps."""
     metadata = value.get("metadata")
-    undecoded = type(metadata) is msgspec.Raw
-    if undecoded:
-        value = value | {"metadata": opened(metadata)}
-    if not mentions(annotations_of(value.get("metadata")), annotation):
+    if not may_mention(metadata, annotation):
         return value, NOTHING_KEPT
     bare, text = take_annotation(value, annotation)
-    return bare, read_kept(text, undecoded=undecoded)
+    return bare, read_kept(text, undecoded=type(metadata) is msgspec.Raw)
 
 
 def _of_spec(kept: Kept) -> Kept:

@@ -104,6 +104,9 @@ def _collect_differences(
     original: JsonValue, returned: JsonValue, path: list[str], lost: list[KeptField]
 ) -> None:
     if type(original) is not dict or type(returned) is not dict:
+        if original is _ABSENT or returned is _ABSENT:
+            lost.append(KeptField(path, original, returned))
+            return
         if same(original, returned):
             return
         original, returned = opened(original), opened(returned)

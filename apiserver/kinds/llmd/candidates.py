@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Final
 
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
@@ -15,12 +16,11 @@ _PROFILED: Final = frozenset(PROFILED)
 
 
 def opened_profile(value: JsonValue) -> JsonValue:
-    """Return an undecoded modelProfile with its candidates opened one level deep."""
+    """Return an undecoded modelProfile with its candidates opened one level deep; the same if it has none."""
     profile = opened(value)
     if profile is value or not isinstance(profile, dict) or "accelerators" not in profile:
-        return profile
-    profile["accelerators"] = opened_objects(profile["accelerators"])
-    return profile
+        return value
+    return profile | {"accelerators": opened_objects(profile["accelerators"])}
 
 
 def in_use(value: Json, profile: JsonValue) -> tuple[Json, Json]:
@@ -75,6 +75,6 @@ def profile_of(spec: Json, source: Json) -> Json:
         "accCount": spec["acceleratorCount"],
         **as_object(spec["variantProfile"]),
     }
-    if all(entry.get(name) is item for name, item in today.items()):
+    if all(map(is_, map(entry.get, today), today.values())):
         return profile
     return profile | {"accelerators": [*entries[:position], entry | today, *entries[position + 1 :]]}

@@ -13,10 +13,9 @@ from msgspec import Raw
 
 from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, profile_of
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
-from apiserver.schema.annotations import annotations_of
 from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import mentions, opened, plain, sealed, without
+from apiserver.schema.undecoded import may_mention, opened, plain, sealed, without
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -42,8 +41,6 @@ def convert(value: Json, api_version: str) -> Json:
     if value.get("apiVersion") == api_version:
         return value
     there, back = _WAYS[api_version]
-    if _is_alike_in_both(value):
-        return value | {"apiVersion": api_version}
     return converted(value, there=there, back=back, annotation=ANNOTATION)
 
 
@@ -53,22 +50,19 @@ def wanted_bytes(value: Json, api_version: str) -> int:
     return annotation_bytes_wanted(value, there=there, back=back, annotation=ANNOTATION)
 
 
-def _is_alike_in_both(value: Json) -> bool:
-    """Tell whether only the name of the version differs, as for the current shape without a decision."""
-    spec, status = value.get("spec"), value.get("status")
+def differs_in_name_only(metadata: JsonValue, spec: JsonValue, status: JsonValue) -> bool:
+    """Tell at a glance of an object whether its versions differ in nothing but their name; may miss some."""
+    return _is_alike(spec, status) and not may_mention(metadata, ANNOTATION)
+
+
+def _is_alike(spec: JsonValue, status: JsonValue) -> bool:
+    """Tell whether the versions say both alike, as those of the current shape without a decision."""
     return (
         isinstance(spec, dict)
         and "scaleTargetRef" in spec
         and _TOLD_APART.isdisjoint(spec)
         and not (isinstance(status, dict) and "decision" in status)
-        and not _has_annotation(value.get("metadata"))
     )
-
-
-def _has_annotation(metadata: JsonValue) -> bool:
-    if type(metadata) is Raw and not mentions(metadata, ANNOTATION):
-        return False
-    return mentions(annotations_of(metadata), ANNOTATION)
 
 
 def _to_hub(value: Json, _: Json) -> tuple[Json, Json]:
@@ -116,15 +110,12 @@ def _spoke_spec(spec: Json, source: Json) -> Json:
     profile = profile_of(spec, source) if source else {}
     if profile:
         return without(spec, PROFILED) | {"modelProfile": profile}
-    if spec.keys() >= _HUB_LEGACY:
-        identifier = _speakable_identifier(spec)
-        if _VARIANT_ID.fullmatch(identifier):
-            return spec | {"variantID": identifier}
-    return without(spec, PROFILED)
+    identifier = _speakable_identifier(spec) if spec.keys() >= _HUB_LEGACY else ""
+    return spec | {"variantID": identifier} if identifier else without(spec, PROFILED)
 
 
 def _speakable_identifier(spec: Json) -> str:
-    """Return the identifier, without what the legacy shape refuses in its parts.
+    """Return the identifier, without what the legacy shape refuses in its parts; empty if it refuses all.
 
     Were there none for some names, the whole shape would be kept aside, out of reach of every edit.
     """
@@ -134,9 +125,12 @@ def _speakable_identifier(spec: Json) -> str:
     model, accelerator, count = (
         plain(spec.get(name, UNKNOWN)) for name in ("modelID", "accelerator", "acceleratorCount")
     )
-    return identifier_of(str(model), str(accelerator), count)
+    identifier = identifier_of(str(model), str(accelerator), count)
+    return identifier if _VARIANT_ID.fullmatch(identifier) else ""
 
 
-_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, open=_with_open_profile)
-_TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub, open=_with_open_performance)
+_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, is_alike=_is_alike, open=_with_open_profile)
+_TO_SPOKE: Final = Direction(
+    api_version=SPOKE, convert=_from_hub, is_alike=_is_alike, open=_with_open_performance
+)
 _WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}
