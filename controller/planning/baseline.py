@@ -1,5 +1,7 @@
 """A plain good start: everybody stays; what is missing is added where there is room, most important first.
 
+Where what runs exceeds a quota or a budget, only what must not be touched stays.
+
 The solver begins here and never returns anything worse. Nothing is taken from anybody: who gives way is for
 the solver to find.
 """
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[int, int], int]]:
     """Return replicas per variant, and how many new ones each (bin, variant) takes."""
     replicas = [min(len(terms.bound), terms.upper) for terms in problem.variants]
+    if not all(_has_budget(problem, replicas, v) for v in range(len(replicas))):
+        return tuple(terms.lower for terms in problem.variants), {}
     free = freed(problem, tuple(replicas))
     bin_of = {node: b for b, bin_ in enumerate(problem.bins) for node in bin_.nodes}
     nodes_of: list[list[int]] = [[] for _ in problem.variants]
@@ -53,5 +57,15 @@ def _steps(
         terms = problem.variants[v]
         node = fullest(nodes_of[v], free, terms.accelerators) if terms.accelerators else None
         has_room = node is not None or not terms.accelerators
-        if missing > 0 and has_room and replicas[v] < terms.upper:
+        raised = [*replicas[:v], replicas[v] + 1, *replicas[v + 1 :]]
+        if missing > 0 and has_room and replicas[v] < terms.upper and _has_budget(problem, raised, v):
             yield terms.cost / min(amount, missing), v, node
+
+
+def _has_budget(problem: PlacementProblem, replicas: Sequence[int], variant: int) -> bool:
+    """Tell whether no quota or budget that a variant uses is exceeded."""
+    return all(
+        sum(amount * replicas[v] for v, amount in row.terms) <= row.limit
+        for row in problem.limits
+        if any(v == variant for v, _ in row.terms)
+    )

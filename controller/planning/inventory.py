@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import Bin
@@ -34,22 +33,19 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def bins(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[Bin, ...]:
-    """Group the nodes by the set of variants that may use them; replicas without accelerators need no node.
-
-    A group is one bin where the replica sizes divide each other; else every node is a bin of its own.
-    """
+    """Group the nodes by the variants that may use them; replicas without accelerators need no node."""
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, eligible in enumerate(_eligible(nodes, variants)):
         if eligible:
             groups[eligible].append(index)
-    return tuple(bin_ for eligible in sorted(groups) for bin_ in _split(eligible, groups[eligible], variants))
-
-
-def _split(eligible: tuple[int, ...], nodes: list[int], variants: Sequence[Variant]) -> list[Bin]:
-    sizes = sorted({variants[index].accelerators_per_replica for index in eligible})
-    if all(large % small == 0 for small, large in pairwise(sizes)):
-        return [Bin(nodes=tuple(nodes), sizes=tuple(sizes), variants=eligible)]
-    return [Bin(nodes=(node,), sizes=(1,), variants=eligible) for node in nodes]
+    return tuple(
+        Bin(
+            nodes=tuple(groups[eligible]),
+            sizes=tuple(sorted({variants[index].accelerators_per_replica for index in eligible})),
+            variants=eligible,
+        )
+        for eligible in sorted(groups)
+    )
 
 
 def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[int, ...]]:

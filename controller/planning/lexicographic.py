@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
+from controller.planning.problem import EXACT_LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Terms = Sequence[tuple[cp_model.IntVar, int]]
 
 SHARE_PER_STEP = 0.5
-
-EXACT_LIMIT = 2**53
-"""Sums stay below this: the solver's linear relaxation works in double precision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

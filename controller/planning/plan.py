@@ -15,8 +15,8 @@ from controller.planning.fit import fit
 from controller.planning.formulation import formulate
 from controller.planning.hold import hold
 from controller.planning.lexicographic import Limits, NoSolutionError
-from controller.planning.textbook import place
 from controller.planning.problem import NumbersTooLargeError, Solution
+from controller.planning.textbook import place
 from controller.planning.verdict import total_cost
 
 if TYPE_CHECKING:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from itertools import pairwise
 
 PER_MILLE = 1000
 
 UNLIMITED_REPLICAS = 1_000_000
 """Where counting stops when nothing else bounds a variant."""
+
+
+EXACT_LIMIT = 2**53
+"""Sums stay below this: linear relaxations work in double precision."""
 
 
 class NumbersTooLargeError(ValueError):
@@ -112,18 +117,23 @@ class CoverRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bin:
-    """Nodes that the same variants may use, and the slot sizes that decide what fits.
+    """Nodes that the same variants may use.
 
     When every size divides the next one, replicas fit exactly when, for each size s, the replicas of size
     k >= s take at most as many s-slots (k / s each) as the nodes have: each replica uses up exactly k / s of
-    them, whichever node it goes to. Otherwise a bin is one node with slots of a single accelerator.
+    them, whichever node it goes to.
     """
 
     nodes: tuple[int, ...]
     sizes: tuple[int, ...]
-    """Ascending, each dividing the next."""
+    """Of its variants' replicas, ascending."""
 
     variants: tuple[int, ...]
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether every size divides the next one."""
+        return all(large % small == 0 for small, large in pairwise(self.sizes))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

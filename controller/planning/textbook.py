@@ -6,7 +6,8 @@ ready capacity while replacements start, cost with the price of transitions, lea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -15,14 +16,9 @@ from ortools.sat.python import cp_model
 
 from controller.planning.baseline import baseline
 from controller.planning.fit import assign
-from controller.planning.lexicographic import EXACT_LIMIT, Limits, Objective, Outcome, minimize_in_order
-from controller.planning.problem import (
-    PER_MILLE,
-    NumbersTooLargeError,
-    PlacementProblem,
-    Solution,
-    Stage,
-)
+from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
+from controller.planning.magnitude import check_magnitude
+from controller.planning.problem import PER_MILLE, PlacementProblem, Solution, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +43,9 @@ class Variables:
     shortfall: list[Var]
     """Per row, in per mille."""
 
+    opened: dict[int, Var]
+    """Node that does not exist yet -> whether it is added."""
+
 
 def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False) -> Solution:
     """Return the best placement; with `unlimited`, as if every node had room for everything.
@@ -54,14 +53,16 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
     Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
     check_magnitude(problem)
+    given, problem = problem, expanded(problem)
     model = cp_model.CpModel()
-    variables = _variables(model, problem)
+    variables = _variables(model, given, problem)
     _remove_in_order(model, variables, problem)
     _price_transitions(model, variables, problem)
     _cover(model, variables, problem)
+    _keep_limits(model, variables, problem)
     if not unlimited:
         _fit_nodes(model, variables, problem)
-    objectives = _objectives(variables, problem)
+    objectives = _objectives(variables, given, problem)
     outcome = minimize_in_order(
         model,
         objectives,
@@ -69,32 +70,12 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
         guide=_guide(objectives),
         limits=limits,
     )
-    return _solution(problem, variables, outcome, unlimited=unlimited)
+    return _solution(given, problem, variables, outcome, unlimited=unlimited)
 
 
-def check_magnitude(problem: PlacementProblem) -> None:
-    """Refuse a problem whose sums might not be exact.
-
-    Raises NumbersTooLargeError, naming the largest contributor and what would help.
-    """
-    upper = [terms.upper for terms in problem.variants]
-    for row in problem.rows:
-        reach = PER_MILLE * (row.requirement + sum(amount * upper[v] for v, amount in row.terms))
-        if reach >= EXACT_LIMIT:
-            raise NumbersTooLargeError(
-                f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
-            )
-    prices = [(t.cost + t.start_price + t.stop_price) * t.upper for t in problem.variants]
-    if sum(prices) >= EXACT_LIMIT:
-        dearest = problem.variants[prices.index(max(prices))]
-        raise NumbersTooLargeError(
-            f"{dearest.name}: the cost of up to {dearest.upper} replicas is too large to compare exactly; "
-            "lower its cost or its maximum"
-        )
-
-
-def _variables(model: cp_model.CpModel, problem: PlacementProblem) -> Variables:
+def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: PlacementProblem) -> Variables:
     numbered = list(enumerate(problem.variants))
+    yet_to_come = range(len(given.free), len(problem.free))
     return Variables(
         replicas=[model.new_int_var(t.lower, t.upper, f"replicas_{v}") for v, t in numbered],
         stays=[[model.new_bool_var(f"stays_{v}_{j}") for j in range(len(t.bound))] for v, t in numbered],
@@ -103,6 +84,7 @@ def _variables(model: cp_model.CpModel, problem: PlacementProblem) -> Variables:
         started=[model.new_int_var(0, t.upper, f"started_{v}") for v, t in numbered],
         stopped=[model.new_int_var(0, t.current, f"stopped_{v}") for v, t in numbered],
         shortfall=[model.new_int_var(0, PER_MILLE, f"shortfall_{r}") for r in range(len(problem.rows))],
+        opened={node: model.new_bool_var(f"opened_{node}") for node in yet_to_come},
     )
 
 
@@ -135,6 +117,13 @@ def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProb
         model.add(capacity + row.requirement * shortfall >= PER_MILLE * row.requirement)
 
 
+def _keep_limits(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
+    """Exceed no quota and no budget further than what must not be touched does."""
+    for row in problem.limits:
+        untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
+        model.add(sum(amount * variables.replicas[v] for v, amount in row.terms) <= max(row.limit, untouched))
+
+
 def _serving(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> list[Var]:
     """Replicas that are ready now and stay: they are removed last."""
     serving = []
@@ -161,7 +150,13 @@ def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: Placement
                 if problem.variants[v].accelerators >= size
             ]
             model.add(
-                sum(taken) <= sum(_slots(model, problem, leaving, node=n, size=size) for n in bin_.nodes)
+                sum(taken)
+                <= sum(
+                    problem.free[n] // size * variables.opened[n]
+                    if n in variables.opened
+                    else _slots(model, problem, leaving, node=n, size=size)
+                    for n in bin_.nodes
+                )
             )
     for v, terms in enumerate(problem.variants):
         if terms.accelerators:
@@ -204,13 +199,14 @@ def _slots(
     return slots
 
 
-def _objectives(variables: Variables, problem: PlacementProblem) -> list[Objective]:
+def _objectives(variables: Variables, given: PlacementProblem, problem: PlacementProblem) -> list[Objective]:
     """Return what to minimise, in order."""
-    cost, disruption = [], []
+    prices = [growth.price for growth in given.growth for _ in range(growth.limit)]
+    cost, disruption = list(zip(variables.opened.values(), prices, strict=True)), []
     for v, terms in enumerate(problem.variants):
         moves = (variables.started[v], variables.stopped[v])
-        prices = (terms.start_price, terms.stop_price)
-        cost += [(variables.replicas[v], terms.cost), *zip(moves, prices, strict=True)]
+        transitions = (terms.start_price, terms.stop_price)
+        cost += [(variables.replicas[v], terms.cost), *zip(moves, transitions, strict=True)]
         disruption += [(move, max(1, terms.accelerators)) for move in moves]
     order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
     return [
@@ -223,12 +219,12 @@ def _objectives(variables: Variables, problem: PlacementProblem) -> list[Objecti
 
 def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -> list[Objective]:
     """Return the shortfalls of one stage, level by level."""
-    levels: dict[tuple[Stage, int], list[Var]] = {}
+    levels: dict[tuple[Stage, int], list[tuple[Var, int]]] = {}
     for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
         if row.stage is stage:
-            levels.setdefault(row.level, []).append(shortfall)
+            levels.setdefault(row.level, []).append((shortfall, row.weight))
     return [
-        Objective(name=_level_name(stage, priority), terms=[(var, 1) for var in group], is_guided=True)
+        Objective(name=_level_name(stage, priority), terms=group, is_guided=True)
         for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
     ]
 
@@ -254,10 +250,55 @@ def _start(problem: PlacementProblem, variables: Variables, *, unlimited: bool) 
 
 
 def _solution(
-    problem: PlacementProblem, variables: Variables, outcome: Outcome, *, unlimited: bool
+    given: PlacementProblem,
+    problem: PlacementProblem,
+    variables: Variables,
+    outcome: Outcome,
+    *,
+    unlimited: bool,
 ) -> Solution:
     """Read the assignment and name a node for each replica that gets a place."""
     replicas = tuple(outcome.values[var.index] for var in variables.replicas)
     shares = {key: outcome.values[var.index] for key, var in variables.placed.items()}
-    placements = () if unlimited else assign(problem, replicas, shares)
-    return Solution(replicas=replicas, placements=placements, unproven=outcome.unproven, gap=outcome.gap)
+    opened = frozenset(node for node, var in variables.opened.items() if outcome.values[var.index])
+    usable = replace(
+        problem,
+        free=tuple(0 if n in variables.opened and n not in opened else f for n, f in enumerate(problem.free)),
+    )
+    named = () if unlimited else assign(usable, replicas, shares)
+    origin = [index for index, growth in enumerate(given.growth) for _ in range(growth.limit)]
+    grown: Counter[tuple[int, int]] = Counter()
+    for v, node, count in named:
+        if node in variables.opened:
+            grown[v, origin[node - len(given.free)]] += count
+    added = Counter(origin[node - len(given.free)] for node in opened)
+    return Solution(
+        replicas=replicas,
+        placements=tuple(place for place in named if place[1] not in variables.opened),
+        grown=tuple((v, growth, count) for (v, growth), count in sorted(grown.items())),
+        added=tuple(added[index] for index in range(len(given.growth))),
+        unproven=outcome.unproven,
+        gap=outcome.gap,
+    )
+
+
+def expanded(problem: PlacementProblem) -> PlacementProblem:
+    """Return the problem with every node that could be added among its nodes, behind the others.
+
+    Bins whose sizes do not divide each other become one bin per node with slots of a single accelerator.
+    """
+    free = list(problem.free)
+    bins = [list(bin_.nodes) for bin_ in problem.bins]
+    for growth in problem.growth:
+        bins[growth.bin] += range(len(free), len(free) + growth.limit)
+        free += [growth.accelerators] * growth.limit
+    split = [
+        part
+        for bin_, nodes in zip(problem.bins, bins, strict=True)
+        for part in (
+            [replace(bin_, nodes=tuple(nodes))]
+            if bin_.is_divisible
+            else [replace(bin_, nodes=(node,), sizes=(1,)) for node in nodes]
+        )
+    ]
+    return replace(problem, free=tuple(free), bins=tuple(split), growth=())

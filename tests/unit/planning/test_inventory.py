@@ -79,13 +79,7 @@ def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> 
             [node("n1", 8), node("n2", 8)],
             [variant("a", size=2), variant("b", size=8)],
             [Bin(nodes=(0, 1), sizes=(2, 8), variants=(0, 1))],
-            id="nodes that look alike are one bin when sizes divide each other",
-        ),
-        pytest.param(
-            [node("n1", 8), node("n2", 8)],
-            [variant("a", size=2), variant("b", size=3)],
-            [Bin(nodes=(0,), sizes=(1,), variants=(0, 1)), Bin(nodes=(1,), sizes=(1,), variants=(0, 1))],
-            id="one bin per node when they don't",
+            id="nodes that look alike are one bin",
         ),
         pytest.param(
             [node("n1", 8), node("n2", 8, accelerator="A100"), node("n3", 8, labels=FLEX)],
@@ -104,5 +98,5 @@ def test_admits(place: dict[str, Any], asker: dict[str, Any], *, want: bool) -> 
     ],
 )
 def test_bins(nodes: list[Node], variants: list[Variant], want: list[Bin]) -> None:
-    """Equal nodes are aggregated exactly where that loses nothing."""
+    """Nodes that admit the same variants are one bin, with the sizes of their replicas."""
     assert list(bins(nodes, variants)) == want

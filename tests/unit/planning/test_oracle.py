@@ -16,10 +16,10 @@ from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.fit import fit
 from controller.planning.formulation import formulate
-from controller.planning.textbook import place
 from controller.planning.problem import PlacementProblem, Stage
 from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
+from controller.planning.textbook import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from planning_builders import LIMITS, demand, node, variant
 
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
-from controller.planning.textbook import place
 from controller.planning.problem import NumbersTooLargeError
 from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
+from controller.planning.textbook import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

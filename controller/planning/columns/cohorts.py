@@ -1,0 +1,218 @@
+"""Models in arrays: those with equally many variants stand together, and whatever is done is done to all.
+
+Shapes: n models of a cohort, w variants of each. All numbers are int64; what is missing is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.columns.resources import NO_CLASS
+from controller.planning.problem import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from controller.planning.columns.arrays import Booleans, Integers
+    from controller.planning.columns.resources import Resources
+    from controller.planning.problem import CoverRow, PlacementProblem, VariantTerms
+
+
+ENUMERABLE_MIXES = 128
+"""Up to how many replica mixes of a model all of them become columns."""
+
+COST = "cost"
+"""Name of the last level."""
+
+_NUMBERS = (
+    "lower",
+    "upper",
+    "current",
+    "bound",
+    "ready",
+    "cost",
+    "start_price",
+    "stop_price",
+    "accelerators",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Requirements:
+    """At most one cover row for each model of a cohort."""
+
+    stage: Stage
+    requirement: Integers
+    """(n,); 0 where the model has no such row."""
+
+    amounts: Integers
+    """(n, w): per replica."""
+
+    weight: Integers
+    """(n,)."""
+
+    @property
+    def is_shared(self) -> Booleans:
+        """(n,): whether more than one variant can help."""
+        shared: Booleans = (self.amounts > 0).sum(axis=1) > 1
+        return shared
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cohort:
+    """Models with equally many variants."""
+
+    variants: Integers
+    """(n, w): index among the problem's."""
+
+    lower: Integers
+    upper: Integers
+    current: Integers
+    bound: Integers
+    """(n, w): replicas that have a node."""
+
+    settled: Integers
+    """(n, w): those of them that are not counted against the most slots, see `Resources`."""
+
+    ready: Integers
+    cost: Integers
+    start_price: Integers
+    stop_price: Integers
+    accelerators: Integers
+    requirements: tuple[Requirements, ...]
+    levels: Integers
+    """(n, number of stages): which level a shortfall of the model counts at, per stage; -1 for none."""
+
+    is_enumerable: bool
+    """Whether each of the models has so few mixes that all of them can be columns."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, w)."""
+        return self.variants.shape[0], self.variants.shape[1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Levels:
+    """The lexicographic order of the shortfalls: stage by stage, in each by priority."""
+
+    keys: tuple[tuple[Stage, int], ...]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def name(self, index: int) -> str:
+        """Return `demand of priority 3`; the name after the last level is that of cost."""
+        if index == len(self.keys):
+            return COST
+        stage, priority = self.keys[index]
+        return (
+            stage.name.lower()
+            if stage is Stage.CONTINUITY
+            else f"{stage.name.lower()} of priority {priority}"
+        )
+
+
+def levels_of(problem: PlacementProblem) -> Levels:
+    """Return the levels that the problem's rows count at."""
+    return Levels(keys=tuple(sorted({row.level for row in problem.rows})))
+
+
+def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) -> tuple[Cohort, ...]:
+    """Return the cohorts, the narrowest first; in each the models in the problem's order."""
+    columns = _columns(problem.variants) | {"settled": resources.settled}
+    # What no node would take cannot grow.
+    homeless = (resources.class_of != NO_CLASS) & ~np.append(resources.allowed.any(axis=1), True)[
+        resources.class_of
+    ]
+    columns["upper"] = np.where(homeless, np.minimum(columns["upper"], columns["bound"]), columns["upper"])
+    families: dict[tuple[int, bool], list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
+    choices = (columns["upper"] - columns["lower"] + 1).tolist()
+    for members, rows in _models(problem):
+        few = math.prod(choices[variant] for variant in members) <= ENUMERABLE_MIXES
+        families[len(members), few].append((members, rows))
+    position = {key: index for index, key in enumerate(levels.keys)}
+    return tuple(
+        _cohort(columns, models, position, is_enumerable=few)
+        for (_, few), models in sorted(families.items(), key=lambda item: item[0])
+    )
+
+
+def _models(problem: PlacementProblem) -> Iterator[tuple[tuple[int, ...], list[CoverRow]]]:
+    """Yield each model's variants and rows; a variant that no row names is a model of its own."""
+    rows: dict[int, list[CoverRow]] = defaultdict(list)
+    members: dict[int, set[int]] = defaultdict(set)
+    for row in problem.rows:
+        rows[row.model].append(row)
+        members[row.model].update(variant for variant, _ in row.terms)
+    named = set().union(*members.values()) if members else set()
+    alone: list[tuple[tuple[int, ...], list[CoverRow]]] = [
+        ((variant,), []) for variant in range(len(problem.variants)) if variant not in named
+    ]
+    together = [(tuple(sorted(members[model])), rows[model]) for model in members if members[model]]
+    yield from sorted([*alone, *together])
+
+
+def _columns(terms: Sequence[VariantTerms]) -> dict[str, Integers]:
+    """Return each number of all variants as one array."""
+    rows = [
+        (
+            t.lower,
+            t.upper,
+            t.current,
+            len(t.bound),
+            t.ready,
+            t.cost,
+            t.start_price,
+            t.stop_price,
+            t.accelerators,
+        )
+        for t in terms
+    ]
+    return dict(zip(_NUMBERS, np.array(rows, dtype=np.int64).T, strict=True))
+
+
+def _cohort(
+    columns: dict[str, Integers],
+    models: Sequence[tuple[tuple[int, ...], list[CoverRow]]],
+    position: dict[tuple[Stage, int], int],
+    *,
+    is_enumerable: bool,
+) -> Cohort:
+    variants = np.array([members for members, _ in models], dtype=np.int64)
+    levels = np.full((len(models), len(Stage)), -1, dtype=np.int64)
+    for index, (_, rows) in enumerate(models):
+        for row in rows:
+            levels[index, row.stage] = position[row.level]
+    return Cohort(
+        variants=variants,
+        **{name: column[variants] for name, column in columns.items()},
+        requirements=tuple(_requirements(models, variants)),
+        levels=levels,
+        is_enumerable=is_enumerable,
+    )
+
+
+def _requirements(
+    models: Sequence[tuple[tuple[int, ...], list[CoverRow]]], variants: Integers
+) -> Iterator[Requirements]:
+    """Yield the first rows of all models at each stage, then the second ones, and so on."""
+    for stage in Stage:
+        queues = [[row for row in rows if row.stage is stage] for _, rows in models]
+        for turn in range(max(map(len, queues), default=0)):
+            picked = [queue[turn] if turn < len(queue) else None for queue in queues]
+            amounts = np.zeros_like(variants)
+            for index, row in enumerate(picked):
+                given = dict(row.terms) if row else {}
+                amounts[index] = [given.get(int(variant), 0) for variant in variants[index]]
+            yield Requirements(
+                stage=stage,
+                requirement=np.array([row.requirement if row else 0 for row in picked], dtype=np.int64),
+                amounts=amounts,
+                weight=np.array([row.weight if row else 0 for row in picked], dtype=np.int64),
+            )

@@ -1,0 +1,142 @@
+"""A good answer at once: by priority, each model takes what is best at the prices, if there is room.
+
+First everybody gets its minimum, then demand is met level by level, as the lexicographic order has it.
+Models take their columns together where there is room for all of them, by halves where there is not, and at
+last one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.columns.room import Room
+from controller.planning.columns.selection import Selection
+from controller.planning.problem import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.asked import Asking
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.prices import Quote
+    from controller.planning.columns.resources import Resources
+
+
+TRIES = 4
+"""How many columns of a model are tried, the best first, before it stays as it was."""
+
+
+def greedy(
+    pools: Sequence[Pool],
+    resources: Resources,
+    asking: Asking,
+    quote: Quote,
+    *,
+    start: Selection | None = None,
+    after: int = -1,
+) -> Selection:
+    """Return a selection that has room: what serves the levels after one level best, on top of a start.
+
+    Models that count at that level or before it keep the columns of the start.
+    """
+    fill = _Fill(pools, resources, asking, quote)
+    if start and not fill.adopt(start):
+        return start
+    for stage in (Stage.MINIMUM, Stage.DEMAND):
+        found = [np.unique(pool.cohort.levels[:, stage]) for pool in pools]
+        for level in sorted(set(np.concatenate(found).tolist()) - {-1} if found else ()):
+            if level > after:
+                fill.serve(stage, level, after)
+    return fill.selection()
+
+
+def _least(pool: Pool, models: Integers, tariff: Floats) -> Integers:
+    """Return the cheapest columns among those that serve the minimum best, (models,)."""
+    over = pool.shortfalls[Stage.MINIMUM, models] > pool.least[Stage.MINIMUM, models][:, None]
+    cheapest: Integers = np.where(over, np.inf, tariff).argmin(axis=1)
+    return cheapest
+
+
+class _Fill:
+    """Columns chosen so far, and the room that is left. Everybody begins with the first column: the least."""
+
+    def __init__(self, pools: Sequence[Pool], resources: Resources, asking: Asking, quote: Quote) -> None:
+        self._pools = pools
+        self._resources = resources
+        self._asking = asking
+        self._quote = quote
+        self._room = Room(resources=resources, bin_price=quote.bin_price)
+        self._columns = [np.zeros(len(pool.cost), dtype=np.int64) for pool in pools]
+        models = [np.arange(len(columns)) for columns in self._columns]
+        asked = [asking.of(*of) for of in zip(pools, models, self._columns, strict=True)]
+        none = [asking.of(pool, which[:0], which[:0]) for pool, which in zip(pools, models, strict=True)]
+        self._room.exchange(none, asked)
+
+    def adopt(self, start: Selection) -> bool:
+        """Take another selection for a start; tell whether there was room for it in this simple way."""
+        return self._exchange(
+            [
+                (index, model, column)
+                for index, columns in enumerate(start.columns)
+                for model, column in enumerate(columns.tolist())
+            ]
+        )
+
+    def serve(self, stage: Stage, level: int, after: int) -> None:
+        """Let the models of a level take what serves them best, those that gain most first."""
+        wishes = []
+        for index, pool in enumerate(self._pools):
+            counts = (pool.cohort.levels[:, stage] == level) & (
+                (pool.cohort.levels > after) | (pool.cohort.levels < 0)
+            ).all(axis=1)
+            models = np.flatnonzero(counts)
+            reduced = self._quote.reduced[index][models]
+            if stage is Stage.MINIMUM:
+                columns = _least(pool, models, self._quote.tariffs[index][models])
+            else:
+                columns = reduced.argmin(axis=1)
+            row = np.arange(len(models))
+            gain = reduced[row, self._columns[index][models]] - reduced[row, columns]
+            wishes += [
+                (-g, index, m, c)
+                for g, m, c in zip(gain.tolist(), models.tolist(), columns.tolist(), strict=True)
+            ]
+        self._take([(index, model, column) for _, index, model, column in sorted(wishes)])
+
+    def selection(self) -> Selection:
+        """Return what was chosen."""
+        return Selection(
+            columns=tuple(self._columns), added=self._resources.growth_limit - self._room.addable
+        )
+
+    def _take(self, wishes: Sequence[tuple[int, int, int]]) -> None:
+        """Grant (pool, model, column) all together, or by halves; one that has no room gets its next best."""
+        if not wishes or self._exchange(wishes):
+            return
+        if len(wishes) > 1:
+            self._take(wishes[: len(wishes) // 2])
+            self._take(wishes[len(wishes) // 2 :])
+            return
+        ((index, model, _),) = wishes
+        reduced, held = self._quote.reduced[index][model], int(self._columns[index][model])
+        for column in np.argsort(reduced, kind="stable")[:TRIES].tolist():
+            if reduced[column] >= reduced[held] or self._exchange([(index, model, column)]):
+                return
+
+    def _exchange(self, wishes: Sequence[tuple[int, int, int]]) -> bool:
+        """Change the columns of models, if there is room for all of them."""
+        wanted = np.array(wishes, dtype=np.int64)
+        parts = [(index, wanted[wanted[:, 0] == index]) for index in np.unique(wanted[:, 0]).tolist()]
+        before = [
+            self._asking.of(self._pools[index], part[:, 1], self._columns[index][part[:, 1]])
+            for index, part in parts
+        ]
+        after = [self._asking.of(self._pools[index], part[:, 1], part[:, 2]) for index, part in parts]
+        if not self._room.exchange(before, after):
+            return False
+        for index, part in parts:
+            self._columns[index][part[:, 1]] = part[:, 2]
+        return True

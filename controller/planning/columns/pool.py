@@ -1,0 +1,124 @@
+"""Columns: replica mixes with everything about them that does not depend on other models.
+
+A column is one mix of one model. Whatever a model alone decides (shortfalls, prices of starts and stops,
+replicas that are ready now) is a number in its columns, so that only what models share is left to be
+solved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.problem import PER_MILLE, Stage
+
+if TYPE_CHECKING:
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
+    from controller.planning.columns.cohorts import Cohort
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """The columns of a cohort: n models, j columns of each, w variants in each."""
+
+    cohort: Cohort
+    mixes: Integers
+    """(n, j, w)."""
+
+    asked: Floats
+    """(n, j, w): replicas that count against the most slots."""
+
+    shortfalls: Integers
+    """(stages, n, j): weighted per mille."""
+
+    cost: Integers
+    """(n, j): of the replicas, their starts and stops."""
+
+    disturbed: Integers
+    """(n, j): accelerators that start or stop, at least one for each replica."""
+
+    repeated: Booleans
+    """(n, j): whether an earlier column of the model has the same mix."""
+
+    least: Integers
+    """(stages, n): the shortfalls of each model at its best, earlier stages first."""
+
+    def joined(self, mixes: Integers) -> Pool:
+        """Return the pool with more mixes, (n, more, w)."""
+        more = pool_of(self.cohort, mixes)
+        together = np.concatenate([self.mixes, more.mixes], axis=1)
+        return Pool(
+            cohort=self.cohort,
+            mixes=together,
+            asked=np.concatenate([self.asked, more.asked], axis=1),
+            shortfalls=np.concatenate([self.shortfalls, more.shortfalls], axis=2),
+            cost=np.concatenate([self.cost, more.cost], axis=1),
+            disturbed=np.concatenate([self.disturbed, more.disturbed], axis=1),
+            repeated=_repeated(together),
+            least=self.least,
+        )
+
+
+def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
+    """Return the columns for mixes, (n, j, w)."""
+    shortfalls = _shortfalls(cohort, mixes)
+    return Pool(
+        cohort=cohort,
+        mixes=mixes,
+        asked=np.maximum(mixes - cohort.settled[:, None, :], 0).astype(np.float64),
+        shortfalls=shortfalls,
+        cost=_cost(cohort, mixes),
+        disturbed=_weighted(np.abs(mixes - cohort.current[:, None, :]), np.maximum(cohort.accelerators, 1)),
+        repeated=_repeated(mixes),
+        least=_least(shortfalls),
+    )
+
+
+def _repeated(mixes: Integers) -> Booleans:
+    """Return which mixes of each model stand further to the left already, (n, j)."""
+    repeated = np.zeros(mixes.shape[:2], dtype=np.bool_)
+    order = np.lexsort([mixes[:, :, variant] for variant in range(mixes.shape[2])], axis=1)
+    ordered = np.take_along_axis(mixes, order[:, :, None], axis=1)
+    same = (ordered[:, 1:] == ordered[:, :-1]).all(axis=2)
+    np.put_along_axis(repeated, order[:, 1:], same, axis=1)
+    return repeated
+
+
+def _shortfalls(cohort: Cohort, mixes: Integers) -> Integers:
+    """Return what each mix leaves uncovered, by stage; see `problem.CoverRow.shortfall`."""
+    total = np.zeros((len(Stage), *mixes.shape[:2]), dtype=np.int64)
+    ready = np.minimum(mixes, cohort.ready[:, None, :])
+    for row in cohort.requirements:
+        counted = ready if row.stage is Stage.CONTINUITY else mixes
+        provided = np.matmul(counted, row.amounts[:, :, None])[:, :, 0]
+        required = row.requirement[:, None]
+        missing = np.maximum(required - provided, 0)
+        total[row.stage] += row.weight[:, None] * -(-PER_MILLE * missing // np.maximum(required, 1))
+    return total
+
+
+def _least(shortfalls: Integers) -> Integers:
+    """Return the lexicographic minimum over the columns, (stages, n)."""
+    least = np.zeros(shortfalls.shape[:2], dtype=np.int64)
+    barred = np.zeros(shortfalls.shape[1:], dtype=np.bool_)
+    for stage, values in enumerate(shortfalls):
+        least[stage] = np.where(barred, np.iinfo(np.int64).max, values).min(axis=1)
+        barred |= values > least[stage][:, None]
+    return least
+
+
+def _cost(cohort: Cohort, mixes: Integers) -> Integers:
+    moved = mixes - cohort.current[:, None, :]
+    return (
+        _weighted(mixes, cohort.cost)
+        + _weighted(np.maximum(moved, 0), cohort.start_price)
+        + _weighted(np.maximum(-moved, 0), cohort.stop_price)
+    )
+
+
+def _weighted(mixes: Integers, weights: Integers) -> Integers:
+    """Return the weighted sum over the variants, (n, j)."""
+    total: Integers = np.matmul(mixes, weights[:, :, None])[:, :, 0]
+    return total

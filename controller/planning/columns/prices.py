@@ -1,0 +1,255 @@
+"""Prices of what models share, and a bound with them: no answer beats each model alone at the prices.
+
+For any prices the sum of each model's cheapest column, less what all slots, limits and caps would fetch,
+bounds every answer from below (Lagrangian duality). The best prices are found by cutting planes: a small
+linear program over the prices proposes, the columns answer. Proposals are drawn half-way to the best prices
+so far, which keeps them from swinging (in-out separation, Ben-Ameur and Neto, 2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from ortools.linear_solver import pywraplp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.phase import Phase
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.resources import Resources
+
+
+BLOCKS = 8
+"""Into how many parts the models are divided; each part answers with a cut of its own."""
+
+INWARD = 0.5
+"""How far a proposal is drawn to the best prices so far."""
+
+MOST_PROPOSALS = 80
+
+MOST_TIMES_REACH = 10.0
+"""Above how many times the largest difference that a column can make no price is proposed."""
+
+TOLERANCE = 1e-4
+"""Relative distance between the best bound and the proposals' promise at which the search ends."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the columns say to prices."""
+
+    bound: float
+    chosen: tuple[Integers, ...]
+    """Per pool (n,): each model's cheapest column."""
+
+    reduced: tuple[Floats, ...]
+    """Per pool (n, j): what each column costs at the prices."""
+
+    fixed: Floats
+    """(blocks,): objective of the chosen columns."""
+
+    taken: Floats
+    """(blocks, rows): what they take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prices:
+    """The best prices that were found, with the answer to them."""
+
+    rows: Floats
+    answer: Answer
+
+    @property
+    def bound(self) -> float:
+        """The least that the objective can be, over the columns."""
+        return self.answer.bound
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quote:
+    """What everything costs at some prices."""
+
+    reduced: tuple[Floats, ...]
+    """Per pool (n, j): what each column counts for, shortfalls included."""
+
+    tariffs: tuple[Floats, ...]
+    """Per pool (n, j): what each column costs with what it takes of slots and limits."""
+
+    bin_price: Floats
+    """(classes, bins): of one replica's slots; infinite where it may not go."""
+
+
+class Market:
+    """The columns of all models in one phase, answering to prices."""
+
+    def __init__(self, pools: Sequence[Pool], resources: Resources, phase: Phase) -> None:
+        self._pools = pools
+        self._resources = resources
+        self._phase = phase
+        classes = len(resources.sizes)
+        self._class_of = [
+            np.where(c < 0, classes, c) for c in (resources.class_of[p.cohort.variants] for p in pools)
+        ]
+        starts = np.cumsum([0, *(len(pool.cost) for pool in pools)])
+        self._block_of = [np.arange(start, stop) % BLOCKS for start, stop in pairwise(starts)]
+        self._amounts = [resources.limit_amounts[:, p.cohort.variants].astype(np.float64) for p in pools]
+
+    def answer(self, prices: Floats) -> Answer:
+        """Return the bound at these prices, each model's choice, and what the choices take."""
+        resources, phase = self._resources, self._phase
+        slots, limits = len(resources.slots), len(resources.limits)
+        where, class_price = _cheapest_bins(resources, prices[:slots])
+        limit_price, cap_price = prices[slots : slots + limits], prices[slots + limits :]
+        taken_classes = np.zeros((BLOCKS, len(resources.sizes) + 1))
+        taken_limits = np.zeros((BLOCKS, limits))
+        taken_caps = np.zeros((BLOCKS, len(phase.capped)))
+        fixed, bound = np.zeros(BLOCKS), 0.0
+        chosen, reduced = [], []
+        for index, pool in enumerate(self._pools):
+            costs = self._reduced(index, class_price, limit_price, cap_price)
+            choice = costs.argmin(axis=1)
+            model, block = np.arange(len(choice)), self._block_of[index]
+            bound += float(costs[model, choice].sum())
+            fixed += np.bincount(block, weights=phase.objectives[index][model, choice], minlength=BLOCKS)
+            flat = block[:, None] * taken_classes.shape[1] + self._class_of[index]
+            taken_classes += np.bincount(
+                flat.ravel(), weights=pool.asked[model, choice].ravel(), minlength=taken_classes.size
+            ).reshape(taken_classes.shape)
+            for row, amounts in enumerate(self._amounts[index]):
+                used = (pool.mixes[model, choice] * amounts).sum(axis=1)
+                taken_limits[:, row] += np.bincount(block, weights=used, minlength=BLOCKS)
+            for row, (models, shortfalls) in enumerate(phase.capped_shortfalls[index]):
+                short = shortfalls[np.arange(len(models)), choice[models]]
+                taken_caps[:, row] += np.bincount(block[models], weights=short, minlength=BLOCKS)
+            chosen.append(choice)
+            reduced.append(costs)
+        bound += self._growth(prices[:slots]) - float(phase.capacity @ prices)
+        taken_slots = taken_classes[:, :-1] @ resources.uses[np.arange(len(where)), where]
+        return Answer(
+            bound=bound,
+            chosen=tuple(chosen),
+            reduced=tuple(reduced),
+            fixed=fixed,
+            taken=np.concatenate([taken_slots, taken_limits, taken_caps], axis=1),
+        )
+
+    def quote(self, prices: Prices) -> Quote:
+        """Return what everything costs."""
+        resources, rows = self._resources, prices.rows
+        slot_prices = rows[: len(resources.slots)]
+        limit_price = rows[len(resources.slots) : len(resources.capacity)]
+        _, class_price = _cheapest_bins(resources, slot_prices)
+        return Quote(
+            reduced=prices.answer.reduced,
+            tariffs=tuple(
+                pool.cost + self._taken(index, class_price, limit_price)
+                for index, pool in enumerate(self._pools)
+            ),
+            bin_price=np.where(resources.allowed, resources.uses @ slot_prices, np.inf),
+        )
+
+    def _taken(self, index: int, class_price: Floats, limit_price: Floats) -> Floats:
+        """Return the price of what each column of a pool takes of slots and limits, (n, j)."""
+        pool = self._pools[index]
+        per_new = class_price[self._class_of[index]]
+        costs: Floats = np.matmul(pool.asked, per_new[:, :, None])[:, :, 0]
+        if len(limit_price):
+            per_replica = np.tensordot(limit_price, self._amounts[index], axes=1)
+            costs += np.matmul(pool.mixes, per_replica[:, :, None])[:, :, 0]
+        return costs
+
+    def _reduced(self, index: int, class_price: Floats, limit_price: Floats, cap_price: Floats) -> Floats:
+        """Return what each column of a pool costs at the prices, (n, j)."""
+        costs = self._phase.objectives[index] + self._taken(index, class_price, limit_price)
+        for row, (models, shortfalls) in enumerate(self._phase.capped_shortfalls[index]):
+            costs[models] += cap_price[row] * shortfalls
+        return costs
+
+    def _growth(self, slot_prices: Floats) -> float:
+        """Return what the nodes that pay at these prices bring: never more than nothing."""
+        gain = self._phase.growth_price - self._resources.growth_slots @ slot_prices
+        return float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
+
+
+def best_prices(market: Market, resources: Resources, phase: Phase, *, start: Floats | None = None) -> Prices:
+    """Return prices whose bound is near the best there is; any prices would do for a valid one."""
+    prices = np.zeros(len(phase.capacity)) if start is None else start
+    best = Prices(rows=prices, answer=market.answer(prices))
+    answer = best.answer
+    proposals = _Proposals(resources, phase, scale=max(1.0, float(np.abs(answer.fixed).sum())))
+    for _ in range(MOST_PROPOSALS):
+        proposals.cut(answer)
+        proposed, promise = proposals.next()
+        if promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
+            break
+        prices = INWARD * best.rows + (1 - INWARD) * proposed
+        answer = market.answer(prices)
+        if answer.bound > best.bound:
+            best = Prices(rows=prices, answer=answer)
+    return best
+
+
+def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers, Floats]:
+    """Return for each class the cheapest bin and the price there, and 0 for what has no class."""
+    if not len(resources.sizes):
+        return np.zeros(0, dtype=np.int64), np.zeros(1)
+    price = np.where(resources.allowed, resources.uses @ slot_prices, np.inf)
+    return price.argmin(axis=1), np.append(price.min(axis=1), 0.0)
+
+
+class _Proposals:
+    """The linear program over the prices; all numbers are scaled to be near one."""
+
+    def __init__(self, resources: Resources, phase: Phase, *, scale: float) -> None:
+        self._unit = scale / BLOCKS
+        self._size = np.maximum(phase.capacity, 1.0)
+        # CLP, unlike GLOP, takes the wide range of these numbers without losing its footing.
+        self._solver = pywraplp.Solver.CreateSolver("CLP")
+        infinity = self._solver.infinity()
+        most = (MOST_TIMES_REACH * _reach(phase) * self._size / self._unit).tolist()
+        self._prices = [self._solver.NumVar(0.0, limit, "") for limit in most]
+        self._blocks = [self._solver.NumVar(-infinity, infinity, "") for _ in range(BLOCKS)]
+        self._growths = [self._solver.NumVar(-infinity, 0.0, "") for _ in phase.growth_price]
+        objective = self._solver.Objective()
+        objective.SetMaximization()
+        for price, weight in zip(self._prices, (phase.capacity / self._size).tolist(), strict=True):
+            objective.SetCoefficient(price, -weight)
+        for part in (*self._blocks, *self._growths):
+            objective.SetCoefficient(part, 1.0)
+        slots = resources.growth_slots * resources.growth_limit[:, None]
+        worth = phase.growth_price * resources.growth_limit
+        for growth, row, price in zip(self._growths, slots, worth.tolist(), strict=True):
+            self._add(growth, price, -row)
+
+    def cut(self, answer: Answer) -> None:
+        """Promise no more than the columns answered."""
+        for block, fixed, taken in zip(self._blocks, answer.fixed.tolist(), answer.taken, strict=True):
+            self._add(block, fixed, taken)
+
+    def next(self) -> tuple[Floats, float]:
+        """Return the prices that promise most, and what they promise."""
+        self._solver.Solve()
+        prices = np.array([price.solution_value() for price in self._prices])
+        return prices * self._unit / self._size, self._solver.Objective().Value() * self._unit
+
+    def _add(self, part: pywraplp.Variable, fixed: float, taken: Floats) -> None:
+        """Bound a part of the promise by an amount plus what is taken, at the prices."""
+        row = self._solver.Constraint(-self._solver.infinity(), fixed / self._unit)
+        row.SetCoefficient(part, 1.0)
+        weights = taken / self._size[: len(taken)]
+        for index in np.flatnonzero(weights).tolist():
+            row.SetCoefficient(self._prices[index], -float(weights[index]))
+
+
+def _reach(phase: Phase) -> float:
+    """Return the largest difference that choosing another column can make to the objective."""
+    spans = [
+        np.where(np.isfinite(objective), objective, -np.inf).max(axis=1) - objective.min(axis=1)
+        for objective in phase.objectives
+    ]
+    return max((float(span.max()) for span in spans if span.size), default=0.0) + 1.0

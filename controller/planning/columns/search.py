@@ -1,0 +1,202 @@
+"""The lexicographic minimum, level by level: prices bound it, a core of columns attains it or comes close.
+
+A level at which every model is at its own best needs no search. Any other is a problem of its own: its
+prices give a bound, and cores that grow are solved until the answer is near enough to it, provably the best
+of all columns, or the level's share of the effort is spent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.columns.core import CoreProgram, core_of
+from controller.planning.columns.greedy import greedy
+from controller.planning.columns.mixes import neighbours
+from controller.planning.columns.phase import phase, weighted
+from controller.planning.columns.prices import Market, best_prices
+from controller.planning.columns.selection import least_values, level_values
+from controller.planning.problem import Proof, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Floats
+    from controller.planning.columns.asked import Asking
+    from controller.planning.columns.cohorts import Levels
+    from controller.planning.columns.phase import Phase
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.prices import Prices
+    from controller.planning.columns.resources import Resources
+    from controller.planning.columns.selection import Selection
+    from controller.planning.lexicographic import Limits
+
+GAP = 1e-3
+"""Relative distance to the bound at which an answer is good enough."""
+
+PROVEN_MODELS = 100
+"""Up to how many models the best of all columns is sought, however near the answer is."""
+
+FIRST_EXTRA = 0.25
+"""How many columns the first core has beyond one per model, in columns per model."""
+
+GROWTH = 3
+"""How many times more of them each further core has."""
+
+ROUNDING = 1e-9
+"""Relative error of a bound that was computed in double precision."""
+
+SHARE_PER_LEVEL = 0.5
+"""Of the effort that is left."""
+
+NEARBY = 12
+"""How many mixes near each model's best are added to the pool."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The answer, in columns."""
+
+    pools: tuple[Pool, ...]
+    selection: Selection
+    values: tuple[int, ...]
+    proofs: tuple[Proof, ...]
+    prices: Floats
+    """(rows,): of slots and limits, at the last level."""
+
+
+def search(
+    pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+) -> Found:
+    """Return the best selection that the effort allows, with a bound at each level."""
+    return _Search(pools, resources, asking, levels, limits).run()
+
+
+class _Search:
+    def __init__(
+        self, pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+    ) -> None:
+        self._resources = resources
+        self._asking = asking
+        self._levels = levels
+        self._limits = limits
+        joint = weighted(pools, resources, levels)
+        prices = best_prices(Market(pools, resources, joint), resources, joint)
+        self._pools = [
+            _with_neighbours(pool, reduced)
+            for pool, reduced in zip(pools, prices.answer.reduced, strict=True)
+        ]
+        joint = weighted(self._pools, resources, levels)
+        market = Market(self._pools, resources, joint)
+        prices = best_prices(market, resources, joint, start=prices.rows)
+        self._quote = market.quote(prices)
+        self._prices = prices.rows
+        self._best = greedy(self._pools, resources, asking, self._quote)
+        self._values = self._value(self._best)
+        self._least = least_values(self._pools, levels)
+        models = sum(len(pool.cost) for pool in pools)
+        self._gap = 0.0 if models <= PROVEN_MODELS else GAP
+        self._scope = Scope.EVERYTHING if all(pool.cohort.is_enumerable for pool in pools) else Scope.COLUMNS
+
+    def run(self) -> Found:
+        proofs = [self._settle(level) for level in range(len(self._levels) + 1)]
+        return Found(
+            pools=tuple(self._pools),
+            selection=self._best,
+            values=tuple(self._values),
+            proofs=tuple(proofs),
+            prices=self._prices,
+        )
+
+    def _value(self, selection: Selection) -> list[int]:
+        return level_values(self._pools, self._resources, self._levels, selection)
+
+    def _settle(self, level: int) -> Proof:
+        """Bring one level as low as the effort allows, and return how low that is."""
+        is_cost = level == len(self._levels)
+        bound = 0 if is_cost else self._least[level]
+        if is_cost or self._values[level] > bound:
+            problem = phase(
+                self._pools,
+                self._resources,
+                self._levels,
+                level=level,
+                values=self._values,
+                least=self._least,
+            )
+            market = Market(self._pools, self._resources, problem)
+            start = np.zeros(len(problem.capacity))
+            start[: len(self._resources.capacity)] = self._prices * problem.unit if is_cost else 0
+            prices = best_prices(market, self._resources, problem, start=start)
+            bound = max(bound, self._improve(level, problem, prices))
+            if is_cost:
+                self._prices = prices.rows[: len(self._resources.capacity)] / problem.unit
+        value = self._values[level]
+        return Proof(level=self._levels.name(level), value=value, bound=min(bound, value), scope=self._scope)
+
+    def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
+        """Solve growing cores until the level is near its bound; return what its value cannot be below."""
+        extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
+        share = _share(self._limits, SHARE_PER_LEVEL)
+        bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
+        while share.deterministic_seconds > 0:
+            counted = problem.value(self._best)
+            if counted - bound < 1 or counted - bound <= self._gap * counted:
+                break
+            core = core_of(
+                problem,
+                prices.answer.reduced,
+                self._quote.reduced,
+                self._best,
+                distance=counted - prices.bound,
+                extra=extra,
+            )
+            program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
+            found, result = program.solve(
+                self._best, bound=bound, gap=self._gap * max(bound, 0) / 2, limits=share
+            )
+            share = self._spend(share, result.deterministic_seconds, result.wall_seconds)
+            if found and problem.value(found) < counted:
+                self._accept(level, found)
+            if core.is_complete:
+                bound = max(bound, result.bound if result.values else bound)
+                break
+            extra *= GROWTH
+        return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
+
+    def _accept(self, level: int, found: Selection) -> None:
+        """Keep what was found, with the later levels served from what it leaves."""
+        if level < len(self._levels):
+            found = greedy(self._pools, self._resources, self._asking, self._quote, start=found, after=level)
+        self._best, self._values = found, self._value(found)
+
+    def _spend(self, share: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
+        """Take what a search has used from the share and from the whole; return what is left of the share."""
+        self._limits = _less(self._limits, deterministic_seconds, wall_seconds)
+        return _less(share, deterministic_seconds, wall_seconds)
+
+
+def _share(limits: Limits, share: float) -> Limits:
+    return replace(
+        limits,
+        deterministic_seconds=limits.deterministic_seconds * share,
+        wall_seconds=limits.wall_seconds * share,
+    )
+
+
+def _less(limits: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
+    return replace(
+        limits,
+        deterministic_seconds=max(0.0, limits.deterministic_seconds - deterministic_seconds),
+        wall_seconds=max(0.0, limits.wall_seconds - wall_seconds),
+    )
+
+
+def _with_neighbours(pool: Pool, reduced: Floats) -> Pool:
+    """Return the pool with the mixes near each model's cheapest column."""
+    best = reduced.argmin(axis=1)
+    around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
+    return pool.joined(around)

@@ -1,0 +1,62 @@
+"""A choice of one column for each model, and what it adds up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.problem import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Integers
+    from controller.planning.columns.cohorts import Levels
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.resources import Resources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """One column per model, and how many nodes are added."""
+
+    columns: tuple[Integers, ...]
+    """Per pool (n,)."""
+
+    added: Integers
+    """(growths,)."""
+
+
+def level_values(
+    pools: Sequence[Pool], resources: Resources, levels: Levels, selection: Selection
+) -> list[int]:
+    """Return the sums of each level in order, cost last."""
+    values = np.zeros(len(levels) + 1, dtype=np.int64)
+    for pool, columns in zip(pools, selection.columns, strict=True):
+        model = np.arange(len(columns))
+        for stage in Stage:
+            at = pool.cohort.levels[:, stage]
+            np.add.at(values, at[at >= 0], pool.shortfalls[stage, model, columns][at >= 0])
+        values[-1] += pool.cost[model, columns].sum()
+    values[-1] += (resources.growth_price * selection.added).sum()
+    return [int(value) for value in values]
+
+
+def least_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
+    """Return what each level comes to when every model is at its best, whatever the others do."""
+    values = np.zeros(len(levels), dtype=np.int64)
+    for pool in pools:
+        for stage in Stage:
+            at = pool.cohort.levels[:, stage]
+            np.add.at(values, at[at >= 0], pool.least[stage][at >= 0])
+    return [int(value) for value in values]
+
+
+def replicas_of(pools: Sequence[Pool], selection: Selection, variants: int) -> Integers:
+    """Return the replicas of each variant, (variants,)."""
+    replicas = np.zeros(variants, dtype=np.int64)
+    for pool, columns in zip(pools, selection.columns, strict=True):
+        replicas[pool.cohort.variants] = pool.mixes[np.arange(len(columns)), columns]
+    return replicas

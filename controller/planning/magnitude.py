@@ -1,0 +1,31 @@
+"""Numbers that could not be compared exactly are refused before anything is solved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import EXACT_LIMIT, PER_MILLE, NumbersTooLargeError
+
+if TYPE_CHECKING:
+    from controller.planning.problem import PlacementProblem
+
+
+def check_magnitude(problem: PlacementProblem) -> None:
+    """Refuse a problem whose sums might not be exact.
+
+    Raises NumbersTooLargeError, naming the largest contributor and what would help.
+    """
+    upper = [terms.upper for terms in problem.variants]
+    for row in problem.rows:
+        reach = PER_MILLE * (row.requirement + sum(amount * upper[v] for v, amount in row.terms))
+        if reach >= EXACT_LIMIT:
+            raise NumbersTooLargeError(
+                f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
+            )
+    prices = [(t.cost + t.start_price + t.stop_price) * t.upper for t in problem.variants]
+    if sum(prices) >= EXACT_LIMIT:
+        dearest = problem.variants[prices.index(max(prices))]
+        raise NumbersTooLargeError(
+            f"{dearest.name}: the cost of up to {dearest.upper} replicas is too large to compare exactly; "
+            "lower its cost or its maximum"
+        )

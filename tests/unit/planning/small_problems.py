@@ -1,0 +1,196 @@
+"""Small placement problems at random, with all that the record can say, and their brute-force answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import (
+    Bin,
+    CoverRow,
+    GrowthTerms,
+    LimitRow,
+    PlacementProblem,
+    Stage,
+    VariantTerms,
+    freed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from random import Random
+
+
+def small_problem(random: Random) -> PlacementProblem:
+    """Return a problem of up to three models, three nodes and one kind of node to add."""
+    free = [random.choice((1, 2, 4, 8)) for _ in range(random.randint(1, 3))]
+    bins = 1 if random.random() < 0.5 else 2
+    home = [random.randrange(bins) for _ in free]
+    variants, rows, members = [], [], []
+    for model in range(random.randint(1, 3)):
+        own = range(len(variants), len(variants) + random.randint(1, 2))
+        members.append(own)
+        variants += [_variant(random, f"{model}-{v}", free) for v in own]
+        rows += _rows(random, model, own, variants)
+    allowed = [[v for v, _ in enumerate(variants) if random.random() < 0.7] for _ in range(bins)]
+    for v, terms in enumerate(variants):
+        for node in terms.bound:
+            if node is not None:
+                free[node] -= terms.accelerators
+        if terms.accelerators and not any(v in group for group in allowed):
+            allowed[random.randrange(bins)].append(v)
+    askers = [tuple(v for v in sorted(group) if variants[v].accelerators) for group in allowed]
+    return PlacementProblem(
+        variants=tuple(variants),
+        free=tuple(free),
+        bins=tuple(
+            Bin(
+                nodes=tuple(n for n, where in enumerate(home) if where == b),
+                sizes=tuple(sorted({variants[v].accelerators for v in group})),
+                variants=group,
+            )
+            for b, group in enumerate(askers)
+            if group
+        ),
+        rows=tuple(rows),
+        limits=tuple(_limits(random, variants)),
+        growth=(
+            GrowthTerms(
+                name="pool", bin=0, accelerators=random.choice((2, 4)), price=random.randint(0, 40), limit=1
+            ),
+        )
+        if random.random() < 0.3 and askers[0]
+        else (),
+    )
+
+
+def _variant(random: Random, name: str, free: Sequence[int]) -> VariantTerms:
+    bound = tuple(random.choice((*range(len(free)), None)) for _ in range(random.choice((0, 0, 1, 2))))
+    upper = random.randint(1, 3)
+    return VariantTerms(
+        name=name,
+        accelerators=random.choice((0, 1, 1, 2, 2, 3, 4)),
+        cost=random.randint(0, 30),
+        start_price=random.choice((0, 3)),
+        stop_price=random.choice((0, 2)),
+        current=len(bound) + random.randint(0, 1),
+        bound=bound,
+        ready=random.randint(0, len(bound)),
+        lower=min(len(bound), upper) if random.random() < 0.15 else 0,
+        upper=upper,
+    )
+
+
+def _rows(random: Random, model: int, own: range, variants: Sequence[VariantTerms]) -> Iterator[CoverRow]:
+    priority = random.choice((1, 10))
+
+    def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...], weight: int = 1) -> CoverRow:
+        return CoverRow(
+            name=f"model {model}",
+            stage=stage,
+            priority=priority,
+            model=model,
+            requirement=requirement,
+            terms=terms,
+            weight=weight,
+        )
+
+    if random.random() < 0.6:
+        yield row(Stage.MINIMUM, 1, tuple((v, 1) for v in own))
+    if random.random() < 0.2:
+        yield row(Stage.MINIMUM, random.randint(1, 2), ((own[0], 1),))
+    amounts = tuple((v, random.choice((60, 100, 130))) for v in own)
+    if random.random() < 0.9:
+        yield row(Stage.DEMAND, random.randint(1, 400), amounts, random.choice((1, 1, 5)))
+    if random.random() < 0.15:
+        yield row(Stage.DEMAND, random.randint(1, 2), ((own[-1], 1),))
+    if any(variants[v].ready for v in own) and random.random() < 0.5:
+        yield row(Stage.CONTINUITY, random.randint(1, 200), amounts)
+
+
+def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitRow]:
+    if random.random() < 0.25:
+        chosen = [v for v in range(len(variants)) if random.random() < 0.6]
+        yield LimitRow(
+            name="quota",
+            limit=random.randint(0, 8),
+            terms=tuple((v, variants[v].accelerators) for v in chosen if variants[v].accelerators),
+        )
+    if random.random() < 0.15:
+        yield LimitRow(
+            name="budget",
+            limit=random.randint(10, 120),
+            terms=tuple((v, t.cost) for v, t in enumerate(variants)),
+        )
+
+
+def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> list[int]:
+    """Return the lexicographic objective of replica counts and added nodes, written down once more."""
+    missing: dict[tuple[int, int], int] = defaultdict(int)
+    for row in problem.rows:
+        ready = row.stage is Stage.CONTINUITY
+        have = sum(
+            amount * (min(replicas[v], problem.variants[v].ready) if ready else replicas[v])
+            for v, amount in row.terms
+        )
+        short = max(0, row.requirement - have)
+        missing[row.stage, 0 if ready else row.priority] += row.weight * -(-1000 * short // row.requirement)
+    cost = sum(growth.price * count for growth, count in zip(problem.growth, added, strict=True))
+    for count, terms in zip(replicas, problem.variants, strict=True):
+        cost += count * terms.cost
+        cost += (
+            max(0, count - terms.current) * terms.start_price
+            + max(0, terms.current - count) * terms.stop_price
+        )
+    return [*(missing[level] for level in sorted(missing)), cost]
+
+
+def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> bool:
+    """Tell whether every replica has a node and no limit is exceeded, by trying all."""
+    for row in problem.limits:
+        untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
+        if sum(amount * replicas[v] for v, amount in row.terms) > max(row.limit, untouched):
+            return False
+    free = freed(problem, tuple(replicas))
+    nodes = [list(bin_.nodes) for bin_ in problem.bins]
+    for growth, count in zip(problem.growth, added, strict=True):
+        nodes[growth.bin] += range(len(free), len(free) + count)
+        free += [growth.accelerators] * count
+    where = [
+        [n for b, bin_ in enumerate(problem.bins) if v in bin_.variants for n in nodes[b]]
+        for v in range(len(replicas))
+    ]
+    new = [
+        v
+        for v, count in enumerate(replicas)
+        for _ in range(
+            max(0, count - len(problem.variants[v].bound)) if problem.variants[v].accelerators else 0
+        )
+    ]
+
+    @cache
+    def fits(left: tuple[int, ...], room: tuple[int, ...]) -> bool:
+        if not left:
+            return True
+        size = problem.variants[left[0]].accelerators
+        return any(
+            fits(left[1:], (*room[:n], room[n] - size, *room[n + 1 :]))
+            for n in where[left[0]]
+            if room[n] >= size
+        )
+
+    return fits(tuple(sorted(new, key=lambda v: -problem.variants[v].accelerators)), tuple(free))
+
+
+def best_rank(problem: PlacementProblem) -> list[int]:
+    """Return the best that there is, by looking at everything."""
+    counts = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
+    growth = [range(g.limit + 1) for g in problem.growth]
+    candidates = sorted(
+        (rank(problem, replicas, added), replicas, added)
+        for replicas in product(*counts)
+        for added in product(*growth)
+    )
+    return next(value for value, replicas, added in candidates if is_possible(problem, replicas, added))

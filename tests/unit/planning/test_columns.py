@@ -1,0 +1,111 @@
+"""Placement by columns and prices, against brute force on small problems with everything in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from planning_builders import LIMITS
+from small_problems import best_rank, is_possible, rank, small_problem
+
+from controller.planning import columns, textbook
+from controller.planning.problem import Bin, PlacementProblem, Scope, Solution
+
+SEEDS = range(1500)
+
+
+def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
+    return solution.added or (0,) * len(problem.growth)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_the_answer_is_the_best_of_all(block: int) -> None:
+    """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
+    for seed in SEEDS[block::10]:
+        problem = small_problem(Random(seed))
+        solution = columns.place(problem, limits=LIMITS)
+        added = _added(problem, solution)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
+
+
+def test_what_it_says_about_itself_is_true() -> None:
+    """The values are those of the answer, no bound is above what is possible, and all are proven to be best."""
+    for seed in SEEDS[:200]:
+        problem = small_problem(Random(seed))
+        solution = columns.place(problem, limits=LIMITS)
+        best = best_rank(problem)
+        assert [proof.value for proof in solution.proofs] == best, seed
+        assert all(proof.bound <= value for proof, value in zip(solution.proofs, best, strict=True)), seed
+        assert {proof.scope for proof in solution.proofs} == {Scope.EVERYTHING}, seed
+
+
+def test_the_textbook_model_agrees() -> None:
+    """Two formulations that share nothing but the record reach the same."""
+    for seed in SEEDS[:150]:
+        problem = small_problem(Random(seed))
+        solution = textbook.place(problem, limits=LIMITS)
+        added = _added(problem, solution)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
+
+
+def test_the_places_are_real() -> None:
+    """The named nodes have room for what is put there, and are the variants' to use."""
+    for seed in SEEDS[:300]:
+        problem = small_problem(Random(seed))
+        solution = columns.place(problem, limits=LIMITS)
+        _check_places(problem, solution)
+
+
+def _check_places(problem: PlacementProblem, solution: Solution) -> None:
+    free = list(problem.free)
+    for terms, count in zip(problem.variants, solution.replicas, strict=True):
+        for node in terms.bound[: max(0, len(terms.bound) - count)]:
+            if node is not None:
+                free[node] += terms.accelerators
+    given = dict.fromkeys(range(len(problem.variants)), 0)
+    room = {
+        g: growth.accelerators * solution.added[g]
+        for g, growth in enumerate(problem.growth)
+        if solution.added
+    }
+    for v, node, count in solution.placements:
+        bin_ = next(b for b in problem.bins if node in b.nodes)
+        assert v in bin_.variants
+        free[node] -= count * problem.variants[v].accelerators
+        assert free[node] >= 0
+        given[v] += count
+    for v, g, count in solution.grown:
+        assert v in problem.bins[problem.growth[g].bin].variants
+        room[g] -= count * problem.variants[v].accelerators
+        assert room[g] >= 0
+        given[v] += count
+    for v, terms in enumerate(problem.variants):
+        new = max(0, solution.replicas[v] - len(terms.bound))
+        assert given[v] == (new if terms.accelerators else 0)
+
+
+def test_the_same_problem_gives_the_same_answer() -> None:
+    """Bit by bit, as often as it is asked."""
+    for seed in SEEDS[:50]:
+        problem = small_problem(Random(seed))
+        assert columns.place(problem, limits=LIMITS) == columns.place(problem, limits=LIMITS)
+
+
+def test_an_answer_that_was_cut_off_is_possible() -> None:
+    """With no effort at all there is still a plan, with a bound that says how far it may be from the best."""
+    for seed in SEEDS[:200]:
+        problem = small_problem(Random(seed))
+        hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+        assert is_possible(problem, hurried.replicas, _added(problem, hurried)), seed
+        assert all(proof.bound <= proof.value for proof in hurried.proofs)
+
+
+def test_an_empty_problem_has_an_empty_answer() -> None:
+    """Nothing to place is no special case for anybody else."""
+    nothing = PlacementProblem(
+        variants=(), free=(4,), bins=(Bin(nodes=(0,), sizes=(), variants=()),), rows=()
+    )
+    assert columns.place(nothing, limits=LIMITS) == Solution(replicas=(), placements=())
