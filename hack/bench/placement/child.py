@@ -66,7 +66,7 @@ def measured(job: Job) -> Outcome:
         started_accelerators=_sum(score.started_accelerators, steps),
         stopped_accelerators=_sum(score.stopped_accelerators, steps),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
-        wrong=tuple(text for step in steps for text in wrong(step.problem, step.solution)),
+        wrong=tuple(text for step in steps for text in _wrong(step)),
     )
 
 
@@ -120,9 +120,22 @@ def _order(name: str) -> tuple[int, str]:
     return stages.index(name.partition(" ")[0]), name
 
 
+def _wrong(step: Solved) -> list[str]:
+    """Return what is impossible about an answer, and what it says of itself that is not so."""
+    values = score.levels(step.problem, step.solution.replicas)
+    said = [proof for proof in step.solution.proofs if values.get(proof.level, proof.value) != proof.value]
+    untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
+    return [*wrong(step.problem, step.solution), *untrue]
+
+
 def _bounds(solution: Solution) -> dict[str, Bound]:
+    """Return what was proven of each level; that nothing is less than 0 holds whatever was looked at."""
     return {
-        proof.level: Bound(value=proof.value, bound=proof.bound, is_global=proof.scope is Scope.EVERYTHING)
+        proof.level: Bound(
+            value=proof.value,
+            bound=proof.bound,
+            is_global=proof.scope is Scope.EVERYTHING or proof.value == 0,
+        )
         for proof in solution.proofs
     }
 

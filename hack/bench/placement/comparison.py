@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,6 +55,23 @@ def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Compariso
             yield compared(mine, outcome)
 
 
+def disproved(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a sentence for each bound that some other possible answer is better than."""
+    return [
+        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.bound}, yet {other.engine}"
+        f" has {other.levels[level]}"
+        for one in outcomes
+        for level, bound in one.bounds.items()
+        if bound.is_global and level in one.levels
+        for other in outcomes
+        if other.instance == one.instance
+        and other.levels
+        and not other.wrong
+        and _before(other, level) == _before(one, level)
+        and other.levels[level] < bound.bound
+    ]
+
+
 def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> float | None:
     """Return how far the cost is above the best bound proven by any engine that reached the same before cost.
 
@@ -65,7 +82,7 @@ def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> floa
         for other in proofs
         if COST in other.bounds
         and other.bounds[COST].is_global
-        and _before_cost(other) == _before_cost(outcome)
+        and _before(other, COST) == _before(outcome, COST)
     ]
     if not bounds or not max(bounds):
         return None
@@ -74,10 +91,12 @@ def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> floa
 
 def cost_ratio(outcome: Outcome, ours: Outcome | None) -> float | None:
     """Return the cost relative to ours where the same is served, else None."""
-    if ours is None or not ours.levels or _before_cost(outcome) != _before_cost(ours):
+    if ours is None or not ours.levels or _before(outcome, COST) != _before(ours, COST):
         return None
     return outcome.levels[COST] / ours.levels[COST] if ours.levels[COST] else None
 
 
-def _before_cost(outcome: Outcome) -> Mapping[str, int]:
-    return {name: value for name, value in outcome.levels.items() if name != COST}
+def _before(outcome: Outcome, level: str) -> list[int]:
+    """Return the values of all levels that matter more."""
+    names = list(outcome.levels)
+    return [outcome.levels[name] for name in names[: names.index(level)]]

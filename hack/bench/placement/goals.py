@@ -10,7 +10,7 @@ from hack.bench.compared import OURS
 from hack.bench.goals import Goal
 from hack.bench.percentiles import percentile
 from hack.bench.placement.catalogue import RIPPLES, SCARCE
-from hack.bench.placement.comparison import Verdict, comparisons
+from hack.bench.placement.comparison import Verdict, comparisons, disproved
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, STRATEGIES
 from hack.bench.placement.outcome import Outcome
 
@@ -124,6 +124,7 @@ def _gates(answered: Sequence[Outcome]) -> Iterator[Goal]:
     yield Goal(
         name="impossible_answers", value=sum(bool(one.wrong) for one in ours), unit="instances", most=0
     )
+    yield Goal(name="bounds_disproved", value=len(disproved(answered)), unit="bounds", most=0)
     lost = {
         found.other.instance
         for found in comparisons(answered, ours=OURS)

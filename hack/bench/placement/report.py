@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from hack.bench.goals import shown
-from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio
+from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.outcome import Outcome
 from hack.bench.placement.score import Unmet
 from hack.bench.table import Row, aligned
@@ -101,13 +101,12 @@ def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a line for each instance that an engine has no answer to, or an impossible one."""
+    """Return a line for each instance without an answer, with a wrong one, or with a bound that is none."""
     lines = [
         f"no answer: {one.engine} on {one.instance.name}: {one.failure}" for one in outcomes if one.failure
     ]
-    return lines + [
-        f"impossible: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in outcomes if one.wrong
-    ]
+    lines += [f"wrong: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in outcomes if one.wrong]
+    return [*lines, *(f"disproved: {text}" for text in disproved(outcomes))]
 
 
 def _answer(group: Sequence[Outcome], outcomes: Sequence[Outcome], *, ours: str) -> Row:

@@ -12,7 +12,7 @@ from hack.bench.compared import OURS
 from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.child import measured
-from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio
+from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
 from hack.bench.placement.goals import goals
 from hack.bench.placement.highs import TooLargeError, place
@@ -126,7 +126,17 @@ def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
 
     assert not lines["impossible_answers"]
     assert not lines["different_answers_to_the_same"]
-    assert failures([ours]) == ["impossible: stowplan on F4-tight/2000/0: node 3: 1 accelerators too many"]
+    assert failures([ours]) == ["wrong: stowplan on F4-tight/2000/0: node 3: 1 accelerators too many"]
+
+
+def test_a_bound_that_somebody_beats_is_no_bound() -> None:
+    """Only who serves the same tells anything about the bound of the cost."""
+    ours = proven(outcome(OURS, 100), 95)
+
+    assert disproved([ours, outcome(GREEDY, 96), outcome(HIGHS, 10, missed=3)]) == []
+    assert disproved([ours, outcome(GREEDY, 94)]) == [
+        "stowplan on F4-tight/2000/0: cost can't be below 95, yet wva-greedy has 94"
+    ]
 
 
 def test_tables_have_a_line_for_each_engine() -> None:
