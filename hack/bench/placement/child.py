@@ -46,7 +46,7 @@ def measured(job: Job) -> Outcome:
     solved = _sequence(place, scenario) if scenario.demands else _repeats(place, scenario, job.rounds)
     peak_mb = _memory_mb("VmHWM") - before_mb
     steps = solved if scenario.demands else solved[:1]
-    first = solved[0]
+    first, moves = solved[0], steps[1:] or steps
     pending = [pending_accelerators(job.engine, step.problem) for step in steps]
     return Outcome(
         instance=job.instance,
@@ -62,9 +62,9 @@ def measured(job: Job) -> Outcome:
         levels=_levels(steps),
         bounds={} if scenario.demands else _bounds(first.solution),
         unmet=_mean([score.unmet(step.problem, step.solution.replicas) for step in steps]),
-        used_accelerators=_sum(score.used_accelerators, steps),
-        started_accelerators=_sum(score.started_accelerators, steps),
-        stopped_accelerators=_sum(score.stopped_accelerators, steps),
+        used_accelerators=_sum(score.used_accelerators, moves),
+        started_accelerators=_sum(score.started_accelerators, moves),
+        stopped_accelerators=_sum(score.stopped_accelerators, moves),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
         wrong=tuple(text for step in steps for text in _wrong(step)),
     )

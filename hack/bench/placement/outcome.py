@@ -71,6 +71,7 @@ class Outcome:
     bounds: dict[str, Bound] = field(default_factory=dict)
     unmet: tuple[Unmet, ...] = ()
     used_accelerators: int = 0
+    """Of sequences, like what starts and stops, from the second step on: the first starts everything."""
     started_accelerators: int = 0
     stopped_accelerators: int = 0
     pending_accelerators: int | None = None
