@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.capacity import learn
 from controller.planning.case import Answer
 from controller.planning.checker import check
+from controller.planning.columns import ColumnModel
 from controller.planning.decision import NodePlacement, Plan, SolverReport, SolverStatus
 from controller.planning.demand import model_demands
 from controller.planning.explain import decisions
-from controller.planning.fit import fit
 from controller.planning.formulation import formulate
 from controller.planning.hold import hold
 from controller.planning.lexicographic import Limits, NoSolutionError
 from controller.planning.problem import NumbersTooLargeError, Solution
-from controller.planning.textbook import place
 from controller.planning.verdict import total_cost
 
 if TYPE_CHECKING:
@@ -62,22 +60,14 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 
 
 def _solve(problem: PlacementProblem, settings: Settings) -> tuple[Solution, Solution]:
-    """Return the answer with unlimited nodes and the one with real nodes.
-
-    If the first finds room as it is, it is the second: nothing can be better than the best without limits.
-    """
+    """Return what each model would have alone, and the answer with what there is."""
     limits = Limits(
         deterministic_seconds=settings.deterministic_seconds,
         wall_seconds=settings.wall_seconds,
         seed=settings.seed,
     )
-    if not problem.variants:
-        return Solution(replicas=(), placements=()), Solution(replicas=(), placements=())
-    wanted = place(problem, limits=limits, unlimited=True)
-    placements = fit(problem, wanted.replicas)
-    if placements is not None:
-        return wanted, replace(wanted, placements=placements)
-    return wanted, place(problem, limits=limits)
+    model = ColumnModel(problem)
+    return Solution(replicas=model.alone(), placements=()), model.place(limits)
 
 
 def _plan(answer: Answer) -> Plan:

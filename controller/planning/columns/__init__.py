@@ -1,5 +1,16 @@
-"""Placement by pattern columns, prices and a core: `place` is the one entry."""
+"""Placement by pattern columns, prices and a core.
 
-from controller.planning.columns.place import place
+cohorts, mixes, pool   models in arrays, replica mixes worth considering, and what each comes to.
+resources, asked       what models share, and what their columns take of it.
+phase, prices          one level of the lexicographic order, and prices that bound it.
+room, greedy           an answer at once, at the prices.
+core, fitting, program what is left for CP-SAT: few columns, and rows that fit replicas to nodes exactly.
+search, selection      level by level to an answer with proofs.
+naming, hosts          which node each new replica goes to.
 
-__all__ = ["place"]
+`place` is the entry; `ColumnModel` also says what each model would have alone.
+"""
+
+from controller.planning.columns.place import ColumnModel, place
+
+__all__ = ["ColumnModel", "place"]

@@ -84,6 +84,9 @@ class Cohort:
     start_price: Integers
     stop_price: Integers
     accelerators: Integers
+    homeless: Integers
+    """(n, w): 1 where no node would take a new replica."""
+
     requirements: tuple[Requirements, ...]
     levels: Integers
     """(n, number of stages): which level a shortfall of the model counts at, per stage; -1 for none."""
@@ -126,11 +129,7 @@ def levels_of(problem: PlacementProblem) -> Levels:
 def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) -> tuple[Cohort, ...]:
     """Return the cohorts, the narrowest first; in each the models in the problem's order."""
     columns = _columns(problem.variants) | {"settled": resources.settled}
-    # What no node would take cannot grow.
-    homeless = (resources.class_of != NO_CLASS) & ~np.append(resources.allowed.any(axis=1), True)[
-        resources.class_of
-    ]
-    columns["upper"] = np.where(homeless, np.minimum(columns["upper"], columns["bound"]), columns["upper"])
+    columns["homeless"] = (resources.class_of != NO_CLASS) & ~resources.is_allowed_anywhere
     families: dict[tuple[int, bool], list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
     choices = (columns["upper"] - columns["lower"] + 1).tolist()
     for members, rows in _models(problem):
@@ -174,7 +173,7 @@ def _columns(terms: Sequence[VariantTerms]) -> dict[str, Integers]:
         )
         for t in terms
     ]
-    return dict(zip(_NUMBERS, np.array(rows, dtype=np.int64).T, strict=True))
+    return dict(zip(_NUMBERS, np.array(rows, dtype=np.int64).reshape(-1, len(_NUMBERS)).T, strict=True))
 
 
 def _cohort(

@@ -56,6 +56,7 @@ def greedy(
 def _least(pool: Pool, models: Integers, tariff: Floats) -> Integers:
     """Return the cheapest columns among those that serve the minimum best, (models,)."""
     over = pool.shortfalls[Stage.MINIMUM, models] > pool.least[Stage.MINIMUM, models][:, None]
+    over |= pool.homeless[models]
     cheapest: Integers = np.where(over, np.inf, tariff).argmin(axis=1)
     return cheapest
 

@@ -123,7 +123,7 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
         for stage in Stage:
             at = pool.cohort.levels[:, stage]
             counted += np.append(weights, 0.0)[at][:, None] * pool.shortfalls[stage]
-        counted[pool.repeated] = FORBIDDEN
+        counted[pool.repeated | pool.homeless] = FORBIDDEN
         objectives.append(np.rint(counted))
     return Phase(
         level=len(levels),
@@ -169,7 +169,7 @@ def _objective(pool: Pool, *, level: int | None, unit: int, settled: Sequence[in
             counted += np.where(at[:, None] == level, pool.shortfalls[stage], 0)
         ruled = np.isin(at, settled)[:, None] & (pool.shortfalls[stage] > pool.least[stage][:, None])
         counted[ruled] = FORBIDDEN
-    counted[pool.repeated] = FORBIDDEN
+    counted[pool.repeated | pool.homeless] = FORBIDDEN
     return counted
 
 

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from controller.planning.columns.asked import Asking
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.mixes import first_mixes
 from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
-from controller.planning.columns.search import search
-from controller.planning.columns.selection import replicas_of
+from controller.planning.columns.search import Found, scope_of, search
+from controller.planning.columns.selection import Selection, level_values, replicas_of
 from controller.planning.lexicographic import NoSolutionError
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import Solution
+from controller.planning.problem import Proof, Solution
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.naming import Places
+    from controller.planning.columns.pool import Pool
     from controller.planning.lexicographic import Limits
     from controller.planning.problem import PlacementProblem
 
@@ -27,19 +33,68 @@ if TYPE_CHECKING:
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
     """Return a placement, how good it is at each level, and over what that holds.
 
-    Raises NumbersTooLargeError.
+    Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
-    check_magnitude(problem)
-    if not problem.variants:
-        return Solution(replicas=(), placements=())
-    resources = resources_of(problem)
-    levels = levels_of(problem)
-    pools = [pool_of(cohort, first_mixes(cohort)) for cohort in cohorts_of(problem, resources, levels)]
-    found = search(pools, resources, Asking(problem, resources), levels, limits)
-    replicas = tuple(replicas_of(found.pools, found.selection, len(problem.variants)).tolist())
-    places = name_nodes(problem, resources, replicas, found.selection.added, limits)
-    if places is None:
-        raise NoSolutionError("the replicas that were chosen could not be placed")
+    return ColumnModel(problem).place(limits)
+
+
+class ColumnModel:
+    """A problem in columns. Raises NumbersTooLargeError."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        check_magnitude(problem)
+        self._problem = problem
+        self._resources = resources_of(problem)
+        self._levels = levels_of(problem)
+        cohorts = cohorts_of(problem, self._resources, self._levels)
+        self._pools = [pool_of(cohort, first_mixes(cohort)) for cohort in cohorts]
+        self._alone = Selection(
+            columns=tuple(pool.best_alone() for pool in self._pools),
+            added=np.zeros_like(self._resources.growth_limit),
+        )
+
+    def alone(self) -> tuple[int, ...]:
+        """Return the replicas that each model would have if it had everything to itself."""
+        return self._replicas(self._pools, self._alone)
+
+    def place(self, limits: Limits) -> Solution:
+        """Return the best placement that the limits allow; at once, where there is room for everybody."""
+        if not self._problem.variants:
+            return Solution(replicas=(), placements=())
+        replicas = self.alone()
+        places = self._places(replicas, self._alone, limits) if self._keeps_limits(replicas) else None
+        if places is not None:
+            return _solution(self._everybody(), replicas, places)
+        found = search(
+            self._pools, self._resources, Asking(self._problem, self._resources), self._levels, limits
+        )
+        replicas = self._replicas(found.pools, found.selection)
+        places = self._places(replicas, found.selection, limits)
+        if places is None:
+            raise NoSolutionError("the replicas that were chosen could not be placed in time")
+        return _solution(found, replicas, places)
+
+    def _everybody(self) -> Found:
+        """Return the answer in which each model has what is best for it alone: nothing can be better."""
+        values = level_values(self._pools, self._resources, self._levels, self._alone)
+        scope = scope_of(self._pools)
+        proofs = [
+            Proof(level=self._levels.name(level), value=value, bound=value, scope=scope)
+            for level, value in enumerate(values)
+        ]
+        return Found(pools=tuple(self._pools), selection=self._alone, proofs=tuple(proofs))
+
+    def _keeps_limits(self, replicas: tuple[int, ...]) -> bool:
+        return bool((self._resources.limit_amounts @ np.array(replicas) <= self._resources.limits).all())
+
+    def _replicas(self, pools: Sequence[Pool], selection: Selection) -> tuple[int, ...]:
+        return tuple(replicas_of(pools, selection, len(self._problem.variants)).tolist())
+
+    def _places(self, replicas: tuple[int, ...], selection: Selection, limits: Limits) -> Places | None:
+        return name_nodes(self._problem, self._resources, replicas, selection.added, limits)
+
+
+def _solution(found: Found, replicas: tuple[int, ...], places: Places) -> Solution:
     worst = next((proof for proof in found.proofs if proof.gap), None)
     return Solution(
         replicas=replicas,

@@ -42,8 +42,20 @@ class Pool:
     repeated: Booleans
     """(n, j): whether an earlier column of the model has the same mix."""
 
+    homeless: Booleans
+    """(n, j): whether no node would take some of the new replicas."""
+
     least: Integers
-    """(stages, n): the shortfalls of each model at its best, earlier stages first."""
+    """(stages, n): of each model at its best, the first stage first, among columns that are not homeless."""
+
+    def best_alone(self) -> Integers:
+        """Return the column that is best for each model alone, (n,): least shortfall, cost, disruption."""
+        barred = self.repeated
+        for values in (*self.shortfalls, self.cost):
+            allowed = np.where(barred, np.iinfo(np.int64).max, values)
+            barred = barred | (values > allowed.min(axis=1, keepdims=True))
+        best: Integers = np.where(barred, np.iinfo(np.int64).max, self.disturbed).argmin(axis=1)
+        return best
 
     def joined(self, mixes: Integers) -> Pool:
         """Return the pool with more mixes, (n, more, w)."""
@@ -57,6 +69,7 @@ class Pool:
             cost=np.concatenate([self.cost, more.cost], axis=1),
             disturbed=np.concatenate([self.disturbed, more.disturbed], axis=1),
             repeated=_repeated(together),
+            homeless=np.concatenate([self.homeless, more.homeless], axis=1),
             least=self.least,
         )
 
@@ -64,6 +77,7 @@ class Pool:
 def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
     """Return the columns for mixes, (n, j, w)."""
     shortfalls = _shortfalls(cohort, mixes)
+    homeless: Booleans = np.any((mixes > cohort.bound[:, None]) & (cohort.homeless[:, None] > 0), axis=2)
     return Pool(
         cohort=cohort,
         mixes=mixes,
@@ -72,7 +86,8 @@ def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
         cost=_cost(cohort, mixes),
         disturbed=_weighted(np.abs(mixes - cohort.current[:, None, :]), np.maximum(cohort.accelerators, 1)),
         repeated=_repeated(mixes),
-        least=_least(shortfalls),
+        homeless=homeless,
+        least=_least(shortfalls, homeless),
     )
 
 
@@ -99,13 +114,13 @@ def _shortfalls(cohort: Cohort, mixes: Integers) -> Integers:
     return total
 
 
-def _least(shortfalls: Integers) -> Integers:
+def _least(shortfalls: Integers, homeless: Booleans) -> Integers:
     """Return the lexicographic minimum over the columns, (stages, n)."""
     least = np.zeros(shortfalls.shape[:2], dtype=np.int64)
-    barred = np.zeros(shortfalls.shape[1:], dtype=np.bool_)
+    barred = homeless
     for stage, values in enumerate(shortfalls):
         least[stage] = np.where(barred, np.iinfo(np.int64).max, values).min(axis=1)
-        barred |= values > least[stage][:, None]
+        barred = barred | (values > least[stage][:, None])
     return least
 
 

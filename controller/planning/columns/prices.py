@@ -129,7 +129,7 @@ class Market:
             chosen.append(choice)
             reduced.append(costs)
         bound += self._growth(prices[:slots]) - float(phase.capacity @ prices)
-        taken_slots = taken_classes[:, :-1] @ resources.uses[np.arange(len(where)), where]
+        taken_slots = taken_classes[:, :-1] @ _uses_at(resources, where)
         return Answer(
             bound=bound,
             chosen=tuple(chosen),
@@ -196,10 +196,19 @@ def best_prices(market: Market, resources: Resources, phase: Phase, *, start: Fl
 
 def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers, Floats]:
     """Return for each class the cheapest bin and the price there, and 0 for what has no class."""
-    if not len(resources.sizes):
-        return np.zeros(0, dtype=np.int64), np.zeros(1)
+    if not resources.allowed.size:
+        return np.zeros(len(resources.sizes), dtype=np.int64), np.zeros(len(resources.sizes) + 1)
     price = np.where(resources.allowed, resources.uses @ slot_prices, np.inf)
-    return price.argmin(axis=1), np.append(price.min(axis=1), 0.0)
+    least = price.min(axis=1)
+    return price.argmin(axis=1), np.append(np.where(np.isfinite(least), least, 0.0), 0.0)
+
+
+def _uses_at(resources: Resources, where: Integers) -> Integers:
+    """Return how many slots a replica of each class takes in one bin each, (classes, slot rows)."""
+    if not resources.allowed.size:
+        return np.zeros((len(where), len(resources.slots)), dtype=np.int64)
+    uses: Integers = resources.uses[np.arange(len(where)), where]
+    return uses
 
 
 class _Proposals:

@@ -91,6 +91,12 @@ class Resources:
         return np.concatenate([self.most_slots, self.limits])
 
     @property
+    def is_allowed_anywhere(self) -> Booleans:
+        """(variants,): whether there is a bin for new replicas."""
+        anywhere: Booleans = np.append(self.allowed.any(axis=1), values=False)[self.class_of]
+        return anywhere
+
+    @property
     def most_replicas(self) -> Integers:
         """(classes,): more than this many can never find room."""
         slots = self.most_slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)

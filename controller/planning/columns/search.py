@@ -62,10 +62,7 @@ class Found:
 
     pools: tuple[Pool, ...]
     selection: Selection
-    values: tuple[int, ...]
     proofs: tuple[Proof, ...]
-    prices: Floats
-    """(rows,): of slots and limits, at the last level."""
 
 
 def search(
@@ -75,7 +72,14 @@ def search(
     return _Search(pools, resources, asking, levels, limits).run()
 
 
+def scope_of(pools: Sequence[Pool]) -> Scope:
+    """Return over what a bound holds that holds over these columns."""
+    return Scope.EVERYTHING if all(pool.cohort.is_enumerable for pool in pools) else Scope.COLUMNS
+
+
 class _Search:
+    """What is known so far: the best answer, its values, and the effort that is left."""
+
     def __init__(
         self, pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
     ) -> None:
@@ -99,16 +103,15 @@ class _Search:
         self._least = least_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
         self._gap = 0.0 if models <= PROVEN_MODELS else GAP
-        self._scope = Scope.EVERYTHING if all(pool.cohort.is_enumerable for pool in pools) else Scope.COLUMNS
+        self._scope = scope_of(pools)
 
     def run(self) -> Found:
+        """Settle each level in turn."""
         proofs = [self._settle(level) for level in range(len(self._levels) + 1)]
         return Found(
             pools=tuple(self._pools),
             selection=self._best,
-            values=tuple(self._values),
             proofs=tuple(proofs),
-            prices=self._prices,
         )
 
     def _value(self, selection: Selection) -> list[int]:

@@ -197,15 +197,20 @@ def test_a_restart_forgets_nothing_that_matters() -> None:
 
 def test_without_an_answer_what_runs_stands() -> None:
     """No exception, no zero: the current replicas, or what was decided before if more."""
-    busy = variant("a", "n1", report=sample(in_use=15_000), desired_replicas=4)
+    special = frozenset({("pool", "special")})
+    picky = variant("a", size=4, model_id="x", node_selector=special, current_replicas=1, min_replicas=1)
+    large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
+    nodes = (node("n1", 8, labels=special), node("n2", 8))
     no_time = Settings(deterministic_seconds=0.0, wall_seconds=0.0)
 
-    made, _ = plan(Snapshot(nodes=(node("n1", 8),), variants=(busy,)), NOTHING, no_time)
+    made, _ = plan(Snapshot(nodes=nodes, variants=(picky, large)), NOTHING, no_time)
 
     assert made.solver.status is SolverStatus.TIMED_OUT
-    decision = made.decisions[0]
+    decision = made.decisions[1]
     assert (decision.replicas, decision.reason, decision.bound_by) == (4, Reason.HOLDING, BoundBy.SOLVER)
-    assert decision.message == "a stays at 4 replicas: the effort was spent before there was any solution"
+    assert (
+        decision.message == "b stays at 4 replicas: the replicas that were chosen could not be placed in time"
+    )
 
 
 def test_numbers_beyond_exactness_hold_the_plan() -> None:
