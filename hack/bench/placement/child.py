@@ -6,36 +6,21 @@ A process of its own knows what it alone takes of memory, and nothing is left ov
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from controller.planning.problem import PlacementProblem, Scope, Solution
-from hack.bench.placement import score
+from controller.planning.problem import PlacementProblem
+from hack.bench.placement import judging, score
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
-from hack.bench.placement.outcome import Bound, Job, Outcome
+from hack.bench.placement.judging import Solved, digest
+from hack.bench.placement.outcome import Job, Outcome
 from hack.bench.placement.permuted import permuted
 from hack.bench.placement.scenario import Scenario, after
-from hack.bench.placement.score import Unmet
-from hack.bench.placement.verify import wrong
 
 _KIB_PER_MIB = 1024
 _SHUFFLE_SEED = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Solved:
-    """One answer to one problem."""
-
-    problem: PlacementProblem
-    solution: Solution
-    cpu_seconds: float
-    wall_seconds: float
 
 
 def measured(job: Job) -> Outcome:
@@ -59,20 +44,15 @@ def measured(job: Job) -> Outcome:
         peak_mb=peak_mb,
         plans=() if scenario.demands else tuple(digest(one.solution) for one in solved),
         shuffled=_shuffled(place, first) if job.is_shuffled and not scenario.demands else "",
-        levels=_levels(steps),
-        bounds={} if scenario.demands else _bounds(first.solution),
-        unmet=_mean([score.unmet(step.problem, step.solution.replicas) for step in steps]),
-        used_accelerators=_sum(score.used_accelerators, moves),
-        started_accelerators=_sum(score.started_accelerators, moves),
-        stopped_accelerators=_sum(score.stopped_accelerators, moves),
+        levels=judging.levels(steps),
+        bounds={} if scenario.demands else judging.bounds(first.solution),
+        unmet=judging.mean_unmet(steps),
+        used_accelerators=judging.total(score.used_accelerators, moves),
+        started_accelerators=judging.total(score.started_accelerators, moves),
+        stopped_accelerators=judging.total(score.stopped_accelerators, moves),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
-        wrong=tuple(text for step in steps for text in _wrong(step)),
+        wrong=tuple(text for step in steps for text in judging.faults(step)),
     )
-
-
-def digest(solution: Solution) -> str:
-    """Return what two answers share only if they place everything alike."""
-    return hashlib.sha256(repr((solution.replicas, solution.placements)).encode()).hexdigest()[:16]
 
 
 def _repeats(place: Engine, scenario: Scenario, rounds: int) -> list[Solved]:
@@ -104,60 +84,6 @@ def _shuffled(place: Engine, first: Solved) -> str:
         return "same"
     values = [score.levels(first.problem, answer.replicas) for answer in (told, first.solution)]
     return "alike" if values[0] == values[1] else "another"
-
-
-def _levels(steps: Sequence[Solved]) -> dict[str, int]:
-    """Return the sum of each level over the steps, in order."""
-    total = Counter[str]()
-    for step in steps:
-        total.update(score.levels(step.problem, step.solution.replicas))
-    names = [name for name in total if name != score.COST]
-    return {name: total[name] for name in [*sorted(names, key=_order), score.COST]}
-
-
-def _order(name: str) -> tuple[int, str]:
-    stages = ("minimum", "demand", "continuity")
-    return stages.index(name.partition(" ")[0]), name
-
-
-def _wrong(step: Solved) -> list[str]:
-    """Return what is impossible about an answer, and what it says of itself that is not so."""
-    values = score.levels(step.problem, step.solution.replicas)
-    said = [proof for proof in step.solution.proofs if values.get(proof.level, proof.value) != proof.value]
-    untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
-    return [*wrong(step.problem, step.solution), *untrue]
-
-
-def _bounds(solution: Solution) -> dict[str, Bound]:
-    """Return what was proven of each level; that nothing is less than 0 holds whatever was looked at."""
-    return {
-        proof.level: Bound(
-            value=proof.value,
-            bound=proof.bound,
-            is_global=proof.scope is Scope.EVERYTHING or proof.value == 0,
-        )
-        for proof in solution.proofs
-    }
-
-
-def _mean(steps: Sequence[Sequence[Unmet]]) -> tuple[Unmet, ...]:
-    """Return the mean over steps, priority by priority."""
-    found: dict[int, list[Unmet]] = {}
-    for unmet in (unmet for step in steps for unmet in step):
-        found.setdefault(unmet.priority, []).append(unmet)
-    return tuple(
-        Unmet(
-            priority=priority,
-            by_value_percent=sum(unmet.by_value_percent for unmet in group) / len(group),
-            by_model_percent=sum(unmet.by_model_percent for unmet in group) / len(group),
-            models=round(sum(unmet.models for unmet in group) / len(group)),
-        )
-        for priority, group in sorted(found.items())
-    )
-
-
-def _sum(count: score.Count, steps: Sequence[Solved]) -> int:
-    return sum(count(step.problem, step.solution.replicas) for step in steps)
 
 
 def _memory_mb(name: str) -> float:

@@ -1,0 +1,84 @@
+"""What the answers of one measuring come to, as numbers of an outcome."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.planning.problem import PlacementProblem, Scope, Solution
+from hack.bench.placement import score
+from hack.bench.placement.outcome import Bound
+from hack.bench.placement.score import Unmet
+from hack.bench.placement.verify import wrong
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Solved:
+    """One answer to one problem."""
+
+    problem: PlacementProblem
+    solution: Solution
+    cpu_seconds: float
+    wall_seconds: float
+
+
+def digest(solution: Solution) -> str:
+    """Return what two answers share only if they place everything alike."""
+    return hashlib.sha256(repr((solution.replicas, solution.placements)).encode()).hexdigest()[:16]
+
+
+def levels(steps: Sequence[Solved]) -> dict[str, int]:
+    """Return the sum of each level over the steps, in order."""
+    sums = Counter[str]()
+    for step in steps:
+        sums.update(score.levels(step.problem, step.solution.replicas))
+    names = [name for name in sums if name != score.COST]
+    return {name: sums[name] for name in [*sorted(names, key=_order), score.COST]}
+
+
+def faults(step: Solved) -> list[str]:
+    """Return what is impossible about an answer, and what it says of itself that is not so."""
+    values = score.levels(step.problem, step.solution.replicas)
+    said = [proof for proof in step.solution.proofs if values.get(proof.level, proof.value) != proof.value]
+    untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
+    return [*wrong(step.problem, step.solution), *untrue]
+
+
+def bounds(solution: Solution) -> dict[str, Bound]:
+    """Return what was proven of each level; that nothing is less than 0 holds whatever was looked at."""
+    return {
+        proof.level: Bound(
+            value=proof.value,
+            bound=proof.bound,
+            is_global=proof.scope is Scope.EVERYTHING or proof.value == 0,
+        )
+        for proof in solution.proofs
+    }
+
+
+def mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
+    """Return the mean over steps, priority by priority."""
+    found: dict[int, list[Unmet]] = {}
+    for unmet in (one for step in steps for one in score.unmet(step.problem, step.solution.replicas)):
+        found.setdefault(unmet.priority, []).append(unmet)
+    return tuple(
+        Unmet(
+            priority=priority,
+            by_value_percent=sum(unmet.by_value_percent for unmet in group) / len(group),
+            by_model_percent=sum(unmet.by_model_percent for unmet in group) / len(group),
+            models=round(sum(unmet.models for unmet in group) / len(group)),
+        )
+        for priority, group in sorted(found.items())
+    )
+
+
+def total(count: score.Count, steps: Sequence[Solved]) -> int:
+    """Return something counted over all answers."""
+    return sum(count(step.problem, step.solution.replicas) for step in steps)
+
+
+def _order(name: str) -> tuple[int, str]:
+    stages = ("minimum", "demand", "continuity")
+    return stages.index(name.partition(" ")[0]), name
