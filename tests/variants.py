@@ -50,7 +50,7 @@ _OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ms-decode", "c
 
 def valid(seed: int, api_version: str) -> Json:
     """Return a valid object in a version; the seed decides on everything else."""
-    random = Random(seed)  # noqa: S311 (examples for tests)
+    random = Random(seed)
     wish = random.choice(list(SHAPES.values())) if api_version == SPOKE else (frozenset(), frozenset())
     body = {}
     for prop in _ROOTS[api_version].properties:
@@ -63,7 +63,7 @@ def valid(seed: int, api_version: str) -> Json:
 
 def odd(seed: int, api_version: str) -> Json:
     """Return an object of no shape: fields of all of them, of any type, and some that nobody declares."""
-    random = Random(seed)  # noqa: S311 (as above)
+    random = Random(seed)
     value = valid(seed, random.choice([SPOKE, HUB]))
     for _ in range(random.randint(1, 6)):
         _damage(random, value)
@@ -73,7 +73,7 @@ def odd(seed: int, api_version: str) -> Json:
 
 def forged(seed: int, value: Json) -> JsonValue:
     """Return what somebody could have written into our annotation of an object."""
-    random = Random(seed)  # noqa: S311 (as above)
+    random = Random(seed)
     paths: list[list[JsonValue]] = [
         ["metadata", "name"], ["apiVersion"], ["kind"], ["spec"], ["status"], [], ["spec", "modelID"],
         ["spec", "modelProfile"], ["spec", "modelID", "x"], ["status", "decision"], ["", ""], [7],

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import Key, deployment_of, is_present
-from controller.planning.snapshot import Node, Taint
+from controller.planning.cluster import Node, Taint
 
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 

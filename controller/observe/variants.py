@@ -14,13 +14,13 @@ from controller.observe.accelerators import accelerators_of, normalised, product
 from controller.observe.arguments import engine_argument
 from controller.observe.pods import is_ready
 from controller.observe.policies import Policies, service_class
+from controller.planning.cluster import Toleration
 from controller.planning.snapshot import (
     LOWEST_PRIORITY,
     MAX_NUM_BATCHED_TOKENS,
     MAX_NUM_SEQS,
     Replica,
     ReplicaSample,
-    Toleration,
     Variant,
 )
 

@@ -15,12 +15,13 @@ from controller.planning.wording import scarcity_clause
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from controller.planning.cluster import Node
     from controller.planning.demand import ModelDemand
     from controller.planning.problem import PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
     from controller.planning.shortage import Ledger
-    from controller.planning.snapshot import Node, Variant
+    from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,8 +13,9 @@ from controller.planning.decision import Reason, Signal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from controller.planning.cluster import Node, Taint, Toleration
     from controller.planning.decision import Decision, Plan
-    from controller.planning.snapshot import Node, Snapshot, Taint, Toleration, Variant
+    from controller.planning.snapshot import Snapshot, Variant
 
 
 def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
-    from controller.planning.snapshot import Replica, ReplicaSample, Variant
+    from controller.planning.snapshot import ModelRule, Replica, ReplicaSample, Snapshot, Variant
 
     Key = tuple[str, str]
 
@@ -88,27 +88,36 @@ def allowed_replicas(variant: Variant) -> int:
 
 
 def model_demands(
-    variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings
+    snapshot: Snapshot, capacities: Mapping[Key, Capacity], settings: Settings
 ) -> tuple[ModelDemand, ...]:
     """Return the demand of each model, sorted by namespace and model."""
     models: dict[Key, list[Variant]] = defaultdict(list)
-    for variant in sorted(variants, key=lambda variant: variant.key):
+    for variant in sorted(snapshot.variants, key=lambda variant: variant.key):
         models[variant.namespace, variant.model_id].append(variant)
-    return tuple(_model_demand(models[key], capacities, settings) for key in sorted(models))
+    rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
+    return tuple(
+        _model_demand(models[key], capacities, rules.get(key), settings=settings) for key in sorted(models)
+    )
 
 
 def _model_demand(
-    variants: Sequence[Variant], capacities: Mapping[Key, Capacity], settings: Settings
+    variants: Sequence[Variant],
+    capacities: Mapping[Key, Capacity],
+    rule: ModelRule | None,
+    *,
+    settings: Settings,
 ) -> ModelDemand:
     mean_input = average(variants, "avg_input_tokens", settings)
     signal, age, silent = _grade(variants, mean_input, settings=settings)
     known = signal is not Signal.UNKNOWN
     tokens = _tokens(variants, capacities, mean_input=mean_input, settings=settings) if known else None
+    if rule and rule.demand_tokens is not None:
+        signal, age, silent, tokens = Signal.FRESH, None, 0, rule.demand_tokens
     return ModelDemand(
         namespace=variants[0].namespace,
         model_id=variants[0].model_id,
         priority=min(variant.priority for variant in variants),
-        may_scale_to_zero=all(variant.may_scale_to_zero for variant in variants),
+        may_scale_to_zero=all(variant.may_scale_to_zero for variant in variants) and not _in_grace(rule),
         variants=tuple(variants),
         signal=signal,
         signal_age_seconds=age,
@@ -121,6 +130,11 @@ def _model_demand(
             _capacity(v, capacities) * sum(replica.ready for replica in staying_replicas(v)) for v in variants
         ),
     )
+
+
+def _in_grace(rule: ModelRule | None) -> bool:
+    """Tell whether the last request is too short a while ago for the last replica to go."""
+    return rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds
 
 
 def _grade(

@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Signal
 from controller.planning.demand import allowed_replicas, staying_replicas
 from controller.planning.inventory import bins
+from controller.planning.limits import limit_rows
 from controller.planning.problem import (
     UNLIMITED_REPLICAS,
     CoverRow,
+    GrowthTerms,
     PlacementProblem,
     Stage,
     VariantTerms,
 )
+from controller.planning.units import PERCENT, cost_units
+from controller.planning.weights import weighted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controller.planning.cluster import Node, NodePool
     from controller.planning.demand import ModelDemand
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
-    from controller.planning.snapshot import Node, Variant
-
-COST_UNIT = Decimal("0.0001")
-"""The finest cost that counts; what is finer is rounded up."""
-
-MAX_COST = Decimal(1_000_000)
-"""What is dearer counts as this much, lest one absurd number drown the differences between all others."""
+    from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 MAX_REQUIREMENT = 10**9
 """Larger requirements are counted in a coarser unit: demand rounded up, capacity down."""
 
-PERCENT = 100
-
 
 def formulate(
-    nodes: Sequence[Node],
+    snapshot: Snapshot,
     demands: Sequence[ModelDemand],
     capacities: Mapping[tuple[str, str], Capacity],
     *,
     settings: Settings,
 ) -> PlacementProblem:
-    """Return the problem over the nodes, and over the variants of all models, in the order given."""
+    """Return the problem over the nodes by name, and over the variants of all models, in the order given."""
+    nodes = sorted(snapshot.nodes, key=lambda node: node.name)
     node_index = {node.name: index for index, node in enumerate(nodes)}
+    rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
     rows: list[CoverRow] = []
     terms: list[VariantTerms] = []
     for model, demand in enumerate(demands):
-        own = _rows(demand, capacities, model=model, first_variant=len(terms))
+        rule = rules.get((demand.namespace, demand.model_id))
+        own = _rows(demand, capacities, rule, model=model, first_variant=len(terms))
         for variant in demand.variants:
             most = max((_enough(row, len(terms)) for row in own), default=0)
-            frozen = demand.signal is not Signal.FRESH
-            terms.append(_terms(variant, node_index, most=most, frozen=frozen, settings=settings))
+            untouchable = _untouchable(variant, demand, capacities)
+            terms.append(_terms(variant, node_index, most=most, lower=untouchable, settings=settings))
         rows += own
     variants = [variant for demand in demands for variant in demand.variants]
+    pools = sorted(snapshot.pools, key=lambda pool: pool.name)
+    grouped, home = bins(nodes, variants, pools)
     return PlacementProblem(
-        variants=tuple(terms), free=_free(nodes, terms), bins=bins(nodes, variants), rows=tuple(rows)
+        variants=tuple(terms),
+        free=_free(nodes, terms),
+        bins=grouped,
+        rows=weighted(rows, terms, settings),
+        limits=limit_rows(snapshot, variants, terms),
+        growth=tuple(
+            _growth(pool, where) for pool, where in zip(pools, home, strict=True) if where is not None
+        ),
+    )
+
+
+def _growth(pool: NodePool, where: int) -> GrowthTerms:
+    return GrowthTerms(
+        name=pool.name,
+        bin=where,
+        accelerators=pool.accelerators_per_node,
+        price=cost_units(pool.price_per_node),
+        limit=pool.nodes_addable,
     )
 
 
@@ -69,6 +87,7 @@ def held_replicas(variant: Variant) -> int:
 def _rows(
     demand: ModelDemand,
     capacities: Mapping[tuple[str, str], Capacity],
+    rule: ModelRule | None,
     *,
     model: int,
     first_variant: int,
@@ -94,10 +113,10 @@ def _rows(
 
     numbered = list(enumerate(demand.variants, start=first_variant))
     holding = capacity_terms(demand, capacities, first_variant=first_variant)
-    warm = 0 if demand.may_scale_to_zero else 1
-    rows = row(Stage.MINIMUM, warm, [(index, 1) for index, _ in numbered])
+    floor = max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0)
+    rows = row(Stage.MINIMUM, floor, [(index, 1) for index, _ in numbered])
     for index, variant in numbered:
-        rows += row(Stage.MINIMUM, variant.min_replicas, [(index, 1)])
+        rows += row(Stage.MINIMUM, max(variant.min_replicas, ordered_replicas(variant) or 0), [(index, 1)])
         if demand.signal is not Signal.FRESH:
             rows += row(Stage.DEMAND, held_replicas(variant), [(index, 1)])
     rows += row(Stage.DEMAND, demand.required_tokens, holding)
@@ -122,22 +141,46 @@ def _enough(row: CoverRow, variant: int) -> int:
     return max((-(-row.requirement // amount) for index, amount in row.terms if index == variant), default=0)
 
 
+def ordered_replicas(variant: Variant) -> int | None:
+    """Return the replicas that a person ordered, by a pin or by a pause; None when nobody did."""
+    return allowed_replicas(variant) if variant.is_paused else variant.pinned_replicas
+
+
+def _untouchable(
+    variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity]
+) -> int:
+    """Return the replicas that must not go: of an unknown demand, ordered, young or protected."""
+    if demand.signal is not Signal.FRESH:
+        return variant.current_replicas
+    protected = 0 if variant.may_be_preempted else _needed(variant, demand, capacities)
+    return max(ordered_replicas(variant) or 0, variant.held_replicas, protected)
+
+
+def _needed(variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity]) -> int:
+    """Return the replicas without which the model would lack capacity that it has."""
+    own = capacities[variant.key].tokens if variant.key in capacities else 0
+    spare = max(0, demand.anticipated_tokens - demand.required_tokens)
+    return max(0, variant.current_replicas - spare // own) if own else variant.current_replicas
+
+
 def _terms(
-    variant: Variant, node_index: Mapping[str, int], *, most: int, frozen: bool, settings: Settings
+    variant: Variant, node_index: Mapping[str, int], *, most: int, lower: int, settings: Settings
 ) -> VariantTerms:
     bound = tuple(node_index.get(r.node) for r in staying_replicas(variant) if r.node is not None)
     limit = UNLIMITED_REPLICAS if variant.max_replicas is None else variant.max_replicas
-    cost = int((min(variant.cost_per_replica, MAX_COST) / COST_UNIT).to_integral_value(rounding=ROUND_UP))
+    ordered = ordered_replicas(variant)
+    limit = limit if ordered is None else min(limit, ordered)
+    cost = cost_units(variant.cost_per_replica)
     return VariantTerms(
         name=f"{variant.namespace}/{variant.name}",
         accelerators=variant.accelerators_per_replica,
-        cost=cost * PERCENT,
-        start_price=cost * settings.transition_price_percent,
-        stop_price=cost * settings.transition_price_percent,
+        cost=cost,
+        start_price=cost // PERCENT * settings.start_price_percent,
+        stop_price=cost // PERCENT * settings.stop_price_percent,
         current=allowed_replicas(variant),
         bound=bound,
         ready=sum(replica.ready for replica in staying_replicas(variant)),
-        lower=min(len(bound), limit) if frozen else 0,
+        lower=min(len(bound), lower, limit),
         upper=min(limit, max(most, variant.current_replicas)),
     )
 

@@ -34,7 +34,7 @@ def hold(
     capacities, next_state = learn(variants, state, settings)
     made = [
         decision
-        for demand in model_demands(variants, capacities, settings)
+        for demand in model_demands(snapshot, capacities, settings)
         for decision in _held(demand, capacities, message)
     ]
     plan = Plan(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from controller.planning.cluster import Node
 from controller.planning.problem import Bin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from controller.planning.snapshot import Node, Taint, Toleration, Variant
+    from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
+    from controller.planning.snapshot import Variant
 
 
 def admits(node: Node, variant: Variant) -> bool:
@@ -19,8 +21,38 @@ def admits(node: Node, variant: Variant) -> bool:
         node.schedulable
         and variant.accelerator in ("", node.accelerator)
         and variant.node_selector <= node.labels
+        and meets(node, variant.node_affinity)
         and all(any(tolerates(t, taint) for t in variant.tolerations) for taint in node.taints)
     )
+
+
+def meets(node: Node, terms: Sequence[Sequence[NodeRequirement]]) -> bool:
+    """Tell whether a node meets all requirements of at least one term; without terms it does."""
+    labels = dict(node.labels)
+    return not terms or any(term and all(_meets(labels, item) for item in term) for term in terms)
+
+
+def _meets(labels: Mapping[str, str], requirement: NodeRequirement) -> bool:
+    """Tell whether labels meet one requirement, as core/v1 says: numbers are compared as numbers."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" as operator:
+            bounds = requirement.values
+            if value is None or len(bounds) != 1 or not (_is_number(value) and _is_number(bounds[0])):
+                return False
+            return int(value) > int(bounds[0]) if operator == "Gt" else int(value) < int(bounds[0])
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -32,19 +64,39 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key == taint.key and toleration.value == taint.value
 
 
-def bins(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[Bin, ...]:
-    """Group the nodes by the variants that may use them; replicas without accelerators need no node."""
+def bins(
+    nodes: Sequence[Node], variants: Sequence[Variant], pools: Sequence[NodePool] = ()
+) -> tuple[tuple[Bin, ...], tuple[int | None, ...]]:
+    """Group the nodes by the variants that may use them; replicas without accelerators need no node.
+
+    Returns the bins, and the bin that each node pool's nodes would be in; None where nobody could use them.
+    """
     groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, eligible in enumerate(_eligible(nodes, variants)):
-        if eligible:
-            groups[eligible].append(index)
-    return tuple(
+    to_come = [_to_come(pool) for pool in pools]
+    eligible = _eligible([*nodes, *to_come], variants)
+    for index, askers in enumerate(eligible):
+        if askers:
+            groups[askers] += [index] if index < len(nodes) else []
+    order = {askers: position for position, askers in enumerate(sorted(groups))}
+    found = tuple(
         Bin(
-            nodes=tuple(groups[eligible]),
-            sizes=tuple(sorted({variants[index].accelerators_per_replica for index in eligible})),
-            variants=eligible,
+            nodes=tuple(groups[askers]),
+            sizes=tuple(sorted({variants[index].accelerators_per_replica for index in askers})),
+            variants=askers,
         )
-        for eligible in sorted(groups)
+        for askers in order
+    )
+    return found, tuple(order.get(askers) for askers in eligible[len(nodes) :])
+
+
+def _to_come(pool: NodePool) -> Node:
+    """Return what a node of a pool will look like."""
+    return Node(
+        name=pool.name,
+        accelerator=pool.accelerator,
+        accelerators_allocatable=pool.accelerators_per_node,
+        labels=pool.labels,
+        taints=pool.taints,
     )
 
 
@@ -53,15 +105,17 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[
     askers: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, variant in enumerate(variants):
         if variant.accelerators_per_replica:
-            askers[variant.accelerator, variant.node_selector, variant.tolerations].append(index)
+            looks = (variant.accelerator, variant.node_selector, variant.node_affinity, variant.tolerations)
+            askers[looks].append(index)
     keys = {key for variant in variants for key, _ in variant.node_selector}
+    keys |= {item.key for variant in variants for term in variant.node_affinity for item in term}
     known: dict[tuple[object, ...], tuple[int, ...]] = {}
     result = []
     for node in nodes:
         labels = frozenset(label for label in node.labels if label[0] in keys)
-        looks = (node.schedulable, node.accelerator, labels, node.taints)
-        if looks not in known:
+        kind = (node.schedulable, node.accelerator, labels, node.taints)
+        if kind not in known:
             matching = [group for group in askers.values() if admits(node, variants[group[0]])]
-            known[looks] = tuple(sorted(index for group in matching for index in group))
-        result.append(known[looks])
+            known[kind] = tuple(sorted(index for group in matching for index in group))
+        result.append(known[kind])
     return result

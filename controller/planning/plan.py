@@ -44,8 +44,8 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     nodes = sorted(snapshot.nodes, key=lambda node: node.name)
     variants = sorted(snapshot.variants, key=lambda variant: variant.key)
     capacities, next_state = learn(variants, state, settings)
-    demands = model_demands(variants, capacities, settings)
-    problem = formulate(nodes, demands, capacities, settings=settings)
+    demands = model_demands(snapshot, capacities, settings)
+    problem = formulate(snapshot, demands, capacities, settings=settings)
     wanted, granted = _solve(problem, settings)
     answer = Answer(
         nodes=nodes,

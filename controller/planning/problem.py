@@ -136,9 +136,18 @@ class Bin:
         return all(large % small == 0 for small, large in pairwise(self.sizes))
 
 
+class LimitKind(StrEnum):
+    """What a limit stands for; for messages only."""
+
+    QUOTA = "quota"
+    BUDGET = "budget"
+    CEILING = "ceiling"
+    """The most replicas of a model."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitRow:
-    """A quota or a budget: sum of per-replica amounts <= limit, never relaxed."""
+    """A quota, a budget or a ceiling: sum of per-replica amounts <= limit, never relaxed."""
 
     name: str
     """For messages only."""
@@ -146,6 +155,8 @@ class LimitRow:
     limit: int
     terms: tuple[tuple[int, int], ...]
     """(variant, amount per replica)."""
+
+    kind: LimitKind = LimitKind.QUOTA
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class UnmetUnit(StrEnum):
+    """What a share of a model's demand that is not met counts for, beside others of the same priority."""
+
+    VALUE = "value"
+    """What it costs to serve it, and at least a quarter of the level's average: most value is served."""
+
+    MODEL = "model"
+    """The same for every model: most models are served."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +47,14 @@ class Settings:
     held_seconds: float = 300.0
     """Age up to which a sample still counts, though nothing is scaled down on it."""
 
-    transition_price_percent: int = 10
-    """Price of starting or stopping a replica, in percent of its cost per hour: no churn for pennies."""
+    start_price_percent: int = 10
+    """Price of starting a replica, in percent of its cost per hour: no churn for pennies."""
+
+    stop_price_percent: int = 10
+    """Price of stopping a replica, in percent of its cost per hour."""
+
+    unmet_unit: UnmetUnit = UnmetUnit.VALUE
+    """Who goes short among models of one priority."""
 
     deterministic_seconds: float = 1.0
     """Effort limit in CP-SAT's own reproducible unit."""

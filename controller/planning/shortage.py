@@ -12,8 +12,8 @@ from controller.planning.problem import freed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controller.planning.cluster import Node
     from controller.planning.problem import PlacementProblem, Solution
-    from controller.planning.snapshot import Node
 
 OTHERS = -1
 """Stands for workloads that are no variants."""

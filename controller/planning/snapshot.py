@@ -7,13 +7,12 @@ frozen sets, so a snapshot can be pickled, compared and replayed. Their order ca
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from decimal import Decimal
 
-if TYPE_CHECKING:
-    from decimal import Decimal
+from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
+from controller.planning.ranges import MAX_REPLICAS, out_of_range
 
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
@@ -23,55 +22,6 @@ MAX_NUM_SEQS = 256
 
 MAX_NUM_BATCHED_TOKENS = 8192
 """What vLLM computes at most per step when its arguments don't say: tokens."""
-
-MAX_REPLICAS = 1_000_000
-"""The largest number of replicas that anything here may name."""
-
-
-def _out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
-    """Return one sentence for each (value, low, high) whose value is not a number or not within."""
-    return [
-        f"{name}: must be between {low} and {high}, was {value}"
-        for name, (value, low, high) in ranges.items()
-        if math.isnan(value) or not low <= value <= high
-    ]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Taint:
-    """A node's refusal of pods that don't tolerate it; only NoSchedule and NoExecute taints belong here."""
-
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Toleration:
-    """A pod template's consent to taints, with the meaning of a core/v1 toleration."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
-    """A machine with accelerators of one type."""
-
-    name: str
-    accelerator: str
-    """Normalised type, spelled as in `Variant.accelerator`."""
-
-    accelerators_allocatable: int
-    accelerators_used_by_others: int = 0
-    """Requested by pods that belong to no variant of the snapshot and are not being deleted."""
-
-    labels: frozenset[tuple[str, str]] = frozenset()
-    taints: frozenset[Taint] = frozenset()
-    schedulable: bool = True
-    """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +57,7 @@ class ReplicaSample:
 
     def __post_init__(self) -> None:
         """Refuse what no engine can mean."""
-        wrong = _out_of_range(
+        wrong = out_of_range(
             age_seconds=(self.age_seconds, 0, 10**9),
             kv_usage=(self.kv_usage, 0, 1),
             waiting=(self.waiting, 0, 10**7),
@@ -185,7 +135,22 @@ class Variant:
     """1 (highest) to 100; the best among a model's variants counts for the model."""
 
     node_selector: frozenset[tuple[str, str]] = frozenset()
+    node_affinity: tuple[tuple[NodeRequirement, ...], ...] = ()
+    """Node selector terms that pods require: a node has to meet all of at least one; empty admits all."""
+
     tolerations: frozenset[Toleration] = frozenset()
+    pinned_replicas: int | None = None
+    """So many replicas by a person's word, whatever the demand; None for what the demand asks."""
+
+    is_paused: bool = False
+    """Whether a person stopped all scaling: what the scale target asks for now stands."""
+
+    may_be_preempted: bool = True
+    """Whether replicas that its own demand needs may give way to higher priorities."""
+
+    held_replicas: int = 0
+    """Replicas that must not go yet, because they started only a while ago."""
+
     max_num_seqs: int = MAX_NUM_SEQS
     max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
     published_capacity_tokens: int | None = None
@@ -194,12 +159,14 @@ class Variant:
 
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
-        wrong = _out_of_range(
+        wrong = out_of_range(
             accelerators_per_replica=(self.accelerators_per_replica, 0, 10**4),
             cost_per_replica=(self.cost_per_replica, 0, 10**9),
             current_replicas=(self.current_replicas, 0, MAX_REPLICAS),
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
+            pinned_replicas=(self.pinned_replicas or 0, 0, MAX_REPLICAS),
+            held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
             max_num_seqs=(self.max_num_seqs, 1, 10**6),
             max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
@@ -223,14 +190,57 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ModelRule:
+    """What holds for all variants of a model together.
+
+    Raises ValueError when the bounds contradict each other or a number is out of its range.
+    """
+
+    namespace: str
+    model_id: str
+    min_replicas: int = 0
+    max_replicas: int | None = None
+    idle_seconds: float | None = None
+    """Time since the last request; None when nobody knows."""
+
+    grace_seconds: float = 0.0
+    """How long a model without requests keeps its last replica, if it may scale to zero."""
+
+    demand_tokens: int | None = None
+    """Demand as a person states it, for a plan of what might be; None for what the engines report."""
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that nothing can meet."""
+        wrong = out_of_range(
+            min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
+            max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
+            idle_seconds=(self.idle_seconds or 0, 0, 10**9),
+            grace_seconds=(self.grace_seconds, 0, 10**9),
+            demand_tokens=(self.demand_tokens or 0, 0, 10**15),
+        )
+        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
+            wrong.append(
+                f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
+            )
+        if wrong:
+            raise ValueError(f"{self.namespace}/{self.model_id}: " + "; ".join(wrong))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """Everything that one decision is taken from.
 
-    Raises ValueError when a node, a variant or a pod is listed twice.
+    Raises ValueError when a node, a variant, a pod or a model's rule is listed twice.
     """
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
+    models: tuple[ModelRule, ...] = ()
+    """Only of models for which more holds than for every other."""
+
+    pools: tuple[NodePool, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse to count anything twice."""
@@ -238,6 +248,8 @@ class Snapshot:
             *(f"node {node.name}" for node in self.nodes),
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
             *(f"pod {v.namespace}/{replica.name}" for v in self.variants for replica in v.replicas),
+            *(f"model {rule.namespace}/{rule.model_id}" for rule in self.models),
+            *(f"node pool {pool.name}" for pool in self.pools),
         )
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:

@@ -9,8 +9,9 @@ from controller.planning.shortage import OTHERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controller.planning.cluster import Node
     from controller.planning.shortage import Scarcity
-    from controller.planning.snapshot import Node, Variant
+    from controller.planning.snapshot import Variant
 
 THOUSAND = 1_000
 MILLION = 1_000_000

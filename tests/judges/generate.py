@@ -56,7 +56,7 @@ class Case:
 
 def case(kind: Kind, version: Version, number: int) -> Case:
     """Return the object of a number."""
-    random = Random(f"{kind.crd_name}/{version.name}/{number}")  # noqa: S311 (repeatable on purpose)
+    random = Random(f"{kind.crd_name}/{version.name}/{number}")
     maker = maker_of(version.declaration)
     share = random.random()
     value = maker.valid(random)
@@ -88,7 +88,7 @@ def manifest(kind: Kind, version: Version, value: Json) -> Json:
 @functools.cache
 def maker_of(declared: type) -> Maker:
     """Return the maker of a declaration, who has learned which texts its rules like."""
-    random = Random(declared.__qualname__)  # noqa: S311 (as above)
+    random = Random(declared.__qualname__)
     learner = Maker(declared=declared)
     for _ in range(_LESSONS):
         learner.valid(random)

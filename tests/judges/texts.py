@@ -29,7 +29,7 @@ def matching(pattern: str, least: int, most: int) -> tuple[str, ...]:
     Raises ValueError for a pattern that takes none, or is written with what the maker does not know.
     """
     make, compiled = maker(pattern), re2.compile(pattern)
-    random = Random(pattern)  # noqa: S311 (repeatable on purpose, as everywhere here)
+    random = Random(pattern)
     made = [make(random) for _ in range(POOL_SIZE * 20)]
     fitting = [text for text in dict.fromkeys(made) if least <= len(text) <= most and compiled.search(text)]
     if not fitting:

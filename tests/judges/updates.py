@@ -46,7 +46,7 @@ def stored_name(number: int) -> str:
 def first(kind: Kind, version: Version, number: int, *, is_valid: bool) -> Json:
     """Return the object of a number as it is to be stored: a valid one, or whatever the number makes."""
     if is_valid:
-        random = Random(f"{kind.crd_name}/{version.name}/{number}/stored")  # noqa: S311 (repeatable on purpose)
+        random = Random(f"{kind.crd_name}/{version.name}/{number}/stored")
         value = manifest(kind, version, maker_of(version.declaration).valid(random))
     else:
         value = ours.decoded(case(kind, version, number).body)
@@ -57,7 +57,7 @@ def successors(kind: Kind, version: Version, number: int, old: Json) -> Iterator
     """Yield objects that are to replace a stored one, most of them one change away."""
     node, maker = node_of(version.declaration), maker_of(version.declaration)
     for rank in range(CHANGES):
-        random = Random(f"{kind.crd_name}/{version.name}/{number}/{rank}")  # noqa: S311 (as above)
+        random = Random(f"{kind.crd_name}/{version.name}/{number}/{rank}")
         new = copy.deepcopy(old)
         changes = [mutated(node, new, random, fresh=maker.fresh) for _ in range(random.choice((1, 1, 1, 2)))]
         yield Update(change=", ".join(changes), old=old, new=new)

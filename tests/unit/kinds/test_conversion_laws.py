@@ -183,7 +183,7 @@ def test_an_edit_in_the_other_version_wins_and_only_there(seed: int, version: st
     """The edited leaf changes with what is told by it; everything else is as it was."""
     value = valid(seed, version)
     other = convert(value, OTHER[version])
-    path = Random(seed).choice(leaves(other))  # noqa: S311 (examples for tests)
+    path = Random(seed).choice(leaves(other))
     changed = edited(other, path)
 
     back = convert(changed, version)
@@ -204,7 +204,7 @@ def test_deleting_a_field_in_one_version_deletes_it_in_the_other(seed: int, vers
     other = convert(value, OTHER[version])
     paths = [path for path in members(other) if not any(isinstance(part, int) for part in path)]
     paths = [path for path in paths if path[:2] != ("spec", "scaleTargetRef")]
-    path = Random(seed).choice(paths)  # noqa: S311 (as above)
+    path = Random(seed).choice(paths)
 
     back = convert(without(other, path), version)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from controller.planning.cluster import Node
 from controller.planning.decision import Signal
 from controller.planning.demand import ModelDemand
 from controller.planning.lexicographic import Limits
-from controller.planning.snapshot import Node, Replica, ReplicaSample, Variant
+from controller.planning.snapshot import Replica, ReplicaSample, Snapshot, Variant
 
 LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 BLOCK = 16
@@ -86,3 +88,8 @@ def demand(*variants: Variant, lower: int, upper: int | None = None, **changes: 
         "supply_tokens": 0,
     }
     return ModelDemand(**fields | changes)
+
+
+def world(nodes: Sequence[Node], demands: Sequence[ModelDemand]) -> Snapshot:
+    """Return the snapshot of nodes and of the variants whose demand is known."""
+    return Snapshot(nodes=tuple(nodes), variants=tuple(v for d in demands for v in d.variants))

@@ -11,6 +11,7 @@ from controller.planning.problem import (
     Bin,
     CoverRow,
     GrowthTerms,
+    LimitKind,
     LimitRow,
     PlacementProblem,
     Stage,
@@ -115,12 +116,14 @@ def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitR
         chosen = [v for v in range(len(variants)) if random.random() < 0.6]
         yield LimitRow(
             name="quota",
+            kind=LimitKind.QUOTA,
             limit=random.randint(0, 8),
             terms=tuple((v, variants[v].accelerators) for v in chosen if variants[v].accelerators),
         )
     if random.random() < 0.15:
         yield LimitRow(
             name="budget",
+            kind=LimitKind.BUDGET,
             limit=random.randint(10, 120),
             terms=tuple((v, t.cost) for v, t in enumerate(variants)),
         )

@@ -9,10 +9,11 @@ import pytest
 from planning_builders import node, sample, variant
 
 from controller.planning.checker import check
+from controller.planning.cluster import Taint, Toleration
 from controller.planning.decision import NodePlacement, Reason, Signal
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Snapshot, Taint, Toleration
+from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
 
 
 def test_what_it_says_about_itself_is_true() -> None:
-    """The values are those of the answer, no bound is above what is possible, and all are proven to be best."""
+    """The values are those of the answer, no bound is above what is possible, all are proven best."""
     for seed in SEEDS[:200]:
         problem = small_problem(Random(seed))
         solution = columns.place(problem, limits=LIMITS)

@@ -12,14 +12,14 @@ from controller.planning.demand import ModelDemand, model_demands, staying_repli
 from controller.planning.formulation import held_replicas
 from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Variant
+from controller.planning.snapshot import Replica, Snapshot, Variant
 
 SETTINGS = Settings()
 
 
 def _demand(*variants: Variant, capacity: int = 12_800) -> ModelDemand:
     known = {v.key: Capacity(tokens=capacity, source=CapacitySource.MEMORY) for v in variants}
-    return model_demands(variants, known, SETTINGS)[0]
+    return model_demands(Snapshot(nodes=(), variants=tuple(variants)), known, SETTINGS)[0]
 
 
 def _spread(total: int, *hosts: str | None, kv_tokens: int = 16_000) -> Variant:
@@ -63,7 +63,7 @@ def test_demand_is_summed_over_all_variants_of_a_model() -> None:
     h100 = variant("llama-h100", "n1", report=sample(in_use=4_000))
     l40s = variant("llama-l40s", "n2", report=sample(in_use=3_000))
 
-    demands = model_demands([l40s, h100], {}, SETTINGS)
+    demands = model_demands(Snapshot(nodes=(), variants=(l40s, h100)), {}, SETTINGS)
 
     assert [(d.tokens, [v.name for v in d.variants]) for d in demands] == [
         (7_000, ["llama-h100", "llama-l40s"])
@@ -74,7 +74,9 @@ def test_models_of_two_namespaces_are_two_models() -> None:
     """The same model served by two teams has two demands."""
     ours, theirs = variant("a"), variant("a", namespace="other")
 
-    assert [d.namespace for d in model_demands([theirs, ours], {}, SETTINGS)] == ["llm", "other"]
+    assert [
+        d.namespace for d in model_demands(Snapshot(nodes=(), variants=(theirs, ours)), {}, SETTINGS)
+    ] == ["llm", "other"]
 
 
 def test_a_long_queue_asks_for_many_replicas_at_once() -> None:

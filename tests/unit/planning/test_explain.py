@@ -14,7 +14,8 @@ from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
-    from controller.planning.snapshot import Node, ReplicaSample, Variant
+    from controller.planning.cluster import Node
+    from controller.planning.snapshot import ReplicaSample, Variant
 
 
 def _decide(nodes: list[Node], *variants: Variant) -> dict[str, Decision]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_builders import LIMITS, demand, node, variant
+from planning_builders import LIMITS, demand, node, variant, world
 
 from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
@@ -24,8 +24,9 @@ from controller.planning.textbook import place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controller.planning.cluster import Node
     from controller.planning.demand import ModelDemand
-    from controller.planning.snapshot import Node, Variant
+    from controller.planning.snapshot import Variant
 
 TYPES = ("H100", "L40S")
 
@@ -92,7 +93,7 @@ def _worlds(draw: st.DrawFn) -> tuple[list[Node], list[Variant], PlacementProble
     variants = [v for d in demands for v in d.variants]
     amounts = st.sampled_from((60, 100, 130))
     known = {v.key: Capacity(tokens=draw(amounts), source=CapacitySource.MEMORY) for v in variants}
-    return nodes, variants, formulate(nodes, demands, known, settings=Settings())
+    return nodes, variants, formulate(world(nodes, demands), demands, known, settings=Settings())
 
 
 def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
@@ -105,7 +106,7 @@ def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
             for v, amount in row.terms
         )
         short = max(0, row.requirement - have)
-        missing[row.stage, 0 if ready else row.priority] += -(-1000 * short // row.requirement)
+        missing[row.stage, 0 if ready else row.priority] += row.weight * -(-1000 * short // row.requirement)
     moves = [abs(count - terms.current) for count, terms in zip(replicas, problem.variants, strict=True)]
     cost = sum(
         count * terms.cost + move * (terms.start_price if count > terms.current else terms.stop_price)

@@ -18,8 +18,9 @@ from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
+    from controller.planning.cluster import Node
     from controller.planning.decision import Plan
-    from controller.planning.snapshot import Node, ReplicaSample, Variant
+    from controller.planning.snapshot import ReplicaSample, Variant
 
 NOTHING, SETTINGS = PlanningState(), Settings()
 TYPES = ("H100", "L40S")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import LIMITS, demand, node, variant
+from planning_builders import LIMITS, demand, node, variant, world
 
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
@@ -17,8 +17,8 @@ from controller.planning.textbook import place
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controller.planning.cluster import Node
     from controller.planning.demand import ModelDemand
-    from controller.planning.snapshot import Node
 
 CAPACITY = {"tokens": 100, "source": CapacitySource.MEMORY}
 
@@ -36,7 +36,7 @@ def _place(
         v.key: Capacity(tokens=(capacity or {}).get(v.name, 100), source=CapacitySource.MEMORY)
         for v in variants
     }
-    problem = formulate(nodes, demands, known, settings=Settings())
+    problem = formulate(world(nodes, demands), demands, known, settings=Settings())
     solution = place(problem, limits=LIMITS, unlimited=unlimited)
     assert solution.unproven == ""
     return {v.name: count for v, count in zip(variants, solution.replicas, strict=True)}

@@ -75,7 +75,7 @@ def analytic(rate_per_ms: float, *, prompt: int, output: int) -> Steady:
 
 def simulated(rate_per_ms: float, *, prompt: int, output: int, count: int = 8000) -> Steady:
     """Serve Poisson arrivals of equal requests."""
-    dice, engine, arrival_ms = Random(1), Engine(PROFILE), 0.0  # noqa: S311 - arrivals, not secrets
+    dice, engine, arrival_ms = Random(1), Engine(PROFILE), 0.0
     done: list[Completion] = []
     for number in range(count):
         arrival_ms += dice.expovariate(rate_per_ms)

@@ -145,7 +145,7 @@ async def test_the_real_process_says_the_same(tmp_path: Path) -> None:
 def body_of(path: str, number: int) -> bytes:
     """Return the broken review of a number."""
     whole = garbage.conversion_of(number) if path == "/convert" else garbage.review_of(number)
-    return garbage.broken(whole, Random(number))  # noqa: S311 (repeatable on purpose)
+    return garbage.broken(whole, Random(number))
 
 
 def assert_answered(path: str, number: int, status: int, answer: JsonValue) -> None:

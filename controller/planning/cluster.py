@@ -1,0 +1,118 @@
+"""What a snapshot knows of the cluster: nodes, nodes that could be added, and what is not to be exceeded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from controller.planning.ranges import out_of_range
+
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taint:
+    """A node's refusal of pods that don't tolerate it; only NoSchedule and NoExecute taints belong here."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Toleration:
+    """A pod template's consent to taints, with the meaning of a core/v1 toleration."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeRequirement:
+    """A demand on one label of a node, with the meaning of a core/v1 node selector requirement."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A machine with accelerators of one type."""
+
+    name: str
+    accelerator: str
+    """Normalised type, spelled as in `Variant.accelerator`."""
+
+    accelerators_allocatable: int
+    accelerators_used_by_others: int = 0
+    """Requested by pods that belong to no variant of the snapshot and are not being deleted."""
+
+    labels: frozenset[tuple[str, str]] = frozenset()
+    taints: frozenset[Taint] = frozenset()
+    schedulable: bool = True
+    """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePool:
+    """Nodes of one shape that a node autoscaler can still add.
+
+    Raises ValueError when a number is out of its range.
+    """
+
+    name: str
+    accelerator: str
+    """Normalised type."""
+
+    accelerators_per_node: int
+    price_per_node: Decimal
+    """Per hour, on top of what the replicas on it cost; 0 where their cost includes it."""
+
+    nodes_addable: int
+    """How many more there can be."""
+
+    lead_seconds: float = 0.0
+    """From asking for a node until pods run on it."""
+
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """Of the nodes to come."""
+
+    taints: frozenset[Taint] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse what no pool can mean."""
+        wrong = out_of_range(
+            accelerators_per_node=(self.accelerators_per_node, 1, 10**4),
+            price_per_node=(self.price_per_node, 0, 10**9),
+            nodes_addable=(self.nodes_addable, 0, 10**5),
+            lead_seconds=(self.lead_seconds, 0, 10**6),
+        )
+        if wrong:
+            raise ValueError(f"node pool {self.name}: " + "; ".join(wrong))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quota:
+    """A limit on the accelerators that pods of a namespace may request."""
+
+    name: str
+    namespace: str
+    accelerators: int
+    """For the variants of the snapshot: the hard limit less what other pods request."""
+
+    accelerator: str = ""
+    """Normalised type; empty for all types together."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """A limit on what the replicas of some namespaces may cost per hour."""
+
+    name: str
+    cost_per_hour: Decimal
+    namespaces: frozenset[str] = frozenset()
+    """Empty for all of them."""

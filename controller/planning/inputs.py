@@ -1,0 +1,36 @@
+"""Everything that one plan is made from, as JSON: any decision can be saved, replayed and argued about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanningInputs:
+    """What `plan` is asked with."""
+
+    snapshot: Snapshot
+    state: PlanningState = field(default_factory=PlanningState)
+    settings: Settings = field(default_factory=Settings)
+
+
+def to_json(inputs: PlanningInputs) -> bytes:
+    """Return the inputs as JSON, indented; equal inputs give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(inputs, order="deterministic"), indent=2) + b"\n"
+
+
+def from_json(text: bytes | str) -> PlanningInputs:
+    """Return the inputs; what is left out has its default.
+
+    Raises ValueError, naming the member, for what is no such document.
+    """
+    try:
+        return msgspec.json.decode(text, type=PlanningInputs)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,71 @@
+"""Quotas, budgets and ceilings of models, as rows that no plan exceeds."""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import LimitKind, LimitRow
+from controller.planning.units import COST_UNIT, PERCENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from controller.planning.cluster import Budget, Quota
+    from controller.planning.problem import VariantTerms
+    from controller.planning.snapshot import ModelRule, Snapshot, Variant
+
+
+def limit_rows(
+    snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
+) -> tuple[LimitRow, ...]:
+    """Return the rows, in the order of their names; `terms` are those of the variants."""
+    return (
+        *(_quota(quota, variants) for quota in sorted(snapshot.quotas, key=lambda q: (q.namespace, q.name))),
+        *(_budget(budget, variants, terms) for budget in sorted(snapshot.budgets, key=lambda b: b.name)),
+        *_ceilings(snapshot.models, variants),
+    )
+
+
+def _quota(quota: Quota, variants: Sequence[Variant]) -> LimitRow:
+    return LimitRow(
+        name=f"{quota.namespace}/{quota.name}",
+        kind=LimitKind.QUOTA,
+        limit=max(0, quota.accelerators),
+        terms=tuple(
+            (index, variant.accelerators_per_replica)
+            for index, variant in enumerate(variants)
+            if variant.namespace == quota.namespace
+            and quota.accelerator in ("", variant.accelerator)
+            and variant.accelerators_per_replica
+        ),
+    )
+
+
+def _budget(budget: Budget, variants: Sequence[Variant], terms: Sequence[VariantTerms]) -> LimitRow:
+    whole = (budget.cost_per_hour / COST_UNIT).to_integral_value(rounding=ROUND_DOWN)
+    return LimitRow(
+        name=budget.name,
+        kind=LimitKind.BUDGET,
+        limit=int(whole) * PERCENT,
+        terms=tuple(
+            (index, terms[index].cost)
+            for index, variant in enumerate(variants)
+            if not budget.namespaces or variant.namespace in budget.namespaces
+        ),
+    )
+
+
+def _ceilings(rules: Sequence[ModelRule], variants: Sequence[Variant]) -> Iterator[LimitRow]:
+    for rule in sorted(rules, key=lambda rule: (rule.namespace, rule.model_id)):
+        if rule.max_replicas is not None:
+            yield LimitRow(
+                name=f"{rule.namespace}/{rule.model_id}",
+                kind=LimitKind.CEILING,
+                limit=rule.max_replicas,
+                terms=tuple(
+                    (index, 1)
+                    for index, variant in enumerate(variants)
+                    if (variant.namespace, variant.model_id) == (rule.namespace, rule.model_id)
+                ),
+            )

@@ -1,0 +1,56 @@
+"""What a shortfall counts for: by the value of what is missing, or the same for every model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import Stage
+from controller.planning.settings import UnmetUnit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.problem import CoverRow, VariantTerms
+    from controller.planning.settings import Settings
+
+STEPS = 1000
+"""How finely weights are told apart: the most valuable requirement of a level counts for so much."""
+
+FLOOR_SHARE = 4
+"""A requirement counts for at least this part of the level's average: small models are not starved."""
+
+
+def weighted(
+    rows: Sequence[CoverRow], terms: Sequence[VariantTerms], settings: Settings
+) -> tuple[CoverRow, ...]:
+    """Return the rows with the weights that the settings ask for; minimums count for the same everywhere.
+
+    The value of a requirement is the least that it costs to serve it.
+    """
+    if settings.unmet_unit is UnmetUnit.MODEL:
+        return tuple(rows)
+    values = {index: _value(row, terms) for index, row in enumerate(rows) if row.stage is Stage.DEMAND}
+    levels: dict[int, list[int]] = defaultdict(list)
+    for index in values:
+        levels[rows[index].priority].append(index)
+    weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
+    return tuple(replace(row, weight=weights.get(index, 1)) for index, row in enumerate(rows))
+
+
+def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
+    """Return the weight of each of a level's rows."""
+    most = max(values[index] for index in members)
+    if not most:
+        return [(index, 1) for index in members]
+    floor = sum(values[index] for index in members) // (len(members) * FLOOR_SHARE)
+    return [(index, max(1, STEPS * max(values[index], floor) // most)) for index in members]
+
+
+def _value(row: CoverRow, terms: Sequence[VariantTerms]) -> int:
+    """Return what it costs at least to serve a requirement."""
+    return min(
+        (-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount),
+        default=0,
+    )

@@ -1,0 +1,114 @@
+"""A decision can be written down and taken again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from planning_builders import node, sample, variant
+
+from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota, Taint, Toleration
+from controller.planning.inputs import PlanningInputs, from_json, to_json
+from controller.planning.plan import plan
+from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.snapshot import ModelRule, Snapshot
+from controller.planning.state import KnownCapacity, PlanningState, Window, WindowKey
+
+FULL = PlanningInputs(
+    snapshot=Snapshot(
+        nodes=(
+            node(
+                "n1",
+                8,
+                labels=frozenset({("zone", "a"), ("rack", "1")}),
+                taints=frozenset({Taint(key="gpu")}),
+            ),
+        ),
+        variants=(
+            variant(
+                "a",
+                "n1",
+                None,
+                cost="32.50",
+                report=sample(in_use=9_000, waiting=3, avg_input_tokens=120.5),
+                tolerations=frozenset({Toleration(key="gpu", operator="Exists")}),
+                node_affinity=((NodeRequirement(key="zone", operator="In", values=("a", "b")),),),
+                pinned_replicas=3,
+            ),
+        ),
+        models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0, demand_tokens=9_000),),
+        pools=(
+            NodePool(
+                name="p",
+                accelerator="H100",
+                accelerators_per_node=8,
+                price_per_node=Decimal("98.3"),
+                nodes_addable=4,
+            ),
+        ),
+        quotas=(Quota(name="q", namespace="llm", accelerators=16),),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(400), namespaces=frozenset({"llm", "dev"})),),
+    ),
+    state=PlanningState(
+        windows=(
+            Window(
+                key=WindowKey(
+                    namespace="llm",
+                    model_id="llama",
+                    accelerator="H100",
+                    accelerators_per_replica=1,
+                    output_length="short",
+                ),
+                tokens=(5, 6),
+            ),
+        ),
+        capacities=(KnownCapacity(namespace="llm", name="a", tokens=12_800),),
+        queued=(("llm", "a-0"),),
+    ),
+    settings=Settings(unmet_unit=UnmetUnit.MODEL),
+)
+
+
+def test_what_was_written_is_what_is_read() -> None:
+    """Nothing is lost, nothing is rounded, and the same inputs are the same bytes."""
+    text = to_json(FULL)
+
+    assert from_json(text) == FULL
+    assert to_json(from_json(text)) == text
+
+
+def test_a_replayed_decision_is_the_decision() -> None:
+    """The plan that is made from the file is the plan that was made."""
+    before = plan(FULL.snapshot, FULL.state, FULL.settings)
+    read = from_json(to_json(FULL))
+
+    assert plan(read.snapshot, read.state, read.settings) == before
+
+
+def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> None:
+    """Two listings of the same world are different documents with the same plan."""
+    other = variant("b", model_id="qwen", size=2)
+    both = replace(FULL.snapshot, variants=(*FULL.snapshot.variants, other))
+    turned = replace(both, variants=tuple(reversed(both.variants)))
+
+    assert plan(both, FULL.state, FULL.settings) == plan(turned, FULL.state, FULL.settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "missing required field `snapshot`"),
+        ('{"snapshot": {"nodes": [], "variants": 3}}', "$.snapshot.variants"),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "settings": {"scale_up_threshold": 7}}',
+            "scale_up_threshold",
+        ),
+        ('{"snapshot": ', "truncated"),
+    ],
+)
+def test_what_is_no_such_document_is_refused_by_name(text: str, says: str) -> None:
+    """The member that is wrong is named."""
+    with pytest.raises(ValueError, match=re.escape(says)):
+        from_json(text)
