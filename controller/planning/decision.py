@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from decimal import Decimal
 
 
 class Signal(StrEnum):
@@ -74,6 +71,15 @@ class BoundBy(StrEnum):
     PRIORITY = "Priority"
     """A higher priority took them."""
 
+    QUOTA = "Quota"
+    """The namespace's quota of accelerators is used up."""
+
+    BUDGET = "Budget"
+    """What may be spent per hour is spent."""
+
+    ORDERED = "Ordered"
+    """A person pinned or paused it."""
+
     MAX_REPLICAS = "MaxReplicas"
     MIN_REPLICAS = "MinReplicas"
     """Its own minimum, or the one replica that keeps a model warm."""
@@ -99,6 +105,41 @@ class SolverStatus(StrEnum):
 
     FAILED = "Failed"
     """The answer broke a rule, or the process ended: current replicas stand."""
+
+
+class ReliefKind(StrEnum):
+    """What a person could change."""
+
+    NODE = "Node"
+    PRIORITY = "Priority"
+    QUOTA = "Quota"
+    BUDGET = "Budget"
+    MAX_REPLICAS = "MaxReplicas"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Relief:
+    """A change after which the plan, made again, grants the model more."""
+
+    kind: ReliefKind
+    text: str
+    """What to change, such as `+1 free 8-accelerator H100 node` or `a priority above 20`."""
+
+    unmet_per_mille: int
+    """Share of the model's required capacity that would be missing then."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alternative:
+    """The best other mix for the model at the plan's prices: one in which this variant has another number."""
+
+    replicas: tuple[tuple[str, int], ...]
+    """(variant, replicas) of the model's variants."""
+
+    extra_cost: Decimal
+    """Per hour, over what is granted; less than nothing where it serves less."""
+
+    unmet_per_mille: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +178,12 @@ class Decision:
     message: str
     """One sentence with the numbers; the same in status, event, log and metric."""
 
+    alternative: Alternative | None = None
+    """The next best option; None where there is none, or nothing to choose."""
+
+    reliefs: tuple[Relief, ...] = ()
+    """What would change the answer, the smallest change first; only where the model goes short."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodePlacement:
@@ -146,6 +193,32 @@ class NodePlacement:
     name: str
     node: str
     replicas: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeRequest:
+    """Nodes of a pool that the plan counts on, and what is to run on them."""
+
+    pool: str
+    nodes: int
+    price_per_hour: Decimal
+    """Of all of them."""
+
+    lead_seconds: float
+    replicas: tuple[tuple[str, str, int], ...]
+    """(namespace, name, replicas) of the variants."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LevelReport:
+    """How good the plan is at one level of the lexicographic order."""
+
+    level: str
+    value: int
+    bound: int
+    gap: float
+    scope: str
+    """Over what the bound holds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,6 +235,8 @@ class SolverReport:
     message: str
     """Why there is no answer, or an empty text."""
 
+    levels: tuple[LevelReport, ...] = ()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
@@ -173,3 +248,5 @@ class Plan:
     """Of all granted replicas, per hour."""
 
     solver: SolverReport
+    requests: tuple[NodeRequest, ...] = ()
+    """Nodes to add, by pool."""
