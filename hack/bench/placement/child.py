@@ -45,7 +45,7 @@ def measured(job: Job) -> Outcome:
         plans=() if scenario.demands else tuple(digest(one.solution) for one in solved),
         shuffled=_shuffled(place, first) if job.is_shuffled and not scenario.demands else "",
         levels=judging.levels(steps),
-        bounds={} if scenario.demands else judging.bounds(first.solution),
+        bounds={} if scenario.demands else judging.bounds(first),
         unmet=judging.mean_unmet(steps),
         used_accelerators=judging.total(score.used_accelerators, moves),
         started_accelerators=judging.total(score.started_accelerators, moves),

@@ -39,22 +39,24 @@ def levels(steps: Sequence[Solved]) -> dict[str, int]:
 
 
 def faults(step: Solved) -> list[str]:
-    """Return what is impossible about an answer, and what it says of itself that is not so."""
+    """Return what is impossible about an answer, and what it says of itself that is better than it is."""
     values = score.levels(step.problem, step.solution.replicas)
-    said = [proof for proof in step.solution.proofs if values.get(proof.level, proof.value) != proof.value]
+    said = [proof for proof in step.solution.proofs if values.get(proof.level, 0) > proof.value]
     untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
     return [*wrong(step.problem, step.solution), *untrue]
 
 
-def bounds(solution: Solution) -> dict[str, Bound]:
+def bounds(solved: Solved) -> dict[str, Bound]:
     """Return what was proven of each level; that nothing is less than 0 holds whatever was looked at."""
+    values = score.levels(solved.problem, solved.solution.replicas)
     return {
         proof.level: Bound(
-            value=proof.value,
+            value=values[proof.level],
             bound=proof.bound,
-            is_global=proof.scope is Scope.EVERYTHING or proof.value == 0,
+            is_global=proof.scope is Scope.EVERYTHING or values[proof.level] == 0,
         )
-        for proof in solution.proofs
+        for proof in solved.solution.proofs
+        if proof.level in values
     }
 
 

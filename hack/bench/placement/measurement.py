@@ -88,7 +88,7 @@ class PlacementMeasurement(Measurement):
             yield answers_table(single, ours=OURS)
         if any(outcome.steps > 1 for outcome in self.outcomes):
             yield sequences_table(self.outcomes)
-        if any(outcome.engine == OURS and outcome.levels for outcome in self.outcomes):
+        if any(outcome.engine == OURS for outcome in self.outcomes) and len(self.settings.engines) > 1:
             yield duels_table(self.outcomes, ours=OURS)
         if complaints := failures(self.outcomes):
             yield complaints
