@@ -25,6 +25,7 @@ def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
         "CPU s",
         "wall s",
         "MB",
+        "below minimum",
         "unmet by value %",
         "by model %",
         "gap %",
@@ -116,6 +117,7 @@ def _answer(group: Sequence[Outcome], outcomes: Sequence[Outcome], *, ours: str)
         shown(statistics.mean(statistics.median(one.cpu_seconds) for one in group)),
         shown(statistics.mean(statistics.median(one.wall_seconds) for one in group)),
         shown(max(one.peak_mb for one in group)),
+        _mean(group, _below_minimum),
         _unmet(group, _by_value),
         _unmet(group, lambda unmet: unmet.by_model_percent),
         _mean(group, lambda one: one.worst_gap_percent, exact=True),
@@ -134,6 +136,11 @@ def _grouped(outcomes: Sequence[Outcome]) -> Iterator[tuple[tuple[str, int, str]
         if one.levels:
             groups.setdefault((one.instance.family, one.instance.size, one.engine), []).append(one)
     yield from groups.items()
+
+
+def _below_minimum(one: Outcome) -> float:
+    """Return how many replicas are missing that a model is to keep whatever is asked of it."""
+    return sum(value for name, value in one.levels.items() if name.startswith("minimum")) / 1000
 
 
 def _by_value(unmet: Unmet) -> float:

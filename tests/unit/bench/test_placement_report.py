@@ -151,7 +151,7 @@ def test_tables_have_a_line_for_each_engine() -> None:
     duels = [line.split() for line in duels_table(outcomes, ours=OURS)]
 
     assert rows[1][:6] == ["F4-tight", "2000", "stowplan", "1.00", "1.00", "50.0"]
-    assert rows[1][6:8] == ["1.5", "0.75"]
+    assert rows[1][6:9] == ["0.00", "1.5", "0.75"]
     assert rows[2][0] == GREEDY
     assert duels[1][:5] == [GREEDY, "2000", "1", "0", "0"]
 
