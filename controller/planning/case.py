@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Signal
+from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
 from controller.planning.formulation import held_replicas
-from controller.planning.problem import per_mille_missing
+from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.shortage import Scarcity, ledger, scarcity
-from controller.planning.wording import scarcity_clause
+from controller.planning.units import cost_of
+from controller.planning.wording import count, scarcity_clause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.cluster import Node
+    from controller.planning.decision import Relief
     from controller.planning.demand import ModelDemand
-    from controller.planning.problem import PlacementProblem, Solution
+    from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
     from controller.planning.shortage import Ledger
-    from controller.planning.snapshot import Variant
+    from controller.planning.snapshot import Snapshot, Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """A solved problem; variants are numbered through the models in order."""
 
+    snapshot: Snapshot
     nodes: Sequence[Node]
     demands: Sequence[ModelDemand]
     capacities: Mapping[tuple[str, str], Capacity]
@@ -37,6 +41,47 @@ class Answer:
 
     granted: Solution
     settings: Settings
+    reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
+    """By model."""
+
+    @property
+    def variants(self) -> list[Variant]:
+        """All variants, as the problem numbers them."""
+        return [variant for demand in self.demands for variant in demand.variants]
+
+    @property
+    def granted_by_model(self) -> list[int]:
+        """Granted replicas of each model."""
+        return [
+            sum(self.granted.replicas[v] for v in self.variants_of(model))
+            for model in range(len(self.demands))
+        ]
+
+    def variants_of(self, model: int) -> range:
+        """Return the numbers of a model's variants."""
+        first = sum(len(demand.variants) for demand in self.demands[:model])
+        return range(first, first + len(self.demands[model].variants))
+
+    def unmet_per_mille(self, model: int, replicas: Sequence[int]) -> int:
+        """Return the share of a model's required capacity that some replicas do not provide, rounded up."""
+        demand = self.demands[model]
+        provided = sum(
+            self.capacities[variant.key].tokens * replicas[v]
+            for v, variant in zip(self.variants_of(model), demand.variants, strict=True)
+            if variant.key in self.capacities
+        )
+        return per_mille_missing(demand.required_tokens, provided)
+
+    def shortage_per_mille(self, model: int, replicas: Sequence[int]) -> int:
+        """Return the same, and everything where a model that is to be kept warm has no replica."""
+        warm = self.demands[model].may_scale_to_zero or any(replicas[v] for v in self.variants_of(model))
+        return self.unmet_per_mille(model, replicas) if warm else PER_MILLE
+
+    def limit_text(self, row: LimitRow) -> str:
+        """Return what a limit allows, with its unit."""
+        if row.kind is LimitKind.BUDGET:
+            return f"{cost_of(row.limit):f} per hour"
+        return count(row.limit, "accelerator" if row.kind is LimitKind.QUOTA else "replica")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +96,8 @@ class Case:
 
     position: int
     """Of this variant among the model's."""
+
+    model: int
 
     @property
     def variant(self) -> Variant:
@@ -104,6 +151,40 @@ class Case:
         return per_mille_missing(self.demand.required_tokens, self.provided(unlimited=unlimited))
 
     @property
+    def alternative(self) -> Alternative | None:
+        """Return the model's next best mix, in which this variant has another number of replicas."""
+        listed = self.answer.granted.alternatives
+        mix = dict(listed[self.first + self.position]) if listed else {}
+        if not mix:
+            return None
+        replicas = list(self.answer.granted.replicas)
+        for number, replicas_then in mix.items():
+            replicas[number] = replicas_then
+        difference = sum(
+            (
+                variant.cost_per_replica * (mix.get(number, placed) - placed)
+                for number, (variant, _, placed) in enumerate(self.siblings, start=self.first)
+            ),
+            start=Decimal(0),
+        )
+        return Alternative(
+            replicas=tuple((self.answer.variants[number].name, n) for number, n in sorted(mix.items())),
+            extra_cost=difference,
+            unmet_per_mille=self.answer.unmet_per_mille(self.model, replicas),
+        )
+
+    @property
+    def limit(self) -> LimitRow | None:
+        """Return the quota, budget or ceiling that leaves no room for one more replica, or None."""
+        number = self.first + self.position
+        for row in self.answer.problem.limits:
+            amount = dict(row.terms).get(number, 0)
+            used = sum(each * self.answer.granted.replicas[v] for v, each in row.terms)
+            if amount and used + amount > row.limit:
+                return row
+        return None
+
+    @property
     def is_cold(self) -> bool:
         """Whether the model must be kept warm and is not."""
         return not self.demand.may_scale_to_zero and not any(placed for _, _, placed in self.siblings)
@@ -120,15 +201,14 @@ class Case:
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""
-        variants = [variant for demand in self.answer.demands for variant in demand.variants]
-        return scarcity_clause(found, self.variant, nodes=self.answer.nodes, variants=variants)
+        return scarcity_clause(found, self.variant, nodes=self.answer.nodes, variants=self.answer.variants)
 
 
 def cases(answer: Answer) -> Iterator[Case]:
     """Yield every variant's case, in order."""
     after = ledger(answer.problem, answer.granted, answer.nodes)
     first = 0
-    for demand in answer.demands:
+    for model, demand in enumerate(answer.demands):
         for position in range(len(demand.variants)):
-            yield Case(answer=answer, after=after, demand=demand, first=first, position=position)
+            yield Case(answer=answer, after=after, demand=demand, first=first, position=position, model=model)
         first += len(demand.variants)

@@ -5,17 +5,27 @@ A case goes down a list of verdicts, and the first that applies is the decision'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.case import Answer, Case, cases
 from controller.planning.decision import BoundBy, Reason, Signal
+from controller.planning.formulation import ordered_replicas
+from controller.planning.problem import LimitKind
 from controller.planning.verdict import Grant, Verdict, decide
 from controller.planning.wording import count, listing, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from controller.planning.decision import Decision
+    from controller.planning.decision import Decision, Relief
+
+
+_LIMITED = {
+    LimitKind.QUOTA: BoundBy.QUOTA,
+    LimitKind.BUDGET: BoundBy.BUDGET,
+    LimitKind.CEILING: BoundBy.MAX_REPLICAS,
+}
 
 
 def decisions(answer: Answer) -> tuple[Decision, ...]:
@@ -31,11 +41,37 @@ def _decision(case: Case) -> Decision:
         unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
         unmet_per_mille=case.unmet_per_mille(),
     )
-    return decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
+    reliefs = case.answer.reliefs.get(case.model, ())
+    alternative = case.alternative
+    if verdict.reason is Reason.SHORTAGE and reliefs:
+        verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
+    decision = decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
+    return replace(decision, alternative=alternative, reliefs=reliefs)
+
+
+def _helps(reliefs: Sequence[Relief]) -> str:
+    """Return the changes that help, one of each kind: `a or b`."""
+    first = {relief.kind: relief.text for relief in reversed(reliefs)}
+    return " or ".join(sorted(first.values()))
 
 
 def _is_frozen(case: Case) -> bool:
     return case.demand.signal is not Signal.FRESH
+
+
+def _ordered(case: Case) -> Verdict | None:
+    """Explain what a person ordered."""
+    ordered = ordered_replicas(case.variant)
+    if ordered is None:
+        return None
+    what = "scaling is paused" if case.variant.is_paused else f"pinned to {count(ordered, 'replica')}"
+    if case.placed < ordered:
+        return _lacking(case, f"{case.variant.name} {_change(case)}: {what}")
+    return Verdict(
+        bound_by=BoundBy.ORDERED,
+        reason=_movement(case),
+        message=f"{case.variant.name} {_change(case)}: {what}, {_load(case)}",
+    )
 
 
 def _cold(case: Case) -> Verdict | None:
@@ -87,12 +123,14 @@ def _replaced(case: Case) -> Verdict | None:
     """Explain that demand is met by other variants than unlimited nodes would have it."""
     if case.wanted <= case.placed or _is_frozen(case):
         return None
-    found = case.scarcity()
+    found, limit = case.scarcity(), case.limit
     why = case.scarcity_clause(found) if found else "what is free goes further elsewhere"
+    if limit:
+        why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
     others = [v.name for v, wanted, placed in case.siblings if placed > wanted]
     instead = f", {listing(others)} instead" if others else ""
     return Verdict(
-        bound_by=found.bound_by if found else BoundBy.ACCELERATORS,
+        bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else BoundBy.ACCELERATORS,
         reason=_movement(case),
         message=f"{_need(case)}; granted {case.granted}{instead}: {why}",
     )
@@ -128,6 +166,7 @@ def _served(case: Case) -> Verdict:
 
 
 _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
+    _ordered,
     _cold,
     _below_minimum,
     _holding,
@@ -141,11 +180,16 @@ _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
 def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     """Return a shortage with what bound it: the variant's own limit, ignorance, or the nodes."""
     maximum = case.variant.max_replicas
-    found = case.scarcity()
+    found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
         bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
     elif case.capacity is None and case.demand.required_tokens:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica can hold is not known yet"
+    elif limit:
+        bound_by, why = (
+            _LIMITED[limit.kind],
+            f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}",
+        )
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     else:

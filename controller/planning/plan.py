@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.capacity import learn
 from controller.planning.case import Answer
 from controller.planning.checker import check
-from controller.planning.columns import ColumnModel
-from controller.planning.decision import NodePlacement, Plan, SolverReport, SolverStatus
+from controller.planning.columns import ColumnModel, place
+from controller.planning.decision import (
+    LevelReport,
+    NodePlacement,
+    NodeRequest,
+    Plan,
+    SolverReport,
+    SolverStatus,
+)
 from controller.planning.demand import model_demands
 from controller.planning.explain import decisions
 from controller.planning.formulation import formulate
 from controller.planning.hold import hold
 from controller.planning.lexicographic import Limits, NoSolutionError
 from controller.planning.problem import NumbersTooLargeError, Solution
+from controller.planning.relief import reliefs
 from controller.planning.verdict import total_cost
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
-    from controller.planning.snapshot import Snapshot
+    from controller.planning.snapshot import Snapshot, Variant
     from controller.planning.state import PlanningState
+
+
+RELIEF_VARIANTS = 10_000
+"""How many variants may be planned again in all, to find out what would help: a large world tries less."""
 
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
@@ -32,7 +47,12 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
         return hold(snapshot, state, settings, status=SolverStatus.TIMED_OUT, message=str(error))
     except NumbersTooLargeError as error:
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
-    made = _plan(answer)
+    found = reliefs(
+        answer,
+        lambda problem: place(problem, limits=_limits(settings)).replicas,
+        most_solves=max(1, min(settings.relief_solves, RELIEF_VARIANTS // (1 + len(answer.variants)))),
+    )
+    made = _plan(replace(answer, reliefs=found))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {'; '.join(wrong)}"
@@ -48,6 +68,7 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     problem = formulate(snapshot, demands, capacities, settings=settings)
     wanted, granted = _solve(problem, settings)
     answer = Answer(
+        snapshot=snapshot,
         nodes=nodes,
         demands=demands,
         capacities=capacities,
@@ -61,13 +82,16 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 
 def _solve(problem: PlacementProblem, settings: Settings) -> tuple[Solution, Solution]:
     """Return what each model would have alone, and the answer with what there is."""
-    limits = Limits(
+    model = ColumnModel(problem)
+    return Solution(replicas=model.alone(), placements=()), model.place(_limits(settings))
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
         deterministic_seconds=settings.deterministic_seconds,
         wall_seconds=settings.wall_seconds,
         seed=settings.seed,
     )
-    model = ColumnModel(problem)
-    return Solution(replicas=model.alone(), placements=()), model.place(limits)
 
 
 def _plan(answer: Answer) -> Plan:
@@ -91,5 +115,29 @@ def _plan(answer: Answer) -> Plan:
             unproven=unproven,
             gap=gap,
             message="",
+            levels=tuple(
+                LevelReport(level=p.level, value=p.value, bound=p.bound, gap=p.gap, scope=p.scope)
+                for p in answer.granted.proofs
+            ),
         ),
+        requests=tuple(_requests(answer, variants)),
     )
+
+
+def _requests(answer: Answer, variants: Sequence[Variant]) -> Iterator[NodeRequest]:
+    """Yield what is asked of each node pool."""
+    pools = {pool.name: pool for pool in answer.snapshot.pools}
+    for index, nodes in enumerate(answer.granted.added):
+        if nodes:
+            pool = pools[answer.problem.growth[index].name]
+            yield NodeRequest(
+                pool=pool.name,
+                nodes=nodes,
+                price_per_hour=nodes * pool.price_per_node,
+                lead_seconds=pool.lead_seconds,
+                replicas=tuple(
+                    (variants[v].namespace, variants[v].name, count)
+                    for v, growth, count in answer.granted.grown
+                    if growth == index
+                ),
+            )

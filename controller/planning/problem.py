@@ -229,6 +229,10 @@ class Solution:
     proofs: tuple[Proof, ...] = ()
     """One per level, in order."""
 
+    alternatives: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Per variant: the best other mix of its model, as (variant, replicas), in which it has another number of
+    replicas and nothing more goes short; empty where there is none."""
+
     unproven: str = ""
     """The first level that was not proven optimal; empty when all were."""
 

@@ -56,6 +56,9 @@ class Settings:
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
     """Who goes short among models of one priority."""
 
+    relief_solves: int = 12
+    """How many changes that might help those who go short are tried, by planning again, for one plan."""
+
     deterministic_seconds: float = 1.0
     """Effort limit in CP-SAT's own reproducible unit."""
 

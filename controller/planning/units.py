@@ -17,3 +17,8 @@ PERCENT = 100
 def cost_units(cost: Decimal) -> int:
     """Return a cost per hour in whole units, rounded up."""
     return int((min(cost, MAX_COST) / COST_UNIT).to_integral_value(rounding=ROUND_UP)) * PERCENT
+
+
+def cost_of(units: int) -> Decimal:
+    """Return a cost per hour from whole units."""
+    return (Decimal(units) / PERCENT * COST_UNIT).normalize()

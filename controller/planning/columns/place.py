@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.alternatives import alternatives
 from controller.planning.columns.asked import Asking
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.mixes import first_mixes
@@ -82,7 +83,12 @@ class ColumnModel:
             Proof(level=self._levels.name(level), value=value, bound=value, scope=scope)
             for level, value in enumerate(values)
         ]
-        return Found(pools=tuple(self._pools), selection=self._alone, proofs=tuple(proofs))
+        return Found(
+            pools=tuple(self._pools),
+            selection=self._alone,
+            proofs=tuple(proofs),
+            tariffs=tuple(pool.cost.astype(np.float64) for pool in self._pools),
+        )
 
     def _keeps_limits(self, replicas: tuple[int, ...]) -> bool:
         return bool((self._resources.limit_amounts @ np.array(replicas) <= self._resources.limits).all())
@@ -102,6 +108,7 @@ def _solution(found: Found, replicas: tuple[int, ...], places: Places) -> Soluti
         grown=places.grown,
         added=tuple(found.selection.added.tolist()),
         proofs=found.proofs,
+        alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
         unproven=worst.level if worst else "",
         gap=worst.gap if worst else 0.0,
     )

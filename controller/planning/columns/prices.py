@@ -140,17 +140,21 @@ class Market:
 
     def quote(self, prices: Prices) -> Quote:
         """Return what everything costs."""
-        resources, rows = self._resources, prices.rows
-        slot_prices = rows[: len(resources.slots)]
-        limit_price = rows[len(resources.slots) : len(resources.capacity)]
-        _, class_price = _cheapest_bins(resources, slot_prices)
+        resources = self._resources
+        slot_prices = prices.rows[: len(resources.slots)]
         return Quote(
             reduced=prices.answer.reduced,
-            tariffs=tuple(
-                pool.cost + self._taken(index, class_price, limit_price)
-                for index, pool in enumerate(self._pools)
-            ),
+            tariffs=self.tariffs(prices.rows),
             bin_price=np.where(resources.allowed, resources.uses @ slot_prices, np.inf),
+        )
+
+    def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
+        """Return what each column costs with what it takes of slots and limits, per pool (n, j)."""
+        slots, shared = len(self._resources.slots), len(self._resources.capacity)
+        _, class_price = _cheapest_bins(self._resources, rows[:slots])
+        return tuple(
+            pool.cost + self._taken(index, class_price, rows[slots:shared])
+            for index, pool in enumerate(self._pools)
         )
 
     def _taken(self, index: int, class_price: Floats, limit_price: Floats) -> Floats:

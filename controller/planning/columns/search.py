@@ -63,6 +63,8 @@ class Found:
     pools: tuple[Pool, ...]
     selection: Selection
     proofs: tuple[Proof, ...]
+    tariffs: tuple[Floats, ...]
+    """Per pool (n, j): what each column costs with what it takes at the last prices."""
 
 
 def search(
@@ -98,6 +100,7 @@ class _Search:
         prices = best_prices(market, resources, joint, start=prices.rows)
         self._quote = market.quote(prices)
         self._prices = prices.rows
+        self._tariffs = self._quote.tariffs
         self._best = greedy(self._pools, resources, asking, self._quote)
         self._values = self._value(self._best)
         self._least = least_values(self._pools, levels)
@@ -112,6 +115,7 @@ class _Search:
             pools=tuple(self._pools),
             selection=self._best,
             proofs=tuple(proofs),
+            tariffs=self._tariffs,
         )
 
     def _value(self, selection: Selection) -> list[int]:
@@ -137,6 +141,7 @@ class _Search:
             bound = max(bound, self._improve(level, problem, prices))
             if is_cost:
                 self._prices = prices.rows[: len(self._resources.capacity)] / problem.unit
+                self._tariffs = market.tariffs(self._prices)
         value = self._values[level]
         return Proof(level=self._levels.name(level), value=value, bound=min(bound, value), scope=self._scope)
 

@@ -65,7 +65,8 @@ CASES = {
         [_llama("n0", "n1"), CHAT],
         (2, 3, Reason.SHORTAGE, BoundBy.PRIORITY),
         "llama-70b needs 3 replicas for 41.0k tokens (85 % of 3 x 16.1k); granted 2: "
-        "no H100 node has 8 free, 6 are held by priority 1 chat and 16 are held by its own replicas",
+        "no H100 node has 8 free, 6 are held by priority 1 chat and 16 are held by its own replicas"
+        "; +1 free 8-accelerator H100 node would help",
     ),
     "enough in sum, but on no node": (
         _nodes(8, 8, 2, 2, 2, 2),
@@ -73,14 +74,15 @@ CASES = {
         (2, 3, Reason.SHORTAGE, BoundBy.NODE_SIZE),
         "llama-70b needs 3 replicas for 41.0k tokens (85 % of 3 x 16.1k); granted 2: "
         "no H100 node has 8 free, 8 are spread over 6 nodes, 16 are held by its own replicas "
-        "and 24 are held by other workloads",
+        "and 24 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
     "too few in sum": (
         _nodes(8, 8, 1),
         [_llama("n0", "n1")],
         (2, 3, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "llama-70b needs 3 replicas for 41.0k tokens (85 % of 3 x 16.1k); granted 2: "
-        "no H100 node has 8 free, 16 are held by its own replicas and 7 are held by other workloads",
+        "no H100 node has 8 free, 16 are held by its own replicas and 7 are held by other workloads"
+        "; +1 free 8-accelerator H100 node would help",
     ),
     "no node is large enough": (
         [node("n0", 4)],
@@ -113,7 +115,7 @@ CASES = {
         [_llama("n0", "n1", max_replicas=2)],
         (2, 2, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
         "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2k tokens of capacity that it needs; "
-        "maxReplicas is 2",
+        "maxReplicas is 2; maxReplicas of llama-70b above 2 would help",
     ),
     "its own minimum": (
         _nodes(8, 8),

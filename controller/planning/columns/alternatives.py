@@ -1,0 +1,44 @@
+"""The next best option: for each variant its model's best mix in which it has another number of replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.selection import Selection
+
+    Mix = tuple[tuple[int, int], ...]
+
+
+def alternatives(
+    pools: Sequence[Pool], tariffs: Sequence[Floats], selection: Selection, *, variants: int
+) -> tuple[Mix, ...]:
+    """Return per variant the cheapest such mix that leaves nothing more uncovered; empty where there is none.
+
+    A tariff is what each column costs with what it takes at the prices, per pool (n, j).
+    """
+    found: list[Mix] = [()] * variants
+    for pool, tariff, columns in zip(pools, tariffs, selection.columns, strict=True):
+        eligible = _serves_as_well(pool, columns)
+        for position in range(pool.mixes.shape[2]):
+            held = pool.mixes[np.arange(len(columns)), columns, position]
+            other = eligible & (pool.mixes[:, :, position] != held[:, None])
+            best = np.where(other, tariff, np.inf).argmin(axis=1)
+            for model in np.flatnonzero(other.any(axis=1)).tolist():
+                mix = pool.mixes[model, best[model]].tolist()
+                names = pool.cohort.variants[model].tolist()
+                found[names[position]] = tuple(zip(names, mix, strict=True))
+    return tuple(found)
+
+
+def _serves_as_well(pool: Pool, columns: Integers) -> Booleans:
+    """(n, j): whether a column is possible and leaves no more uncovered at any stage than the chosen one."""
+    chosen = pool.shortfalls[:, np.arange(len(columns)), columns]
+    as_well: Booleans = np.all(pool.shortfalls <= chosen[:, :, None], axis=0)
+    return as_well & ~pool.homeless
