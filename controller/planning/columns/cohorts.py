@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.columns.resources import NO_CLASS
-from controller.planning.problem import Stage
+from controller.planning.problem import UNLIMITED_REPLICAS, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,9 +87,15 @@ class Cohort:
     homeless: Integers
     """(n, w): 1 where no node would take a new replica."""
 
+    useful: Integers
+    """(n, w): as many replicas as could ever find room, at most the upper bound."""
+
     requirements: tuple[Requirements, ...]
     levels: Integers
     """(n, number of stages): which level a shortfall of the model counts at, per stage; -1 for none."""
+
+    is_confined: bool
+    """Whether some variant of each of the models could not find room for as many replicas as are allowed."""
 
     is_enumerable: bool
     """Whether each of the models has so few mixes that all of them can be columns."""
@@ -130,15 +136,19 @@ def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) 
     """Return the cohorts, the narrowest first; in each the models in the problem's order."""
     columns = _columns(problem.variants) | {"settled": resources.settled}
     columns["homeless"] = (resources.class_of != NO_CLASS) & ~resources.is_allowed_anywhere
-    families: dict[tuple[int, bool], list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
+    room = np.append(resources.most_replicas, UNLIMITED_REPLICAS)[resources.class_of] + columns["settled"]
+    columns["useful"] = np.clip(room, columns["lower"], columns["upper"])
+    confined = (columns["useful"] < columns["upper"]).tolist()
+    families: dict[tuple[int, bool, bool], list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
     choices = (columns["upper"] - columns["lower"] + 1).tolist()
     for members, rows in _models(problem):
         few = math.prod(choices[variant] for variant in members) <= ENUMERABLE_MIXES
-        families[len(members), few].append((members, rows))
+        tight = any(confined[variant] for variant in members)
+        families[len(members), few, tight].append((members, rows))
     position = {key: index for index, key in enumerate(levels.keys)}
     return tuple(
-        _cohort(columns, models, position, is_enumerable=few)
-        for (_, few), models in sorted(families.items(), key=lambda item: item[0])
+        _cohort(columns, models, position, is_enumerable=few, is_confined=tight)
+        for (_, few, tight), models in sorted(families.items(), key=lambda item: item[0])
     )
 
 
@@ -182,6 +192,7 @@ def _cohort(
     position: dict[tuple[Stage, int], int],
     *,
     is_enumerable: bool,
+    is_confined: bool,
 ) -> Cohort:
     variants = np.array([members for members, _ in models], dtype=np.int64)
     levels = np.full((len(models), len(Stage)), -1, dtype=np.int64)
@@ -194,6 +205,7 @@ def _cohort(
         requirements=tuple(_requirements(models, variants)),
         levels=levels,
         is_enumerable=is_enumerable,
+        is_confined=is_confined,
     )
 
 

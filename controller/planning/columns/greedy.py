@@ -18,15 +18,15 @@ from controller.planning.problem import Stage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.prices import Quote
     from controller.planning.columns.resources import Resources
 
 
-TRIES = 4
-"""How many columns of a model are tried, the best first, before it stays as it was."""
+TRIED_RANKS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
+"""Which of a model's better columns are tried, the best being 0, before it stays as it was."""
 
 
 def greedy(
@@ -36,21 +36,31 @@ def greedy(
     quote: Quote,
     *,
     start: Selection | None = None,
+    before: Selection | None = None,
     after: int = -1,
 ) -> Selection:
     """Return a selection that has room: what serves the levels after one level best, on top of a start.
 
-    Models that count at that level or before it keep the columns of the start.
+    Models that count at that level or before it keep the columns of the start; others first get what they had
+    before, where there is still room.
     """
     fill = _Fill(pools, resources, asking, quote)
     if start and not fill.adopt(start):
         return start
+    if before:
+        fill.restore(before, after)
     for stage in (Stage.MINIMUM, Stage.DEMAND):
         found = [np.unique(pool.cohort.levels[:, stage]) for pool in pools]
         for level in sorted(set(np.concatenate(found).tolist()) - {-1} if found else ()):
             if level > after:
                 fill.serve(stage, level, after)
     return fill.selection()
+
+
+def _counts_after(pool: Pool, level: int) -> Booleans:
+    """(n,): whether a model counts at no level up to this one."""
+    later: Booleans = np.all((pool.cohort.levels > level) | (pool.cohort.levels < 0), axis=1)
+    return later
 
 
 def _least(pool: Pool, models: Integers, tariff: Floats) -> Integers:
@@ -86,14 +96,19 @@ class _Fill:
             ]
         )
 
+    def restore(self, before: Selection, after: int) -> None:
+        """Give back the columns that models had which count only after a level."""
+        wishes = []
+        for index, (pool, columns) in enumerate(zip(self._pools, before.columns, strict=True)):
+            later = np.flatnonzero(_counts_after(pool, after) & (columns != self._columns[index]))
+            wishes += [(index, model, int(columns[model])) for model in later.tolist()]
+        self._take(wishes)
+
     def serve(self, stage: Stage, level: int, after: int) -> None:
         """Let the models of a level take what serves them best, those that gain most first."""
         wishes = []
         for index, pool in enumerate(self._pools):
-            counts = (pool.cohort.levels[:, stage] == level) & (
-                (pool.cohort.levels > after) | (pool.cohort.levels < 0)
-            ).all(axis=1)
-            models = np.flatnonzero(counts)
+            models = np.flatnonzero((pool.cohort.levels[:, stage] == level) & _counts_after(pool, after))
             reduced = self._quote.reduced[index][models]
             if stage is Stage.MINIMUM:
                 columns = _least(pool, models, self._quote.tariffs[index][models])
@@ -123,8 +138,9 @@ class _Fill:
             return
         ((index, model, _),) = wishes
         reduced, held = self._quote.reduced[index][model], int(self._columns[index][model])
-        for column in np.argsort(reduced, kind="stable")[:TRIES].tolist():
-            if reduced[column] >= reduced[held] or self._exchange([(index, model, column)]):
+        better = np.argsort(reduced, kind="stable")[: int((reduced < reduced[held]).sum())]
+        for rank in TRIED_RANKS:
+            if rank >= len(better) or self._exchange([(index, model, int(better[rank]))]):
                 return
 
     def _exchange(self, wishes: Sequence[tuple[int, int, int]]) -> bool:

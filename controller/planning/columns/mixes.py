@@ -6,6 +6,7 @@ w), always between the variants' bounds; that some appear twice does no harm.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,14 @@ import numpy as np
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
-    from controller.planning.columns.arrays import Booleans, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort, Requirements
 
 SECONDARY_REPLICAS = 3
 """How many replicas of a second variant a cover may begin with; what lies beyond is found by `neighbours`."""
+
+BELOW = (0.995, 0.99, 0.98, 0.96, 0.92, 0.84)
+"""Which parts of a mix in a divisible answer are columns, too: what is whole does not quite fit as well."""
 
 PARTS = 8
 """In how many steps a cover is cut, for when there is not room for all of it."""
@@ -31,14 +35,34 @@ def first_mixes(cohort: Cohort) -> Integers:
     """Return mixes to begin with, (n, j, w): all that there are where they are few."""
     if cohort.is_enumerable:
         return _all(cohort)
+    mixes = [cohort.lower[:, None, :], *_for_all(cohort)]
+    if cohort.is_confined:  # where one type is used up, others have to complete a cover
+        mixes += _for_all(replace(cohort, upper=cohort.useful))
+    return np.concatenate(mixes, axis=1)
+
+
+def _for_all(cohort: Cohort) -> list[Integers]:
+    """Return mixes for all requirements of the models, within the bounds."""
     current = np.clip(cohort.current, cohort.lower, cohort.upper)
-    mixes = [cohort.lower[:, None, :], current[:, None, :], _parts(cohort.lower, current)]
+    mixes = [current[:, None, :], _parts(cohort.lower, current)]
     for row in cohort.requirements:
         if row.stage is Stage.MINIMUM:
             mixes.append(_completed(cohort, row, cohort.lower[:, None, :]))
         elif row.stage is Stage.DEMAND:
             mixes += _for_demand(cohort, row, _wanted(cohort), current)
-    return np.concatenate([np.clip(m, cohort.lower[:, None], cohort.upper[:, None]) for m in mixes], axis=1)
+    return [np.clip(m, cohort.lower[:, None], cohort.upper[:, None]) for m in mixes]
+
+
+def rounded(cohort: Cohort, blends: Floats) -> Integers:
+    """Return whole mixes near a blend of mixes, (n, w): rounded, and completed to covers, (n, j, w)."""
+    near = [np.floor(blends), np.rint(blends), np.ceil(blends), *(np.floor(blends * part) for part in BELOW)]
+    limits = cohort.lower, cohort.useful
+    mixes = [np.clip(mix.astype(np.int64), *limits)[:, None, :] for mix in near]
+    bounded = replace(cohort, upper=cohort.useful)
+    for row in cohort.requirements:
+        if row.stage is Stage.DEMAND:
+            mixes.append(_completed(bounded, row, np.concatenate(mixes[:2], axis=1)))
+    return np.concatenate(mixes, axis=1)
 
 
 def neighbours(cohort: Cohort, mixes: Integers) -> Integers:

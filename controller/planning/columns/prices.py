@@ -8,7 +8,7 @@ so far, which keeps them from swinging (in-out separation, Ben-Ameur and Neto, 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from controller.planning.columns.resources import Resources
 
 
-BLOCKS = 8
+BLOCKS = 16
 """Into how many parts the models are divided; each part answers with a cut of its own."""
+
+DOMINANT = 8
+"""How many models, those that count most, are parts of their own."""
 
 INWARD = 0.5
 """How far a proposal is drawn to the best prices so far."""
 
 MOST_PROPOSALS = 80
 
-MOST_TIMES_REACH = 10.0
-"""Above how many times the largest difference that a column can make no price is proposed."""
+MOST_TIMES_WORTH = 10.0
+"""Above how many times the most that a replica is worth to anybody no price is proposed."""
 
 TOLERANCE = 1e-4
 """Relative distance between the best bound and the proposals' promise at which the search ends."""
@@ -63,6 +66,8 @@ class Prices:
 
     rows: Floats
     answer: Answer
+    blends: tuple[Floats, ...] = ()
+    """Per pool (n, w): the mixes of an answer that may be divided, whose value is the bound."""
 
     @property
     def bound(self) -> float:
@@ -96,7 +101,8 @@ class Market:
             np.where(c < 0, classes, c) for c in (resources.class_of[p.cohort.variants] for p in pools)
         ]
         starts = np.cumsum([0, *(len(pool.cost) for pool in pools)])
-        self._block_of = [np.arange(start, stop) % BLOCKS for start, stop in pairwise(starts)]
+        blocks = _blocks(phase)
+        self._block_of = [blocks[start:stop] for start, stop in pairwise(starts)]
         self._amounts = [resources.limit_amounts[:, p.cohort.variants].astype(np.float64) for p in pools]
 
     def answer(self, prices: Floats) -> Answer:
@@ -138,14 +144,19 @@ class Market:
             taken=np.concatenate([taken_slots, taken_limits, taken_caps], axis=1),
         )
 
-    def quote(self, prices: Prices) -> Quote:
-        """Return what everything costs."""
+    def quote(self, rows: Floats) -> Quote:
+        """Return what everything costs at some prices."""
         resources = self._resources
-        slot_prices = prices.rows[: len(resources.slots)]
+        slots, shared = len(resources.slots), len(resources.capacity)
+        _, class_price = _cheapest_bins(resources, rows[:slots])
+        reduced = [
+            self._reduced(index, class_price, rows[slots:shared], rows[shared:])
+            for index, _ in enumerate(self._pools)
+        ]
         return Quote(
-            reduced=prices.answer.reduced,
-            tariffs=self.tariffs(prices.rows),
-            bin_price=np.where(resources.allowed, resources.uses @ slot_prices, np.inf),
+            reduced=tuple(reduced),
+            tariffs=self.tariffs(rows),
+            bin_price=np.where(resources.allowed, resources.uses @ rows[:slots], np.inf),
         )
 
     def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
@@ -174,28 +185,64 @@ class Market:
             costs[models] += cap_price[row] * shortfalls
         return costs
 
+    def worth(self) -> float:
+        """Return the most that one replica more is worth to any model, over its worst column."""
+        most = 1.0
+        for pool, objective in zip(self._pools, self._phase.objectives, strict=True):
+            possible = np.isfinite(objective)
+            worst = np.where(possible, objective, -np.inf).max(axis=1, keepdims=True)
+            gained = np.where(possible, worst - objective, 0.0) / np.maximum(pool.asked.sum(axis=2), 1.0)
+            most = max(most, float(gained.max(initial=0.0)))
+        return most
+
     def _growth(self, slot_prices: Floats) -> float:
         """Return what the nodes that pay at these prices bring: never more than nothing."""
         gain = self._phase.growth_price - self._resources.growth_slots @ slot_prices
         return float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
 
+    def blends(self, answers: Sequence[Answer], weights: Floats) -> tuple[Floats, ...]:
+        """Return each model's mixes over several answers, weighed by (answers, blocks); per pool (n, w)."""
+        blends = []
+        for index, (pool, blocks) in enumerate(zip(self._pools, self._block_of, strict=True)):
+            model = np.arange(len(blocks))
+            blend = np.zeros(pool.cohort.shape)
+            for answer, weight in zip(answers, weights, strict=True):
+                if weight.any():
+                    blend += weight[blocks][:, None] * pool.mixes[model, answer.chosen[index]]
+            blends.append(blend)
+        return tuple(blends)
+
 
 def best_prices(market: Market, resources: Resources, phase: Phase, *, start: Floats | None = None) -> Prices:
     """Return prices whose bound is near the best there is; any prices would do for a valid one."""
     prices = np.zeros(len(phase.capacity)) if start is None else start
-    best = Prices(rows=prices, answer=market.answer(prices))
-    answer = best.answer
-    proposals = _Proposals(resources, phase, scale=max(1.0, float(np.abs(answer.fixed).sum())))
+    answers = [market.answer(prices)]
+    best = Prices(rows=prices, answer=answers[0])
+    scale = max(1.0, float(np.abs(answers[0].fixed).sum()))
+    proposals = _Proposals(resources, phase, scale=scale, worth=market.worth())
+    weights = np.ones((1, BLOCKS))
     for _ in range(MOST_PROPOSALS):
-        proposals.cut(answer)
-        proposed, promise = proposals.next()
-        if promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
+        proposals.cut(answers[-1])
+        proposal = proposals.next()
+        if proposal is None:
             break
-        prices = INWARD * best.rows + (1 - INWARD) * proposed
-        answer = market.answer(prices)
-        if answer.bound > best.bound:
-            best = Prices(rows=prices, answer=answer)
-    return best
+        weights = proposals.weights()
+        if proposal.promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
+            break
+        prices = INWARD * best.rows + (1 - INWARD) * proposal.rows
+        answers.append(market.answer(prices))
+        if answers[-1].bound > best.bound:
+            best = Prices(rows=prices, answer=answers[-1])
+    return replace(best, blends=market.blends(answers[: len(weights)], weights))
+
+
+def _blocks(phase: Phase) -> Integers:
+    """Return the part that each model belongs to: a dominant one for itself, the others in turn."""
+    spans = np.concatenate([_spans(objective) for objective in phase.objectives])
+    blocks = np.arange(len(spans)) % (BLOCKS - DOMINANT)
+    dominant = np.argsort(-spans, kind="stable")[:DOMINANT]
+    blocks[dominant] = BLOCKS - DOMINANT + np.arange(len(dominant))
+    return blocks
 
 
 def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers, Floats]:
@@ -215,19 +262,26 @@ def _uses_at(resources: Resources, where: Integers) -> Integers:
     return uses
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Proposal:
+    rows: Floats
+    promise: float
+
+
 class _Proposals:
     """The linear program over the prices; all numbers are scaled to be near one."""
 
-    def __init__(self, resources: Resources, phase: Phase, *, scale: float) -> None:
+    def __init__(self, resources: Resources, phase: Phase, *, scale: float, worth: float) -> None:
         self._unit = scale / BLOCKS
         self._size = np.maximum(phase.capacity, 1.0)
         # CLP, unlike GLOP, takes the wide range of these numbers without losing its footing.
         self._solver = pywraplp.Solver.CreateSolver("CLP")
         infinity = self._solver.infinity()
-        most = (MOST_TIMES_REACH * _reach(phase) * self._size / self._unit).tolist()
+        most = (MOST_TIMES_WORTH * worth * self._size / self._unit).tolist()
         self._prices = [self._solver.NumVar(0.0, limit, "") for limit in most]
         self._blocks = [self._solver.NumVar(-infinity, infinity, "") for _ in range(BLOCKS)]
         self._growths = [self._solver.NumVar(-infinity, 0.0, "") for _ in phase.growth_price]
+        self._cuts: list[list[pywraplp.Constraint]] = []
         objective = self._solver.Objective()
         objective.SetMaximization()
         for price, weight in zip(self._prices, (phase.capacity / self._size).tolist(), strict=True):
@@ -235,34 +289,39 @@ class _Proposals:
         for part in (*self._blocks, *self._growths):
             objective.SetCoefficient(part, 1.0)
         slots = resources.growth_slots * resources.growth_limit[:, None]
-        worth = phase.growth_price * resources.growth_limit
-        for growth, row, price in zip(self._growths, slots, worth.tolist(), strict=True):
+        paid = phase.growth_price * resources.growth_limit
+        for growth, row, price in zip(self._growths, slots, paid.tolist(), strict=True):
             self._add(growth, price, -row)
 
     def cut(self, answer: Answer) -> None:
         """Promise no more than the columns answered."""
-        for block, fixed, taken in zip(self._blocks, answer.fixed.tolist(), answer.taken, strict=True):
-            self._add(block, fixed, taken)
+        answered = zip(self._blocks, answer.fixed.tolist(), answer.taken, strict=True)
+        self._cuts.append([self._add(block, fixed, taken) for block, fixed, taken in answered])
 
-    def next(self) -> tuple[Floats, float]:
-        """Return the prices that promise most, and what they promise."""
-        self._solver.Solve()
+    def weights(self) -> Floats:
+        """Return how much of each answer is in the best divisible one, (answers, blocks)."""
+        return np.array([[max(0.0, row.dual_value()) for row in rows] for rows in self._cuts])
+
+    def next(self) -> _Proposal | None:
+        """Return the prices that promise most, and what they promise; None when the numbers defy the solver."""
+        if self._solver.Solve() != pywraplp.Solver.OPTIMAL:
+            return None
         prices = np.array([price.solution_value() for price in self._prices])
-        return prices * self._unit / self._size, self._solver.Objective().Value() * self._unit
+        return _Proposal(
+            rows=prices * self._unit / self._size, promise=self._solver.Objective().Value() * self._unit
+        )
 
-    def _add(self, part: pywraplp.Variable, fixed: float, taken: Floats) -> None:
+    def _add(self, part: pywraplp.Variable, fixed: float, taken: Floats) -> pywraplp.Constraint:
         """Bound a part of the promise by an amount plus what is taken, at the prices."""
         row = self._solver.Constraint(-self._solver.infinity(), fixed / self._unit)
         row.SetCoefficient(part, 1.0)
         weights = taken / self._size[: len(taken)]
         for index in np.flatnonzero(weights).tolist():
             row.SetCoefficient(self._prices[index], -float(weights[index]))
+        return row
 
 
-def _reach(phase: Phase) -> float:
-    """Return the largest difference that choosing another column can make to the objective."""
-    spans = [
-        np.where(np.isfinite(objective), objective, -np.inf).max(axis=1) - objective.min(axis=1)
-        for objective in phase.objectives
-    ]
-    return max((float(span.max()) for span in spans if span.size), default=0.0) + 1.0
+def _spans(objective: Floats) -> Floats:
+    """Return by how much each model's possible columns differ, (n,)."""
+    spans: Floats = np.where(np.isfinite(objective), objective, -np.inf).max(axis=1) - objective.min(axis=1)
+    return spans

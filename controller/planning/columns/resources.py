@@ -100,8 +100,9 @@ class Resources:
     def most_replicas(self) -> Integers:
         """(classes,): more than this many can never find room."""
         slots = self.most_slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
-        finest = self.row_size[None, :] <= self.sizes[:, None]
-        most: Integers = np.where(finest, slots[None, :], 0).sum(axis=1)
+        per_row = np.where(self.uses > 0, slots // np.maximum(self.uses, 1), np.iinfo(np.int64).max)
+        fits = per_row.min(axis=2, initial=np.iinfo(np.int64).max)
+        most: Integers = np.where(self.allowed, fits, 0).sum(axis=1)
         return most
 
 

@@ -15,21 +15,21 @@ import numpy as np
 
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import greedy
-from controller.planning.columns.mixes import neighbours
+from controller.planning.columns.mixes import neighbours, rounded
 from controller.planning.columns.phase import phase, weighted
 from controller.planning.columns.prices import Market, best_prices
 from controller.planning.columns.selection import least_values, level_values
 from controller.planning.problem import Proof, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from controller.planning.columns.arrays import Floats
+    from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.cohorts import Levels
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.pool import Pool
-    from controller.planning.columns.prices import Prices
+    from controller.planning.columns.prices import Prices, Quote
     from controller.planning.columns.resources import Resources
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
@@ -88,29 +88,28 @@ class _Search:
         self._resources = resources
         self._asking = asking
         self._levels = levels
+        self._scope = scope_of(pools)
+        self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
-        joint = weighted(pools, resources, levels)
-        prices = best_prices(Market(pools, resources, joint), resources, joint)
-        self._pools = [
-            _with_neighbours(pool, reduced)
-            for pool, reduced in zip(pools, prices.answer.reduced, strict=True)
-        ]
-        joint = weighted(self._pools, resources, levels)
-        market = Market(self._pools, resources, joint)
-        prices = best_prices(market, resources, joint, start=prices.rows)
-        self._quote = market.quote(prices)
-        self._prices = prices.rows
+        self._pools = list(pools)
+        _, _, prices = self._priced(lambda: weighted(self._pools, resources, levels), None)
+        self._joint_prices = self._prices = prices.rows
+        self._quote = self._joint_quote()
         self._tariffs = self._quote.tariffs
         self._best = greedy(self._pools, resources, asking, self._quote)
         self._values = self._value(self._best)
         self._least = least_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
         self._gap = 0.0 if models <= PROVEN_MODELS else GAP
-        self._scope = scope_of(pools)
 
     def run(self) -> Found:
         """Settle each level in turn."""
-        proofs = [self._settle(level) for level in range(len(self._levels) + 1)]
+        bounds = [self._settle(level) for level in range(len(self._levels) + 1)]
+        # Values are those at the end: a later level may have improved an earlier one.
+        proofs = [
+            Proof(level=self._levels.name(level), value=value, bound=min(bound, value), scope=self._scope)
+            for level, (value, bound) in enumerate(zip(self._values, bounds, strict=True))
+        ]
         return Found(
             pools=tuple(self._pools),
             selection=self._best,
@@ -121,29 +120,46 @@ class _Search:
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pools, self._resources, self._levels, selection)
 
-    def _settle(self, level: int) -> Proof:
-        """Bring one level as low as the effort allows, and return how low that is."""
+    def _settle(self, level: int) -> int:
+        """Bring one level as low as the effort allows, and return what it cannot be below."""
         is_cost = level == len(self._levels)
         bound = 0 if is_cost else self._least[level]
         if is_cost or self._values[level] > bound:
-            problem = phase(
-                self._pools,
-                self._resources,
-                self._levels,
-                level=level,
-                values=self._values,
-                least=self._least,
-            )
-            market = Market(self._pools, self._resources, problem)
-            start = np.zeros(len(problem.capacity))
-            start[: len(self._resources.capacity)] = self._prices * problem.unit if is_cost else 0
-            prices = best_prices(market, self._resources, problem, start=start)
+            start = np.concatenate([self._prices, np.zeros(level)]) if is_cost else None
+            problem, market, prices = self._priced(lambda: self._phase(level), start)
+            self._quote = self._quote if self._is_complete else self._joint_quote()
             bound = max(bound, self._improve(level, problem, prices))
             if is_cost:
                 self._prices = prices.rows[: len(self._resources.capacity)] / problem.unit
                 self._tariffs = market.tariffs(self._prices)
-        value = self._values[level]
-        return Proof(level=self._levels.name(level), value=value, bound=min(bound, value), scope=self._scope)
+        return bound
+
+    def _phase(self, level: int) -> Phase:
+        return phase(
+            self._pools, self._resources, self._levels, level=level, values=self._values, least=self._least
+        )
+
+    def _joint_quote(self) -> Quote:
+        """Return what everything costs when all levels are weighed together."""
+        joint = weighted(self._pools, self._resources, self._levels)
+        return Market(self._pools, self._resources, joint).quote(self._joint_prices)
+
+    def _priced(self, problem: Callable[[], Phase], start: Floats | None) -> tuple[Phase, Market, Prices]:
+        """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
+        made, market, prices = self._price(problem, start)
+        if self._is_complete:
+            return made, market, prices
+        self._pools = [
+            pool.joined(_nearby(pool, reduced, blend))
+            for pool, reduced, blend in zip(self._pools, prices.answer.reduced, prices.blends, strict=True)
+        ]
+        return self._price(problem, prices.rows / made.unit)
+
+    def _price(self, problem: Callable[[], Phase], start: Floats | None) -> tuple[Phase, Market, Prices]:
+        made = problem()
+        market = Market(self._pools, self._resources, made)
+        begin = None if start is None else start[: len(made.capacity)] * made.unit
+        return made, market, best_prices(market, self._resources, made, start=begin)
 
     def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
@@ -178,7 +194,15 @@ class _Search:
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
         if level < len(self._levels):
-            found = greedy(self._pools, self._resources, self._asking, self._quote, start=found, after=level)
+            found = greedy(
+                self._pools,
+                self._resources,
+                self._asking,
+                self._quote,
+                start=found,
+                before=self._best,
+                after=level,
+            )
         self._best, self._values = found, self._value(found)
 
     def _spend(self, share: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
@@ -203,8 +227,8 @@ def _less(limits: Limits, deterministic_seconds: float, wall_seconds: float) -> 
     )
 
 
-def _with_neighbours(pool: Pool, reduced: Floats) -> Pool:
-    """Return the pool with the mixes near each model's cheapest column."""
+def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Integers:
+    """Return mixes near each model's cheapest column and near its part in a divisible answer."""
     best = reduced.argmin(axis=1)
     around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
-    return pool.joined(around)
+    return np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
