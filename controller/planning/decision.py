@@ -217,6 +217,11 @@ class LevelReport:
     value: int
     bound: int
     gap: float
+    """Relative distance of the value to the bound."""
+
+    improvable: float
+    """Share of all that is wanted at this level that might at most still be served."""
+
     scope: str
     """Over what the bound holds."""
 

@@ -116,7 +116,14 @@ def _plan(answer: Answer) -> Plan:
             gap=gap,
             message="",
             levels=tuple(
-                LevelReport(level=p.level, value=p.value, bound=p.bound, gap=p.gap, scope=p.scope)
+                LevelReport(
+                    level=p.level,
+                    value=p.value,
+                    bound=p.bound,
+                    gap=p.gap,
+                    improvable=p.improvable,
+                    scope=p.scope,
+                )
                 for p in answer.granted.proofs
             ),
         ),

@@ -203,6 +203,13 @@ class Proof:
     """No answer has less, within the scope."""
 
     scope: Scope
+    total: int
+    """What the value would be if nothing at this level were served; of cost, the value itself."""
+
+    @property
+    def improvable(self) -> float:
+        """Share of the total by which the value might at most still be less."""
+        return (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
     @property
     def gap(self) -> float:

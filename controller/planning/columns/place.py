@@ -17,7 +17,12 @@ from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
 from controller.planning.columns.search import Found, scope_of, search
-from controller.planning.columns.selection import Selection, level_values, replicas_of
+from controller.planning.columns.selection import (
+    Selection,
+    level_values,
+    replicas_of,
+    total_values,
+)
 from controller.planning.lexicographic import NoSolutionError
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
@@ -79,9 +84,10 @@ class ColumnModel:
         """Return the answer in which each model has what is best for it alone: nothing can be better."""
         values = level_values(self._pools, self._resources, self._levels, self._alone)
         scope = scope_of(self._pools)
+        totals = [*total_values(self._pools, self._levels), values[-1]]
         proofs = [
-            Proof(level=self._levels.name(level), value=value, bound=value, scope=scope)
-            for level, value in enumerate(values)
+            Proof(level=self._levels.name(level), value=value, bound=value, scope=scope, total=total)
+            for level, (value, total) in enumerate(zip(values, totals, strict=True))
         ]
         return Found(
             pools=tuple(self._pools),

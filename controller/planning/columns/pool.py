@@ -48,6 +48,13 @@ class Pool:
     least: Integers
     """(stages, n): of each model at its best, the first stage first, among columns that are not homeless."""
 
+    @property
+    def unserved(self) -> Integers:
+        """(stages, n): the shortfalls of each model without any replica."""
+        nothing = np.zeros((len(self.cost), 1, self.mixes.shape[2]), dtype=np.int64)
+        missing: Integers = _shortfalls(self.cohort, nothing)[:, :, 0]
+        return missing
+
     def best_alone(self) -> Integers:
         """Return the column that is best for each model alone, (n,): least shortfall, cost, disruption."""
         barred = self.repeated

@@ -303,7 +303,7 @@ class _Proposals:
         return np.array([[max(0.0, row.dual_value()) for row in rows] for rows in self._cuts])
 
     def next(self) -> _Proposal | None:
-        """Return the prices that promise most, and what they promise; None when the numbers defy the solver."""
+        """Return the prices that promise most; None when the numbers defy the solver."""
         if self._solver.Solve() != pywraplp.Solver.OPTIMAL:
             return None
         prices = np.array([price.solution_value() for price in self._prices])

@@ -17,8 +17,9 @@ from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import greedy
 from controller.planning.columns.mixes import neighbours, rounded
 from controller.planning.columns.phase import phase, weighted
+from controller.planning.columns.pool import pool_of
 from controller.planning.columns.prices import Market, best_prices
-from controller.planning.columns.selection import least_values, level_values
+from controller.planning.columns.selection import least_values, level_values, total_values
 from controller.planning.problem import Proof, Scope
 
 if TYPE_CHECKING:
@@ -34,11 +35,17 @@ if TYPE_CHECKING:
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
+    Problem = Callable[[Sequence[Pool]], Phase]
+    """Makes the problem of some level over some columns."""
+
 GAP = 1e-3
 """Relative distance to the bound at which an answer is good enough."""
 
 PROVEN_MODELS = 100
 """Up to how many models the best of all columns is sought, however near the answer is."""
+
+TRIFLE = 0.1
+"""Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
 
 FIRST_EXTRA = 0.25
 """How many columns the first core has beyond one per model, in columns per model."""
@@ -52,8 +59,8 @@ ROUNDING = 1e-9
 SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
-NEARBY = 12
-"""How many mixes near each model's best are added to the pool."""
+NEARBY = 16
+"""How many of the mixes near each model's best become columns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,13 +99,14 @@ class _Search:
         self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
         self._pools = list(pools)
-        _, _, prices = self._priced(lambda: weighted(self._pools, resources, levels), None)
+        _, _, prices = self._priced(lambda pools: weighted(pools, resources, levels), None)
         self._joint_prices = self._prices = prices.rows
         self._quote = self._joint_quote()
         self._tariffs = self._quote.tariffs
         self._best = greedy(self._pools, resources, asking, self._quote)
         self._values = self._value(self._best)
         self._least = least_values(self._pools, levels)
+        self._totals = total_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
         self._gap = 0.0 if models <= PROVEN_MODELS else GAP
 
@@ -107,8 +115,16 @@ class _Search:
         bounds = [self._settle(level) for level in range(len(self._levels) + 1)]
         # Values are those at the end: a later level may have improved an earlier one.
         proofs = [
-            Proof(level=self._levels.name(level), value=value, bound=min(bound, value), scope=self._scope)
-            for level, (value, bound) in enumerate(zip(self._values, bounds, strict=True))
+            Proof(
+                level=self._levels.name(level),
+                value=value,
+                bound=min(bound, value),
+                scope=self._scope,
+                total=total,
+            )
+            for level, (value, bound, total) in enumerate(
+                zip(self._values, bounds, [*self._totals, self._values[-1]], strict=True)
+            )
         ]
         return Found(
             pools=tuple(self._pools),
@@ -126,7 +142,7 @@ class _Search:
         bound = 0 if is_cost else self._least[level]
         if is_cost or self._values[level] > bound:
             start = np.concatenate([self._prices, np.zeros(level)]) if is_cost else None
-            problem, market, prices = self._priced(lambda: self._phase(level), start)
+            problem, market, prices = self._priced(lambda pools: self._phase(pools, level), start)
             self._quote = self._quote if self._is_complete else self._joint_quote()
             bound = max(bound, self._improve(level, problem, prices))
             if is_cost:
@@ -134,9 +150,9 @@ class _Search:
                 self._tariffs = market.tariffs(self._prices)
         return bound
 
-    def _phase(self, level: int) -> Phase:
+    def _phase(self, pools: Sequence[Pool], level: int) -> Phase:
         return phase(
-            self._pools, self._resources, self._levels, level=level, values=self._values, least=self._least
+            pools, self._resources, self._levels, level=level, values=self._values, least=self._least
         )
 
     def _joint_quote(self) -> Quote:
@@ -144,19 +160,24 @@ class _Search:
         joint = weighted(self._pools, self._resources, self._levels)
         return Market(self._pools, self._resources, joint).quote(self._joint_prices)
 
-    def _priced(self, problem: Callable[[], Phase], start: Floats | None) -> tuple[Phase, Market, Prices]:
+    def _priced(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
         """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
         made, market, prices = self._price(problem, start)
         if self._is_complete:
             return made, market, prices
-        self._pools = [
-            pool.joined(_nearby(pool, reduced, blend))
+        near = [
+            _nearby(pool, reduced, blend)
             for pool, reduced, blend in zip(self._pools, prices.answer.reduced, prices.blends, strict=True)
+        ]
+        costs = Market(near, self._resources, problem(near)).quote(prices.rows).reduced
+        self._pools = [
+            pool.joined(_cheapest(more, cost))
+            for pool, more, cost in zip(self._pools, near, costs, strict=True)
         ]
         return self._price(problem, prices.rows / made.unit)
 
-    def _price(self, problem: Callable[[], Phase], start: Floats | None) -> tuple[Phase, Market, Prices]:
-        made = problem()
+    def _price(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
+        made = problem(self._pools)
         market = Market(self._pools, self._resources, made)
         begin = None if start is None else start[: len(made.capacity)] * made.unit
         return made, market, best_prices(market, self._resources, made, start=begin)
@@ -168,7 +189,7 @@ class _Search:
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
         while share.deterministic_seconds > 0:
             counted = problem.value(self._best)
-            if counted - bound < 1 or counted - bound <= self._gap * counted:
+            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted):
                 break
             core = core_of(
                 problem,
@@ -180,7 +201,7 @@ class _Search:
             )
             program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
             found, result = program.solve(
-                self._best, bound=bound, gap=self._gap * max(bound, 0) / 2, limits=share
+                self._best, bound=bound, gap=self._near_enough(level, bound) / 2, limits=share
             )
             share = self._spend(share, result.deterministic_seconds, result.wall_seconds)
             if found and problem.value(found) < counted:
@@ -190,6 +211,11 @@ class _Search:
                 break
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
+
+    def _near_enough(self, level: int, counted: float) -> float:
+        """Return what distance to the bound is not worth any more effort."""
+        total = self._totals[level] if level < len(self._levels) else 0
+        return self._gap * max(counted, total * TRIFLE)
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
@@ -227,8 +253,16 @@ def _less(limits: Limits, deterministic_seconds: float, wall_seconds: float) -> 
     )
 
 
-def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Integers:
-    """Return mixes near each model's cheapest column and near its part in a divisible answer."""
+def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Pool:
+    """Return columns near each model's cheapest one and near its part in a divisible answer."""
     best = reduced.argmin(axis=1)
     around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
-    return np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
+    mixes = np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
+    return replace(pool_of(pool.cohort, mixes), least=pool.least)
+
+
+def _cheapest(pool: Pool, reduced: Floats) -> Integers:
+    """Return the mixes of the cheapest columns, (n, up to NEARBY, w)."""
+    order = np.argsort(reduced, axis=1, kind="stable")[:, :NEARBY]
+    mixes: Integers = np.take_along_axis(pool.mixes, order[:, :, None], axis=1)
+    return mixes

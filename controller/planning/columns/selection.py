@@ -54,6 +54,16 @@ def least_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
     return [int(value) for value in values]
 
 
+def total_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
+    """Return what each level comes to when nothing is served."""
+    values = np.zeros(len(levels), dtype=np.int64)
+    for pool in pools:
+        for stage in Stage:
+            at = pool.cohort.levels[:, stage]
+            np.add.at(values, at[at >= 0], pool.unserved[stage][at >= 0])
+    return [int(value) for value in values]
+
+
 def replicas_of(pools: Sequence[Pool], selection: Selection, variants: int) -> Integers:
     """Return the replicas of each variant, (variants,)."""
     replicas = np.zeros(variants, dtype=np.int64)

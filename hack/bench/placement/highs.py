@@ -16,6 +16,7 @@ from ortools.math_opt.python import mathopt
 
 from controller.planning.fit import assign
 from controller.planning.problem import PER_MILLE, PlacementProblem, Proof, Scope, Solution
+from controller.planning.textbook import expanded
 from hack.bench.placement.score import COST, levels
 
 MOST_PLACES: Final = 200_000
@@ -44,6 +45,7 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
 
     Raises TooLargeError, also where something runs already, which the model does not state.
     """
+    problem = expanded(problem)
     if sum(len(bin_.variants) for bin_ in problem.bins) > MOST_PLACES:
         raise TooLargeError(f"more than {MOST_PLACES} pairs of a variant and a bin")
     if any(terms.bound for terms in problem.variants):
@@ -53,6 +55,7 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
     counts: tuple[int, ...] = (0,) * len(problem.variants)
     shares: dict[tuple[int, int], int] = {}
     proofs: list[Proof] = []
+    nothing = (0,) * len(problem.variants)
     for name, terms in _objectives(problem, program).items():
         largest = max((abs(weight) for _, weight in terms), default=1)
         scaled = [(variable, weight / largest) for variable, weight in terms]
@@ -66,7 +69,11 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
         reached = levels(problem, counts)[name]
         proofs.append(
             Proof(
-                level=name, value=reached, bound=min(reached, round(bound * largest)), scope=Scope.EVERYTHING
+                level=name,
+                value=reached,
+                bound=min(reached, round(bound * largest)),
+                scope=Scope.EVERYTHING,
+                total=reached if name == COST else levels(problem, nothing)[name],
             )
         )
         _settle(program.model, scaled, reached / largest)

@@ -54,6 +54,7 @@ def bounds(solved: Solved) -> dict[str, Bound]:
             value=values[proof.level],
             bound=proof.bound,
             is_global=proof.scope is Scope.EVERYTHING or values[proof.level] == 0,
+            total=max(1, proof.total),
         )
         for proof in solved.solution.proofs
         if proof.level in values

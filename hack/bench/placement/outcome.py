@@ -41,10 +41,13 @@ class Bound:
     is_global: bool
     """Whether it holds over every replica mix, and not only over those that were looked at."""
 
+    total: int
+    """What the level comes to when nothing is served: a share of a few per mille left over says little."""
+
     @property
     def gap_percent(self) -> float:
-        """How far the value may be from the best, relative to it."""
-        return 100 * (1 - self.bound / self.value) if self.value > self.bound else 0.0
+        """How far the value may be from the best, relative to all that is wanted at the level."""
+        return 100 * (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

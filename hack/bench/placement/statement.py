@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
 from hack.bench.placement.fleet import Ask, Offer, served
@@ -102,14 +101,12 @@ def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantT
 
 
 def _bins(offers: Sequence[Offer], nodes: Nodes) -> Iterator[Bin]:
-    """Yield one bin per type, or one per node where sizes don't divide each other."""
+    """Yield one bin per type."""
     first = 0
     for accelerator in ACCELERATORS:
         here = tuple(range(first, first + len(nodes[accelerator.name])))
         users = tuple(v for v, offer in enumerate(offers) if offer.accelerator is accelerator)
         sizes = tuple(sorted({offers[v].size for v in users}))
         first += len(here)
-        if users and all(large % small == 0 for small, large in pairwise(sizes)):
+        if users:
             yield Bin(nodes=here, sizes=sizes, variants=users)
-        elif users:
-            yield from (Bin(nodes=(node,), sizes=(1,), variants=users) for node in here)

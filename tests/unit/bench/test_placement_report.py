@@ -43,7 +43,7 @@ def outcome(
 
 def proven(answer: Outcome, bound: int, *, is_global: bool = True) -> Outcome:
     """Return the answer with a bound on its cost."""
-    cost = Bound(value=answer.levels["cost"], bound=bound, is_global=is_global)
+    cost = Bound(value=answer.levels["cost"], bound=bound, is_global=is_global, total=answer.levels["cost"])
     return replace(answer, bounds={"cost": cost}, shuffled="same")
 
 
