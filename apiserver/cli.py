@@ -19,6 +19,8 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "controller": ("controller.run", "observe, plan, and write decisions to status"),
     "check": ("apiserver.checking.run", "default and validate manifests, without a cluster"),
     "convert": ("apiserver.converting.run", "rewrite manifests in another version or shape"),
+    "plan": ("controller.offline.run", "say what would be decided, and why, without a cluster"),
+    "explain": ("controller.explaining.run", "say why a variant has the replicas that it has"),
     "upgrade": ("apiserver.upgrading.upgrade", "take a live cluster to this release's definitions"),
     "downgrade": ("apiserver.upgrading.downgrade", "give a live cluster back to an earlier release"),
 }

@@ -28,8 +28,8 @@ def name_of(path: Path) -> str:
 
 
 def in_any_namespace(paths: list[Path]) -> list[Path]:
-    """Return the files that name no namespace; those of the demo do."""
-    return [path for path in paths if "demo" not in path.parts]
+    """Return the files that name no namespace; those of the demo and of a plan do."""
+    return [path for path in paths if not {"demo", "plan"} & {*path.relative_to(SAMPLES).parts}]
 
 
 @pytest.mark.parametrize("path", in_any_namespace(VALID), ids=name_of)

@@ -1,0 +1,179 @@
+"""What the evidence amounts to: the facts in the order in which people ask for them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.explaining.evidence import Evidence
+
+OLD_SECONDS: Final = 300.0
+"""A decision is written anew every minute: one that is older has no controller behind it."""
+
+_MOST_EVENTS: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Happening:
+    """An event, with its age."""
+
+    age_seconds: float | None
+    kind: str
+    reason: str
+    count: int
+    note: str
+
+    def as_json(self) -> Json:
+        """Return the event as an entry of `events`."""
+        return {
+            "age_seconds": self.age_seconds,
+            "type": self.kind,
+            "reason": self.reason,
+            "count": self.count,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """Everything to be told about a variant."""
+
+    namespace: str
+    name: str
+    spec: Json
+    current_replicas: int | None
+    ready_replicas: int | None
+    granted_replicas: int | None
+    decision: Json
+    age_seconds: float | None
+    conditions: Sequence[Json] = ()
+    autoscalers: Sequence[Json] = ()
+    events: Sequence[Happening] = ()
+    advice: Sequence[str] = field(default=())
+    """What to check next, one sentence each."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a decision to be explained."""
+        return bool(self.decision)
+
+    def as_json(self) -> Json:
+        """Return the account as one document."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "is_decided": self.is_decided,
+            "spec": self.spec,
+            "current_replicas": self.current_replicas,
+            "ready_replicas": self.ready_replicas,
+            "granted_replicas": self.granted_replicas,
+            "decision": self.decision,
+            "age_seconds": self.age_seconds,
+            "conditions": list(self.conditions),
+            "autoscalers": [_autoscaler(item) for item in self.autoscalers],
+            "events": [item.as_json() for item in self.events],
+            "advice": list(self.advice),
+        }
+
+
+def account_of(evidence: Evidence, *, now: datetime) -> Account:
+    """Return what there is to tell at a moment."""
+    autoscaling = evidence.autoscaling
+    status = autoscaling.get("status") or {}
+    desired = status.get("desiredOptimizedAlloc") or {}
+    current, ready = _replicas(evidence.deployment, status)
+    age = _age_seconds(desired.get("lastRunTime"), now)
+    return Account(
+        namespace=autoscaling["metadata"]["namespace"],
+        name=autoscaling["metadata"]["name"],
+        spec=autoscaling["spec"],
+        current_replicas=current,
+        ready_replicas=ready,
+        granted_replicas=desired.get("numReplicas"),
+        decision=status.get("decision") or {},
+        age_seconds=age,
+        conditions=status.get("conditions") or [],
+        autoscalers=evidence.autoscalers,
+        events=_events(evidence.events, now),
+        advice=tuple(_advice(evidence, status, age)),
+    )
+
+
+def _replicas(deployment: Json | None, status: Json) -> tuple[int | None, int | None]:
+    if deployment is None:
+        return (status.get("currentAlloc") or {}).get("numReplicas"), None
+    asked = deployment["spec"].get("replicas")
+    return (1 if asked is None else asked), (deployment.get("status") or {}).get("readyReplicas") or 0
+
+
+def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iterator[str]:
+    metadata = evidence.autoscaling["metadata"]
+    target = evidence.autoscaling["spec"]["scaleTargetRef"]
+    if not status.get("decision"):
+        yield (
+            "there is no decision yet: see whether the controller runs (kubectl -n stowplan-system get pods)"
+            " and what it says (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+        )
+    elif age_seconds is not None and age_seconds > OLD_SECONDS:
+        yield (
+            f"the decision is {duration(age_seconds)} old, and each is confirmed every minute: see whether"
+            " the controller runs (kubectl -n stowplan-system get pods)"
+        )
+    observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
+    if observed and max(observed) < metadata.get("generation", 0):
+        yield "the spec has changed since: the decision is about the former one"
+    if evidence.deployment is None and not any("deployments" in text for text in evidence.unread):
+        yield f"{target['kind']} {target['name']!r}, which it is to scale, is not there"
+    if not evidence.autoscalers and not any("horizontal" in text for text in evidence.unread):
+        yield (
+            f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless something else"
+            " reads the metric wva_desired_replicas, nothing scales"
+        )
+    yield from (f"not everything could be read: {text}" for text in evidence.unread)
+
+
+def _events(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
+    found = [
+        Happening(
+            age_seconds=_age_seconds(_last_time(event), now),
+            kind=event.get("type") or "",
+            reason=event.get("reason") or "",
+            count=(event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
+            note=event.get("note") or "",
+        )
+        for event in events
+    ]
+    found.sort(key=lambda item: float("inf") if item.age_seconds is None else item.age_seconds)
+    return tuple(found[:_MOST_EVENTS])
+
+
+def _last_time(event: Json) -> str | None:
+    series = event.get("series") or {}
+    moments = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
+    return next((moment for moment in moments if moment), None)
+
+
+def _age_seconds(moment: str | None, now: datetime) -> float | None:
+    return max(0.0, (now - datetime.fromisoformat(moment)).total_seconds()) if moment else None
+
+
+def _autoscaler(item: Json) -> Json:
+    return {
+        "name": item["metadata"]["name"],
+        "min_replicas": item["spec"].get("minReplicas"),
+        "max_replicas": item["spec"].get("maxReplicas"),
+        "current_replicas": (item.get("status") or {}).get("currentReplicas"),
+        "desired_replicas": (item.get("status") or {}).get("desiredReplicas"),
+        "conditions": (item.get("status") or {}).get("conditions") or [],
+    }
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its largest unit: `12 s`, `3 min`, `5 h`, `2 d`."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,111 @@
+"""What a cluster says about one VariantAutoscaling; what may not be read is missing, and said to be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
+from apiserver.cluster.resource import (
+    DEPLOYMENTS,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    VARIANT_AUTOSCALINGS,
+)
+from apiserver.kinds.llmd.identity import names_deployment
+from apiserver.schema.json import Json
+
+_MOST_NAMED: Final = 8
+_T = TypeVar("_T")
+
+
+class NoSuchVariantError(Exception):
+    """There is none of that name; the message says what there is instead."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """Raw objects about one variant."""
+
+    autoscaling: Json
+    deployment: Json | None = None
+    autoscalers: Sequence[Json] = ()
+    events: Sequence[Json] = ()
+    unread: Sequence[str] = ()
+    """A sentence for each collection that could not be read."""
+
+
+async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
+    """Return what there is. Raises NoSuchVariantError, and ClusterError."""
+    try:
+        autoscaling = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
+    except NotFound as error:
+        raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
+    unread: list[str] = []
+    target: Json = autoscaling["spec"]["scaleTargetRef"]
+    deployment = None
+    if names_deployment(target):
+        deployment = await _unless_forbidden(
+            _found(cluster.get(DEPLOYMENTS, target["name"], namespace=namespace)), unread
+        )
+    autoscalers = await _unless_forbidden(
+        cluster.list(HORIZONTAL_POD_AUTOSCALERS, namespace=namespace), unread
+    )
+    selector = f"regarding.name={name},regarding.kind={VARIANT_AUTOSCALINGS.kind}"
+    events = await _unless_forbidden(
+        cluster.list(EVENTS, namespace=namespace, field_selector=selector), unread
+    )
+    return Evidence(
+        autoscaling=autoscaling,
+        deployment=deployment,
+        autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, target)],
+        events=[item for item in (events or {}).get("items", ()) if _is_about(item, autoscaling)],
+        unread=tuple(unread),
+    )
+
+
+async def _found(answer: Awaitable[Json]) -> Json | None:
+    try:
+        return await answer
+    except NotFound:
+        return None
+
+
+async def _unless_forbidden(answer: Awaitable[_T], unread: list[str]) -> _T | None:
+    try:
+        return await answer
+    except Forbidden as error:
+        unread.append(error.message)
+        return None
+
+
+def _scales(autoscaler: Json, target: Json) -> bool:
+    reference = autoscaler["spec"]["scaleTargetRef"]
+    return (reference["kind"], reference["name"]) == (target["kind"], target["name"])
+
+
+def _is_about(event: Json, autoscaling: Json) -> bool:
+    """Tell whether an event is not about a namesake of former times."""
+    uid = (event.get("regarding") or {}).get("uid")
+    return not uid or uid == autoscaling["metadata"].get("uid")
+
+
+async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
+    what = f"no VariantAutoscaling {name!r} in namespace {namespace!r}"
+    try:
+        listed = await cluster.list(VARIANT_AUTOSCALINGS, metadata_only=True)
+    except NotFound:
+        return f"{what}: the cluster does not know the kind; install Stowplan"
+    except ClusterError:
+        return f"{what}; kubectl get va -A lists them, -n names another namespace"
+    known = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
+    elsewhere = sorted(there for there, other in known if other == name)
+    if elsewhere:
+        return f"{what}; there is one in {', '.join(elsewhere[:_MOST_NAMED])}: say -n {elsewhere[0]}"
+    here = sorted(other for there, other in known if there == namespace)
+    if here:
+        more = ", ..." if len(here) > _MOST_NAMED else ""
+        return f"{what}; there are: {', '.join(here[:_MOST_NAMED])}{more}"
+    return f"{what}, nor any other there; kubectl get va -A lists all"

@@ -1,0 +1,53 @@
+"""Which namespace is meant where none is named: kubectl's rule, from the same files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_list, as_object
+
+DEFAULT: Final = "default"
+_OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
+    """Return the namespace of the context in use, else the pod's own, else `default`.
+
+    A file that cannot be read names none: connecting says what is wrong with it.
+    """
+    named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
+    if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
+        return _text(_OF_THE_POD).strip() or DEFAULT
+    files = [part for part in (named or "~/.kube/config").split(os.pathsep) if part]
+    documents = [_document(Path(file).expanduser()) for file in files]
+    wanted = context or next((d["current-context"] for d in documents if d.get("current-context")), "")
+    for document in documents:
+        for entry in _contexts(document):
+            if entry.get("name") == wanted:
+                return str(as_object(entry.get("context")).get("namespace") or DEFAULT)
+    return DEFAULT
+
+
+def _contexts(document: Json) -> Iterator[Json]:
+    yield from (entry for entry in as_list(document.get("contexts") or []) if isinstance(entry, dict))
+
+
+def _document(path: Path) -> Json:
+    try:
+        found: JsonValue = yaml.safe_load(_text(path))
+    except yaml.YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

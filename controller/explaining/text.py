@@ -1,0 +1,130 @@
+"""An account as text, the sentence first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.explaining.account import Account, duration
+from controller.offline.spans import Spans, Tone, spans, wrapped
+from controller.offline.table import percent, price
+from controller.planning.decision import Reason
+from controller.planning.wording import tokens
+
+_LABEL_COLUMNS: Final = 12
+_TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
+
+
+def account_lines(account: Account, *, columns: int) -> Iterator[Spans]:
+    """Yield the whole text."""
+    on = account.spec.get("accelerator")
+    what = account.spec["modelID"] + (f" on {on}" if on else "")
+    yield spans((Tone.HEADING.value, f"{account.namespace}/{account.name}"), f"  {what}")
+    tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)
+    sentence = account.decision.get("message") or "no decision yet"
+    yield from (spans((tone.value, line)) for line in wrapped(sentence, columns, first="  ", later="  "))
+    yield ()
+    for label, text in _facts(account):
+        first, later = f"  {label:<{_LABEL_COLUMNS}}", " " * (_LABEL_COLUMNS + 2)
+        yield from (spans(line) for line in wrapped(text, columns, first=first, later=later))
+    yield from _conditions(account, columns)
+    yield from _events(account, columns)
+    for text in account.advice:
+        lines = wrapped(f"check: {text}", columns, later="       ")
+        yield from (spans((Tone.ADVICE.value, line)) for line in lines)
+
+
+def _facts(account: Account) -> Iterator[tuple[str, str]]:
+    decision = account.decision
+    yield "replicas", _replicas(account)
+    if "reason" in decision:
+        age = "" if account.age_seconds is None else f", {duration(account.age_seconds)} ago"
+        yield "decided", f"{decision['reason']}{age}"
+    if "boundBy" in decision:
+        yield "bound by", decision["boundBy"]
+    if "requiredTokens" in decision:
+        yield "demand", _demand(decision)
+    if "capacitySource" in decision:
+        yield "capacity", _capacity(decision)
+    if "priority" in decision:
+        yield "priority", f"{decision['priority']} (1 is served first)"
+    if "costPerReplica" in decision:
+        yield "cost", _cost(account)
+    if "solverStatus" in decision:
+        gap = decision.get("gap", "0")
+        yield "solver", decision["solverStatus"] + (f", gap {float(gap):.2%}" if gap else "")
+    for autoscaler in account.as_json()["autoscalers"]:
+        yield "autoscaler", _autoscaler(autoscaler)
+
+
+def _replicas(account: Account) -> str:
+    parts = []
+    if account.current_replicas is not None:
+        ready = "" if account.ready_replicas is None else f" ({account.ready_replicas} ready)"
+        parts.append(f"{account.current_replicas} now{ready}")
+    granted = account.decision.get("grantedReplicas", account.granted_replicas)
+    parts += [f"{granted} granted"] if granted is not None else []
+    wanted = account.decision.get("unconstrainedReplicas")
+    parts += [f"{wanted} wanted with unlimited nodes"] if wanted is not None else []
+    return ", ".join(parts) or "unknown"
+
+
+def _demand(decision: Json) -> str:
+    demand = decision.get("demandTokens")
+    known = "unknown" if demand is None else f"{tokens(demand)} tokens"
+    unmet = decision.get("unmetPerMille", 0)
+    short = f", {percent(unmet)} of that unmet" if unmet else ""
+    signal = f" (signal {decision['signal']})" if "signal" in decision else ""
+    return f"{known} of the whole model{signal}; {tokens(decision['requiredTokens'])} to provide{short}"
+
+
+def _capacity(decision: Json) -> str:
+    holds = decision.get("capacityPerReplicaTokens")
+    known = "unknown" if holds is None else f"{tokens(holds)} tokens per replica"
+    return f"{known} ({decision['capacitySource']})"
+
+
+def _cost(account: Account) -> str:
+    each = Decimal(account.decision["costPerReplica"])
+    source = f" ({account.decision['costSource']})" if "costSource" in account.decision else ""
+    granted = account.decision.get("grantedReplicas")
+    whole = "" if granted is None else f", {price(each * granted)} per hour as granted"
+    return f"{price(each)} per replica{source}{whole}"
+
+
+def _autoscaler(item: Json) -> str:
+    low = 1 if item["min_replicas"] is None else item["min_replicas"]
+    text = f"HorizontalPodAutoscaler {item['name']}, from {low} to {item['max_replicas']}"
+    if item["current_replicas"] is not None and item["desired_replicas"] is not None:
+        text += f": has {item['current_replicas']}, wants {item['desired_replicas']}"
+    wrong = [c for c in item["conditions"] if c["type"] != "ScalingLimited" and c["status"] != "True"]
+    for condition in wrong:
+        text += f"; {condition['type']} {condition['status']}: {condition.get('message', '')}"
+    return text
+
+
+def _conditions(account: Account, columns: int) -> Iterator[Spans]:
+    if account.conditions:
+        yield ()
+        yield spans((Tone.HEADING.value, "conditions"))
+    for item in account.conditions:
+        tone = Tone.PLAIN if item["status"] == "True" else Tone.ADVICE
+        first = f"  {item['type']:<22}{item['status']:<9}"
+        text = f"{item.get('reason', '')}: {item.get('message', '')}"
+        lines = wrapped(text, columns, first=first, later=" " * len(first))
+        yield from (spans((tone.value, line)) for line in lines)
+
+
+def _events(account: Account, columns: int) -> Iterator[Spans]:
+    if account.events:
+        yield ()
+        yield spans((Tone.HEADING.value, "events"))
+    for item in account.events:
+        ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
+        times = f" x{item.count}" if item.count > 1 else ""
+        tone = Tone.ADVICE if item.kind == "Warning" else Tone.PLAIN
+        text = f"{item.reason}{times}: {item.note}"
+        lines = wrapped(text, columns, first=f"  {ago:<13}", later=" " * 15)
+        yield from (spans((tone.value, line)) for line in lines)

@@ -1,0 +1,126 @@
+"""What `stowplan plan` can be told."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from controller.observe.accelerators import normalised
+from controller.offline.changes import Addition, Amount
+from controller.planning.settings import UnmetUnit
+
+_TOKENS: Final = re.compile(r"(?P<number>[0-9]{1,15}(\.[0-9]{1,6})?)(?P<unit>[kM]?)\Z")
+_UNITS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
+_ADDITION: Final = re.compile(r"(?P<type>.*[^x])x(?P<size>[0-9]{1,4})(:(?P<count>[0-9]{1,4}))?\Z")
+_COST: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
+_MOST_TOKENS: Final = 10**15
+
+_EPILOG: Final = """\
+FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
+standard input: manifests, an export of live objects, or a decision that --save
+has written. Demand is what --demand says, else what an export's status says,
+else unknown: then what runs stands. MODEL is a model identifier; TOKENS are
+tokens of KV cache, such as 41200, 41.2k or 1.5M.
+
+examples:
+  kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml | stowplan plan -f -
+  stowplan plan -f live.yaml --demand chat/meta/llama-3.1-8b=250k
+  stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
+  stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
+  stowplan plan -f plan.json -o json        the same plan again, for programs
+
+exit code: 0 everybody gets what is needed, 1 something goes short or no answer
+was found in time, 2 wrong usage or unreadable input
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the verb's command line."""
+    made = argparse.ArgumentParser(
+        prog="stowplan plan",
+        description="Say what would be decided, and why. Needs no cluster.",
+        usage="stowplan plan -f FILE [-f ...] [options]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_input(made)
+    _add_changes(made)
+    add = made.add_argument
+    add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")
+    add("--html", type=Path, metavar="FILE", help="write the plan as one page for a browser, too")
+    add(
+        "--save", type=Path, metavar="FILE", help="write all that the plan was made from, to be planned again"
+    )
+    return made
+
+
+def _add_input(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument_group("input").add_argument
+    add("-f", dest="files", action="append", required=True, metavar="FILE", help="file, directory or -")
+    add("-n", "--namespace", default="default", metavar="NS", help="of objects that name none (default)")
+    add(
+        "--settings-namespace",
+        default="stowplan-system",
+        metavar="NS",
+        help="where the ConfigMaps with prices and service classes are (stowplan-system)",
+    )
+
+
+def _add_changes(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument_group("what if").add_argument
+    demand, capacity = "[NS/]MODEL=TOKENS", "[NS/]VARIANT=TOKENS"
+    add("--demand", action="append", type=_amount, default=[], metavar=demand, help="demand of a model")
+    add(
+        "--capacity",
+        action="append",
+        type=_amount,
+        default=[],
+        metavar=capacity,
+        help="what one replica holds, where no status says so",
+    )
+    add(
+        "--add-node",
+        action="append",
+        type=_addition,
+        default=[],
+        metavar="TYPExACCELERATORS[:COUNT]",
+        help="nodes that are there as well, labelled like the others of their type, such as H100x8:2",
+    )
+    add("--drain", action="append", default=[], metavar="NODE", help="a node that everything has to leave")
+    add("--budget", type=_cost, metavar="COST", help="what all replicas may cost per hour")
+    add(
+        "--unmet",
+        choices=[unit.value for unit in UnmetUnit],
+        help="who goes short within a priority: serve most value, or most models",
+    )
+    add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
+
+
+def _amount(text: str) -> Amount:
+    name, equals, number = text.rpartition("=")
+    found = _TOKENS.match(number)
+    if not (equals and name and found):
+        raise argparse.ArgumentTypeError(f"{text!r}: say NAME=TOKENS, such as meta/llama-3.1-8b=41.2k")
+    tokens = int(Decimal(found["number"]) * _UNITS[found["unit"]])
+    if tokens > _MOST_TOKENS:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be at most {_MOST_TOKENS} tokens")
+    return Amount(name=name, tokens=tokens)
+
+
+def _addition(text: str) -> Addition:
+    found = _ADDITION.match(text)
+    size, count = (int(found["size"]), int(found["count"] or 1)) if found else (0, 0)
+    if found is None or not size or not count:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: say TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3"
+        )
+    return Addition(accelerator=normalised(found["type"]), accelerators=size, nodes=count)
+
+
+def _cost(text: str) -> Decimal:
+    if not _COST.match(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: say a cost per hour, such as 400 or 99.50")
+    return Decimal(text)

@@ -1,0 +1,40 @@
+"""A plan as one JSON document, with the names that planning has for everything."""
+
+from __future__ import annotations
+
+import msgspec
+
+from apiserver.schema.json import Json
+from controller.offline.layout import NodeLayout, layouts
+from controller.offline.text import Shown, conclusion
+
+
+def as_document(shown: Shown) -> Json:
+    """Return the plan, what lies on which node after it, and the warnings."""
+    return {
+        "is_enough": shown.is_enough,
+        "conclusion": conclusion(shown),
+        "warnings": list(shown.warnings),
+        "plan": msgspec.to_builtins(shown.plan),
+        "nodes": [_node(item) for item in layouts(shown.snapshot, shown.plan)],
+    }
+
+
+def _node(item: NodeLayout) -> Json:
+    return {
+        "name": item.node.name,
+        "accelerator": item.node.accelerator,
+        "accelerators": item.node.accelerators_allocatable,
+        "accelerators_free": item.free,
+        "accelerators_used_by_others": item.others,
+        "is_schedulable": item.node.schedulable,
+        "variants": [
+            {
+                "namespace": holding.variant[0],
+                "name": holding.variant[1],
+                "replicas": holding.stays + holding.comes,
+                "new_replicas": holding.comes,
+            }
+            for holding in item.holdings
+        ],
+    }

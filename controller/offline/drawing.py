@@ -1,0 +1,90 @@
+"""The nodes in letters: a cell for each accelerator, nodes of one type together, equal ones drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from controller.offline.layout import NodeLayout, alike, by_type
+from controller.offline.spans import Span, Spans, Tone, colour_of, cut, padded, spans, width_of
+
+_GAP: Final = "   "
+_INDENT: Final = "  "
+_LONGEST_NAME: Final = 32
+
+Cell = tuple[str, str, str]
+"""Colour, code and mark."""
+
+
+def drawing_lines(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Spans]:
+    """Yield the drawing, and what its signs mean."""
+    width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
+    for accelerator, group in by_type(nodes).items():
+        yield spans((Tone.HEADING.value, _title(accelerator, group)))
+        yield from _group(group, code_width=width, columns=columns)
+    yield spans(
+        (
+            Tone.FAINT.value,
+            "  letter: a replica's accelerator, + a new one's, # other workloads, . free, ! no new pods",
+        )
+    )
+
+
+def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
+    total = sum(item.node.accelerators_allocatable for item in group)
+    numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
+    nodes = f"{len(group)} node{'' if len(group) == 1 else 's'}"
+    free = sum(item.free for item in group)
+    kind = accelerator or "no known type"
+    return f"{kind}: {nodes}, {total} accelerators: {numbers}, {free} free"
+
+
+def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> Iterator[Spans]:
+    entries = [(_name(same), _cells(same[0], code_width)) for same in alike(group)]
+    name_width = min(_LONGEST_NAME, max(width_of(name) for name, _ in entries))
+    cell_width = code_width + 1
+    most_cells = max(
+        1, min(max(len(cells) for _, cells in entries), (columns - name_width - 4) // cell_width)
+    )
+    entry_width = name_width + 1 + most_cells * cell_width
+    side_by_side = max(1, (columns - len(_INDENT) + len(_GAP)) // (entry_width + len(_GAP)))
+    for first in range(0, len(entries), side_by_side):
+        yield from _row(entries[first : first + side_by_side], name_width, most_cells, cell_width)
+
+
+def _row(
+    entries: Sequence[tuple[str, Sequence[Cell]]], name_width: int, most_cells: int, cell_width: int
+) -> Iterator[Spans]:
+    """Yield some nodes side by side; the cells of a large one go on in the next line."""
+    height = max(1, *(-(-len(cells) // most_cells) for _, cells in entries))
+    for down in range(height):
+        line: list[Span] = [("", _INDENT)]
+        for name, cells in entries:
+            here = cells[down * most_cells : (down + 1) * most_cells]
+            shown = cut(name, name_width) if down == 0 else ""
+            line.append(("", padded(shown, name_width) + " "))
+            line += [(colour, (code + mark).ljust(cell_width)) for colour, code, mark in here]
+            line.append(("", " " * ((most_cells - len(here)) * cell_width) + _GAP))
+        yield tuple(line)
+
+
+def _name(same: Sequence[NodeLayout]) -> str:
+    """Return the names of equal nodes: `3 x node-1 .. node-7`."""
+    first, last = same[0].node, same[-1].node
+    mark = "" if first.schedulable else "!"
+    if len(same) == 1:
+        return f"{mark}{first.name}"
+    both = f"{first.name} .. {last.name}"
+    count = f"{mark}{len(same)} x "
+    return count + (both if len(count) + len(both) <= _LONGEST_NAME else first.name)
+
+
+def _cells(layout: NodeLayout, code_width: int) -> list[Cell]:
+    cells: list[Cell] = []
+    for item in layout.holdings:
+        colour = colour_of(item.code)
+        for replicas, mark in ((item.stays, " "), (item.comes, "+")):
+            cells += [(colour, item.code, mark)] * (replicas * item.accelerators)
+    cells += [(Tone.FAINT.value, "#" * code_width, " ")] * layout.others
+    cells += [(Tone.FAINT.value, ".", " ")] * layout.free
+    return cells

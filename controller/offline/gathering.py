@@ -1,0 +1,145 @@
+"""From objects to a snapshot, by the controller's own rules, and what a person should know about it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from apiserver.kinds.conversion import convert
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.llmd.conversion import HUB
+from apiserver.kinds.llmd.identity import names_deployment
+from apiserver.kinds.registry import find_kind, find_version
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.shape import DEEPEST, is_deeper_than
+from controller.config import NamesConfig
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import World, gather
+from controller.observe.policies import Policies, read_policies
+from controller.offline.changes import with_demand
+from controller.offline.reading import Found, Manifest, Problem, of_kind
+from controller.planning.inputs import PlanningInputs
+from controller.planning.snapshot import Snapshot
+
+Key = tuple[str, str]
+
+_READY: Final = ({"type": "Ready", "status": "True"},)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathering:
+    """What to plan from, what to know about it, or why there is nothing."""
+
+    inputs: PlanningInputs
+    warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def gathered(found: Found, *, settings_namespace: str) -> Gathering:
+    """Return the snapshot of objects; where there are problems it is empty."""
+    nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
+    problems = list(found.problems)
+    variants = {}
+    for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
+        value, wrong = _variant(manifest)
+        variants[key] = value
+        problems += wrong or _targetless(manifest, value, found)
+    if problems:
+        return Gathering(inputs=nothing, problems=tuple(problems))
+    policies, doubts = _policies(found, settings_namespace)
+    world = _world(found, [*variants.values()])
+    try:
+        seen = gather(
+            world, policies=policies, engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
+        )
+    except ValueError as error:
+        return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
+    left_out = [
+        f"VariantAutoscaling {'/'.join(key)} is left out: {why.message}"
+        for key, why in seen.unplanned.items()
+    ]
+    snapshot = _with_published_demand(seen.snapshot, world.autoscalings)
+    return Gathering(inputs=replace(nothing, snapshot=snapshot), warnings=(*doubts, *left_out))
+
+
+def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
+    """Return a VariantAutoscaling with its defaults in the version that is planned with."""
+    api_version, value = str(manifest.value["apiVersion"]), manifest.value
+    found = find_version(api_version, "VariantAutoscaling")
+    if found is None:
+        known = find_kind("llmd.ai", "VariantAutoscaling")
+        there_are = ", ".join(version.name for version in known.versions) if known else ""
+        path = FieldPath().child("apiVersion")
+        return value, [manifest.problem(f"no version {api_version}: there are {there_are}", path)]
+    if is_deeper_than(value, DEEPEST):
+        return value, [manifest.problem("must not be nested as deeply as this")]
+    value = copy.deepcopy(value)
+    errors = complete_and_judge(*found, value).errors
+    problems = [manifest.problem(str(error.body), error.path) for error in errors]
+    return (value, problems) if problems else (convert(value, HUB), [])
+
+
+def _targetless(manifest: Manifest, value: Json, found: Found) -> Iterator[Problem]:
+    reference = value["spec"]["scaleTargetRef"]
+    target = manifest.key[0], reference["name"]
+    if names_deployment(reference) and target not in of_kind(found.manifests, "Deployment"):
+        text = (
+            f"Deployment {target[1]!r} of namespace {target[0]!r} is missing: add its manifest with -f,"
+            f" or export it with kubectl get deploy -n {target[0]} {target[1]} -o yaml"
+        )
+        yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
+
+
+def _policies(found: Found, settings_namespace: str) -> tuple[Policies, list[str]]:
+    names = NamesConfig()
+    listed = of_kind(found.manifests, "ConfigMap")
+    ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
+    policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
+    elsewhere = [
+        f"ConfigMap {namespace}/{name} is left out: prices and service classes are read from namespace"
+        f" {settings_namespace} (--settings-namespace)"
+        for namespace, name in listed
+        if name in {names.unit_costs, names.service_classes} and namespace != settings_namespace
+    ]
+    return policies, [*policies.problems, *elsewhere]
+
+
+def _world(found: Found, autoscalings: Sequence[Json]) -> World:
+    def values(kind: str) -> Mapping[Key, Json]:
+        return {key: item.value for key, item in of_kind(found.manifests, kind).items()}
+
+    return World(
+        autoscalings=autoscalings,
+        deployments=values("Deployment"),
+        pods=[*values("Pod").values()],
+        nodes=[_node(item) for item in values("Node").values()],
+        autoscalers=[*values("HorizontalPodAutoscaler").values()],
+    )
+
+
+def _node(node: Json) -> Json:
+    """Return a node with what people leave out of files: that it is ready, and has what it has."""
+    status = node.get("status") or {}
+    allocatable = status.get("allocatable") or status.get("capacity") or {}
+    conditions = status.get("conditions") or list(_READY)
+    return node | {"status": status | {"allocatable": allocatable, "conditions": conditions}}
+
+
+def _with_published_demand(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Snapshot:
+    """Return the snapshot with the demand that each model's newest decision names."""
+    newest: dict[Key, tuple[str, int]] = {}
+    planned = {variant.key for variant in snapshot.variants}
+    for autoscaling in autoscalings:
+        metadata, status = autoscaling["metadata"], autoscaling.get("status") or {}
+        tokens = (status.get("decision") or {}).get("demandTokens")
+        if tokens is None or (metadata["namespace"], metadata["name"]) not in planned:
+            continue
+        model = metadata["namespace"], autoscaling["spec"]["modelID"]
+        moment = str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")
+        newest[model] = max(newest.get(model, ("", 0)), (moment, int(tokens)))
+    for model, (_, tokens) in newest.items():
+        snapshot = with_demand(snapshot, model, tokens)
+    return snapshot

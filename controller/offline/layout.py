@@ -1,0 +1,151 @@
+"""What lies on which node once the plan is carried out, accelerator by accelerator. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+from typing import Final
+
+from controller.planning.cluster import Node
+from controller.planning.decision import Plan
+from controller.planning.demand import staying_replicas
+from controller.planning.snapshot import Snapshot, Variant
+
+Key = tuple[str, str]
+
+_LETTERS: Final = ascii_uppercase + ascii_lowercase
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Holding:
+    """Replicas of one variant on one node."""
+
+    code: str
+    """What stands for the variant in a drawing."""
+
+    variant: Key
+    accelerators: int
+    """Per replica."""
+
+    stays: int
+    """Replicas that are there now."""
+
+    comes: int
+    """Replicas that are not there yet."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLayout:
+    """One node after the plan."""
+
+    node: Node
+    holdings: tuple[Holding, ...]
+
+    @property
+    def taken(self) -> int:
+        """Accelerators that the variants hold."""
+        return sum(item.accelerators * (item.stays + item.comes) for item in self.holdings)
+
+    @property
+    def others(self) -> int:
+        """Accelerators that other workloads hold."""
+        return self.node.accelerators_used_by_others
+
+    @property
+    def free(self) -> int:
+        """Accelerators that nobody holds."""
+        return max(0, self.node.accelerators_allocatable - self.others - self.taken)
+
+    @property
+    def look(self) -> tuple[object, ...]:
+        """What nodes have in common that need no telling apart."""
+        return (self.node.schedulable, self.node.accelerators_allocatable, self.others, self.holdings)
+
+
+def codes_of(plan: Plan) -> Mapping[Key, str]:
+    """Return a short code for each variant, the first letters for those that are served first."""
+    ordered = sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name))
+    length = 1
+    while len(_LETTERS) ** length < len(ordered):
+        length += 1
+    return {(item.namespace, item.name): _code(number, length) for number, item in enumerate(ordered)}
+
+
+def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
+    """Return every node as the plan leaves it, by type and name."""
+    codes = codes_of(plan)
+    granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    comes: dict[str, Counter[Key]] = defaultdict(Counter)
+    for item in plan.placements:
+        comes[item.node][item.namespace, item.name] += item.replicas
+    stays: dict[str, Counter[Key]] = defaultdict(Counter)
+    sizes = {variant.key: variant.accelerators_per_replica for variant in snapshot.variants}
+    for variant in snapshot.variants:
+        for name in _kept_places(variant, granted.get(variant.key, 0)):
+            stays[name][variant.key] += 1
+    return tuple(
+        NodeLayout(
+            node=node,
+            holdings=tuple(
+                sorted(
+                    Holding(
+                        code=codes[key],
+                        variant=key,
+                        accelerators=sizes[key],
+                        stays=stays[node.name][key],
+                        comes=comes[node.name][key],
+                    )
+                    for key in {*stays[node.name], *comes[node.name]}
+                    if sizes[key] and key in codes
+                )
+            ),
+        )
+        for node in sorted(snapshot.nodes, key=lambda node: (node.accelerator, _natural(node.name)))
+    )
+
+
+def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:
+    """Return the nodes of each accelerator type."""
+    groups: dict[str, list[NodeLayout]] = defaultdict(list)
+    for item in nodes:
+        groups[item.node.accelerator].append(item)
+    return {accelerator: tuple(group) for accelerator, group in sorted(groups.items())}
+
+
+def alike(nodes: Sequence[NodeLayout]) -> tuple[tuple[NodeLayout, ...], ...]:
+    """Return the nodes in groups that look the same, in the order of their first."""
+    groups: dict[tuple[object, ...], list[NodeLayout]] = defaultdict(list)
+    for item in nodes:
+        groups[item.look].append(item)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _kept_places(variant: Variant, granted: int) -> list[str]:
+    """Return the nodes of the pods that stay: those that leave are the first in removal order."""
+    bound = [replica.node for replica in staying_replicas(variant) if replica.node is not None]
+    return bound[max(0, len(bound) - granted) :]
+
+
+def _code(number: int, length: int) -> str:
+    letters = ""
+    for _ in range(length):
+        number, letter = divmod(number, len(_LETTERS))
+        letters = _LETTERS[letter] + letters
+    return letters
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key by which node-2 comes before node-10."""
+    parts: list[tuple[int, str]] = []
+    digits = ""
+    for letter in f"{name}\0":
+        if letter.isascii() and letter.isdigit():
+            digits += letter
+            continue
+        if digits:
+            parts.append((int(digits), ""))
+            digits = ""
+        parts.append((-1, letter))
+    return tuple(parts)

@@ -1,0 +1,49 @@
+"""HTML by construction: text is escaped wherever it comes from, and only what was made here is markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from controller.offline.spans import harmless
+
+_VOID: Final = frozenset({"meta", "rect"})
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """Text that is HTML already."""
+
+    html: str
+
+
+Content = Markup | str
+
+
+def tag(name: str, /, *content: Content, **attributes: str | float) -> Markup:
+    """Return an element. Attributes may end in an underscore, as in `class_`; inner ones become dashes."""
+    said = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(harmless(str(value)))}"'
+        for key, value in attributes.items()
+        if value != ""
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{said}/>")
+    return Markup(f"<{name}{said}>{joined(content).html}</{name}>")
+
+
+def joined(content: Iterable[Content]) -> Markup:
+    """Return pieces as one, text escaped."""
+    return Markup("".join(p.html if isinstance(p, Markup) else escape(harmless(p)) for p in content))
+
+
+def head(*texts: str) -> Markup:
+    """Return the head of a table."""
+    return tag("thead", tag("tr", *(tag("th", text, scope="col") for text in texts)))
+
+
+def section(title: str, *content: Content) -> Markup:
+    """Return a part of the page under its title."""
+    return tag("section", tag("h2", title), *content)

@@ -1,0 +1,197 @@
+"""A plan as one page for a browser, which needs nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from controller.offline.layout import NodeLayout, codes_of, layouts
+from controller.offline.markup import Content, Markup, head, joined, section, tag
+from controller.offline.page_nodes import colours, nodes_section
+from controller.offline.spans import Tone
+from controller.offline.style import STYLE
+from controller.offline.table import goes_short, in_order, percent, place, price, tone_of
+from controller.offline.text import Shown, conclusion, helps, measured, next_best, proof, requested
+from controller.planning.decision import Decision, Plan
+from controller.planning.snapshot import Variant
+from controller.planning.wording import tokens
+
+Key = tuple[str, str]
+
+_CLASSES = {Tone.BAD: "bad", Tone.ADVICE: "advice"}
+
+
+def page(shown: Shown) -> str:
+    """Return the whole page."""
+    codes = codes_of(shown.plan)
+    colour = colours(codes)
+    nodes = layouts(shown.snapshot, shown.plan)
+    body = tag(
+        "main",
+        tag("h1", "Placement plan"),
+        tag("p", conclusion(shown), class_="verdict good" if shown.is_enough else "verdict bad"),
+        _tiles(shown, nodes),
+        *_warnings(shown),
+        _variants(shown, codes, colour),
+        nodes_section(nodes, colour),
+        *_requests(shown.plan),
+        _models(shown),
+        _prices(shown),
+        _proof(shown.plan),
+    )
+    top = joined(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("title", "Stowplan: placement plan"),
+            Markup(f"<style>{STYLE}</style>"),
+        ]
+    )
+    return f"<!doctype html>\n{tag('html', tag('head', top), tag('body', body), lang='en').html}\n"
+
+
+def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
+    plan = shown.plan
+    total = sum(item.node.accelerators_allocatable for item in nodes)
+    short = {(item.namespace, item.model_id) for item in plan.decisions if goes_short(item)}
+    models = {(item.namespace, item.model_id) for item in plan.decisions}
+    facts = (
+        (price(plan.cost), "cost per hour"),
+        (f"{len(models) - len(short)} of {len(models)}", "models get what they need"),
+        (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
+        (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
+        (str(plan.solver.status), "says the solver"),
+    )
+    return tag(
+        "div", *(tag("div", tag("b", fact), what, class_="tile") for fact, what in facts), class_="tiles"
+    )
+
+
+def _warnings(shown: Shown) -> Iterator[Markup]:
+    if shown.warnings:
+        yield section("Warnings", *(tag("p", text, class_="advice") for text in shown.warnings))
+
+
+def _variants(shown: Shown, codes: Mapping[Key, str], colour: Mapping[str, str]) -> Markup:
+    variants = {variant.key: variant for variant in shown.snapshot.variants}
+    rows = [
+        row
+        for item in in_order(shown.plan)
+        for row in _variant(item, variants[item.namespace, item.name], codes, colour)
+    ]
+    names = ("Variant", "Model", "Priority", "On", "Replicas", "Wanted", "Unmet", "Cost per hour", "Bound by")
+    return section("Variants", _table(names, rows))
+
+
+def _variant(
+    item: Decision, variant: Variant, codes: Mapping[Key, str], colour: Mapping[str, str]
+) -> tuple[Markup, Markup]:
+    tone = _CLASSES.get(tone_of(item), "")
+    code = codes[variant.key]
+    first = tag(
+        "tr",
+        tag("td", _chip(code, colour), "/".join(variant.key), class_="name"),
+        tag("td", item.model_id),
+        _number(str(item.priority)),
+        tag("td", place(item, variant)),
+        _number(f"{item.current_replicas} → {item.replicas}"),
+        _number(str(item.unconstrained_replicas)),
+        tag("td", percent(item.unmet_per_mille), class_=f"number {tone}".strip()),
+        _number(price(variant.cost_per_replica * item.replicas)),
+        tag("td", str(item.bound_by), class_=tone),
+        class_="first",
+    )
+    return first, tag("tr", tag("td", *_sentences(item, tone), colspan=9), class_="why")
+
+
+def _sentences(item: Decision, tone: str) -> Iterator[Markup]:
+    yield tag("p", item.message, class_=tone)
+    if item.alternative is not None:
+        yield tag("p", f"Next best: {next_best(item.alternative)}", class_="faint")
+    for relief in item.reliefs:
+        yield tag("p", f"Would help: {helps(relief)}", class_="faint")
+
+
+def _requests(plan: Plan) -> Iterator[Markup]:
+    if plan.requests:
+        listed = (tag("li", requested(request)) for request in plan.requests)
+        yield section("Nodes to add", tag("ul", *listed))
+
+
+def _models(shown: Shown) -> Markup:
+    groups: dict[tuple[int, str, str], list[Decision]] = defaultdict(list)
+    for item in in_order(shown.plan):
+        groups[item.priority, item.namespace, item.model_id].append(item)
+    rows = [_model(group) for group in groups.values()]
+    names = ("Model", "Priority", "Demand (tokens)", "To provide (tokens)", "Unmet", "Who serves it")
+    return section("Who got what", _table(names, rows))
+
+
+def _model(group: list[Decision]) -> Markup:
+    one = group[0]
+    served = [f"{item.replicas} x {item.name}" for item in group if item.replicas]
+    return tag(
+        "tr",
+        tag("td", f"{one.namespace}/{one.model_id}", class_="name"),
+        _number(str(one.priority)),
+        _number("unknown" if one.demand_tokens is None else tokens(one.demand_tokens)),
+        _number(tokens(one.required_tokens)),
+        tag("td", percent(one.unmet_per_mille), class_="number bad" if one.unmet_per_mille else "number"),
+        tag("td", ", ".join(served) or "nobody"),
+        class_="row",
+    )
+
+
+def _prices(shown: Shown) -> Markup:
+    decided = {(item.namespace, item.name): item for item in shown.plan.decisions}
+    ordered = sorted(shown.snapshot.variants, key=lambda v: (v.accelerator, v.key))
+    rows = [_price(variant, decided[variant.key]) for variant in ordered]
+    names = ("Variant", "On", "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Known by")
+    return section("Prices", _table(names, rows))
+
+
+def _price(variant: Variant, item: Decision) -> Markup:
+    holds = item.capacity_per_replica_tokens
+    return tag(
+        "tr",
+        tag("td", "/".join(variant.key), class_="name"),
+        tag("td", place(item, variant)),
+        _number(price(variant.cost_per_replica)),
+        _number("unknown" if holds is None else tokens(holds)),
+        _number(f"{float(variant.cost_per_replica) * 1000 / holds:.3g}" if holds else "unknown"),
+        tag("td", str(item.capacity_source)),
+        class_="row",
+    )
+
+
+def _proof(plan: Plan) -> Markup:
+    rows = [
+        tag(
+            "tr",
+            tag("td", level.level),
+            *map(_number, measured(level)),
+            _number(f"{level.gap:.2%}"),
+            _number(f"{level.improvable:.2%}"),
+            tag("td", level.scope),
+            class_="row",
+        )
+        for level in plan.solver.levels
+    ]
+    table = (
+        [_table(("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over"), rows)]
+        if rows
+        else []
+    )
+    return section("Proof", tag("p", proof(plan)), *table)
+
+
+def _table(names: tuple[str, ...], rows: list[Markup]) -> Markup:
+    return tag("div", tag("table", head(*names), tag("tbody", *rows)), class_="wide")
+
+
+def _number(text: Content) -> Markup:
+    return tag("td", text, class_="number")
+
+
+def _chip(code: str, colour: Mapping[str, str]) -> Markup:
+    return tag("span", code, class_="code", style=f"background:{colour[code]}")

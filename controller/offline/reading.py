@@ -1,0 +1,196 @@
+"""From files to objects that are fit to be read, or to a saved decision; everything wrong at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from apiserver.checking.documents import read_documents
+from apiserver.checking.sources import Source
+from apiserver.checking.tree import Tree, UnreadableError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.validation import validate
+from controller.offline.shapes import SHAPES, GroupKind
+from controller.planning.inputs import PlanningInputs, from_json
+
+_LIST: Final = "List"
+_CLUSTER_WIDE: Final = frozenset({"Node"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """Why the input cannot be planned with; the line is 0 where the place is the whole file."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """One object of a kind that is read, in its namespace, with the place where it was written."""
+
+    file: str
+    tree: Tree
+    value: Json
+
+    @property
+    def kind(self) -> GroupKind:
+        """Group and kind."""
+        return str(self.value["apiVersion"]).rpartition("/")[0], str(self.value["kind"])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        metadata = self.value["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+
+    @property
+    def label(self) -> str:
+        """What the object is called in a sentence."""
+        return f"{self.kind[1]} {'/'.join(part for part in self.key if part)}"
+
+    def problem(self, text: str, path: FieldPath | None = None) -> Problem:
+        """Return a problem with this object, at a field of it."""
+        where = f"{path}: " if path and path.parts else ""
+        line = self.tree.line_of(path) if path else self.tree.line
+        return Problem(file=self.file, line=line, text=f"{self.label}: {where}{text}")
+
+
+@dataclass(kw_only=True, slots=True)
+class Found:
+    """What the files hold."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    saved: list[PlanningInputs] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Objects of kinds that planning does not read."""
+
+
+class _Head(msgspec.Struct):
+    """Which members a document has at its top."""
+
+    snapshot: msgspec.Raw = msgspec.Raw(b"")
+    kind: msgspec.Raw = msgspec.Raw(b"")
+
+
+def read(sources: Sequence[Source], *, namespace: str) -> Found:
+    """Return what the files hold; objects that name no namespace are in the given one."""
+    found = Found()
+    for source in sources:
+        if source.problem:
+            found.problems.append(Problem(file=source.name, line=0, text=source.problem))
+        elif _is_saved(source.data):
+            _take_saved(found, source)
+        else:
+            _take_documents(found, source, namespace)
+    found.problems += _repetitions(found.manifests)
+    if found.saved and (len(found.saved) > 1 or found.manifests):
+        text = "a saved decision is complete: read it alone, without other files"
+        found.problems.append(Problem(file=sources[-1].name, line=0, text=text))
+    return found
+
+
+def _is_saved(data: bytes) -> bool:
+    if not data.lstrip().startswith(b"{"):
+        return False
+    try:
+        seen = msgspec.json.decode(data, type=_Head)
+    except msgspec.MsgspecError:
+        return False
+    return bool(seen.snapshot) and not seen.kind
+
+
+def _take_saved(found: Found, source: Source) -> None:
+    try:
+        found.saved.append(from_json(source.data))
+    except ValueError as error:
+        text = f"a saved decision, but not as this release writes them: {error}"
+        found.problems.append(Problem(file=source.name, line=0, text=text))
+
+
+def _take_documents(found: Found, source: Source, namespace: str) -> None:
+    for document in read_documents(source.data):
+        if isinstance(document, UnreadableError):
+            found.problems.append(Problem(file=source.name, line=document.line, text=document.message))
+            continue
+        for tree in _objects(document):
+            _take_object(found, source, tree, namespace)
+
+
+def _objects(tree: Tree) -> Iterator[Tree]:
+    """Yield the objects of a document, lists unfolded."""
+    value = tree.value
+    if not _is_list(value):
+        yield tree
+        return
+    kind = value["kind"].removesuffix(_LIST)
+    implied = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+    lines = tree.marks_of(value["items"]).lines
+    for position, item in enumerate(value["items"]):
+        if isinstance(item, dict):
+            for name, said in implied.items():
+                item.setdefault(name, said)
+        yield from _objects(tree.part(item, lines[position]))
+
+
+def _is_list(value: JsonValue) -> bool:
+    return (
+        isinstance(value, dict)
+        and str(value.get("kind")).endswith(_LIST)
+        and isinstance(value.get("items"), list)
+    )
+
+
+def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> None:
+    value = tree.value
+    if not isinstance(value, dict) or not all(isinstance(value.get(n), str) for n in ("apiVersion", "kind")):
+        if source.is_named:
+            text = "no object: a manifest is a mapping with apiVersion and kind"
+            found.problems.append(Problem(file=source.name, line=tree.line, text=text))
+        return
+    group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
+    shape = SHAPES.get(group_kind)
+    if shape is None:
+        found.passed_over[f"{value['kind']} ({value['apiVersion']})"] += 1
+        return
+    problems = [
+        Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")
+        for error in validate(shape, value)
+    ]
+    found.problems += problems
+    if not problems:
+        found.manifests.append(Manifest(file=source.name, tree=tree, value=_placed(value, namespace)))
+
+
+def _called(value: Json) -> str:
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{value['kind']} {name}" if isinstance(name, str) and name else str(value["kind"])
+
+
+def _placed(value: Json, namespace: str) -> Json:
+    if value["kind"] in _CLUSTER_WIDE:
+        return value
+    return value | {
+        "metadata": value["metadata"] | {"namespace": value["metadata"].get("namespace") or namespace}
+    }
+
+
+def _repetitions(manifests: Sequence[Manifest]) -> Iterator[Problem]:
+    first: dict[tuple[GroupKind, tuple[str, str]], Manifest] = {}
+    for manifest in manifests:
+        known = first.setdefault((manifest.kind, manifest.key), manifest)
+        if known is not manifest:
+            yield manifest.problem(f"is in {known.file}:{known.tree.line} already; leave one of the two out")
+
+
+def of_kind(manifests: Sequence[Manifest], kind: str) -> Mapping[tuple[str, str], Manifest]:
+    """Return the objects of one kind by namespace and name."""
+    return {manifest.key: manifest for manifest in manifests if manifest.kind[1] == kind}

@@ -1,0 +1,136 @@
+"""`stowplan plan`: what would be decided, and why, without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from apiserver.checking.objects import as_yaml
+from apiserver.checking.sources import read_sources
+from apiserver.checking.text import Line, Tone
+from controller.offline.arguments import parser
+from controller.offline.changes import Changes, changed
+from controller.offline.document import as_document
+from controller.offline.gathering import Gathering, gathered
+from controller.offline.ignorance import ignorance
+from controller.offline.page import page
+from controller.offline.reading import Problem, read
+from controller.offline.spans import Spans, printed
+from controller.offline.text import Shown, text_lines
+from controller.planning.inputs import PlanningInputs, to_json
+from controller.planning.settings import UnmetUnit
+
+_ENOUGH: Final = 0
+_SHORT: Final = 1
+_UNREADABLE: Final = 2
+_INTERRUPTED: Final = 130
+_WIDTH_OF_A_FILE: Final = (120, 40)
+_NARROWEST: Final = 60
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plan with the files that are named; the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except BrokenPipeError:
+        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SHORT
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _run(options: argparse.Namespace) -> int:
+    given = _given(options)
+    inputs, mistakes = changed(given.inputs, _changes(options)) if not given.problems else (given.inputs, ())
+    _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
+    if given.problems or mistakes:
+        return _UNREADABLE
+    shown = _planned(inputs, given.warnings)
+    if not _written(options, inputs, shown):
+        return _UNREADABLE
+    _show(options.output, shown)
+    sys.stdout.flush()
+    return _ENOUGH if shown.is_enough else _SHORT
+
+
+def _given(options: argparse.Namespace) -> Gathering:
+    found = read(list(read_sources(options.files)), namespace=options.namespace)
+    if found.passed_over:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
+        sys.stderr.write(f"passed over: {kinds}\n")
+    if found.saved and not found.problems:
+        return Gathering(inputs=found.saved[0])
+    given = gathered(found, settings_namespace=options.settings_namespace)
+    if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
+        return given
+    text = (
+        "nothing to plan: no VariantAutoscaling among what was read; export it with kubectl get va -A -o yaml"
+    )
+    return Gathering(inputs=given.inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
+
+
+def _changes(options: argparse.Namespace) -> Changes:
+    return Changes(
+        demands=options.demand,
+        capacities=options.capacity,
+        additions=options.add_node,
+        drained=options.drain,
+        budget=options.budget,
+        unmet=UnmetUnit(options.unmet) if options.unmet else None,
+        scales_to_zero=options.scale_to_zero,
+    )
+
+
+def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
+    from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
+
+    made, _ = plan(inputs.snapshot, inputs.state, inputs.settings)
+    return Shown(snapshot=inputs.snapshot, plan=made, warnings=(*warnings, *ignorance(inputs.snapshot, made)))
+
+
+def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:
+    """Write what is to be written beside the output; whether all of it could be."""
+    wanted: list[tuple[Path, bytes]] = []
+    if options.save:
+        wanted.append((options.save, to_json(inputs)))
+    if options.html:
+        wanted.append((options.html, page(shown).encode()))
+    problems: list[Problem] = []
+    for path, data in wanted:
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            text = f"cannot be written: {error.strerror or error}"
+            problems.append(Problem(file=str(path), line=0, text=text))
+    _tell(problems)
+    return not problems
+
+
+def _show(output: str, shown: Shown) -> None:
+    match output:
+        case "json":
+            sys.stdout.write(json.dumps(as_document(shown), indent=2, ensure_ascii=False) + "\n")
+        case "yaml":
+            sys.stdout.write(as_yaml(as_document(shown)))
+        case _:
+            columns = shutil.get_terminal_size(_WIDTH_OF_A_FILE).columns
+            _print(text_lines(shown, columns=max(_NARROWEST, columns)))
+
+
+def _print(lines: Iterable[Spans]) -> None:
+    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    sys.stdout.writelines(printed(line, is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def _tell(problems: Iterable[Problem]) -> None:
+    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    lines = (Line(item.file, item.line, Tone.BAD, f"error: {item.text}") for item in problems)
+    sys.stderr.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)

@@ -1,0 +1,97 @@
+"""The variants as a table that fits: where there is too little room, the longest names are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+from controller.offline.spans import Spans, Tone, colour_of, harmless, padded, spans, width_of
+from controller.planning.decision import Decision, Plan, Reason
+from controller.planning.snapshot import Snapshot, Variant
+
+Key = tuple[str, str]
+
+_GAP: Final = "  "
+_SHORTEST: Final = 10
+_HEADS: Final = ("", "VARIANT", "MODEL", "PRIO", "ON", "REPLICAS", "WANTED", "UNMET", "COST/H", "WHY")
+_RIGHT: Final = frozenset({"PRIO", "WANTED", "UNMET", "COST/H"})
+_CUTTABLE: Final = (2, 1)
+"""Columns that may be cut, in this order."""
+
+
+def table_lines(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, columns: int) -> Iterator[Spans]:
+    """Yield a head, and a line for each variant in the order in which they are served."""
+    variants = {variant.key: variant for variant in snapshot.variants}
+    decided = in_order(plan)
+    rows = [_row(item, variants[item.namespace, item.name], codes) for item in decided]
+    widths = _widths([_HEADS, *rows], columns)
+    yield spans((Tone.HEADING, _joined(_HEADS, widths)))
+    for item, row in zip(decided, rows, strict=True):
+        code, rest = row[0], _joined(row, widths)[widths[0] :]
+        yield spans((colour_of(code), padded(code, widths[0])), (tone_of(item).value, rest))
+
+
+def in_order(plan: Plan) -> tuple[Decision, ...]:
+    """Return the decisions in the order in which they are served."""
+    return tuple(sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name)))
+
+
+def tone_of(decision: Decision) -> Tone:
+    """Return how a decision is meant."""
+    if goes_short(decision):
+        return Tone.BAD
+    return Tone.ADVICE if decision.reason is Reason.HOLDING else Tone.PLAIN
+
+
+def goes_short(decision: Decision) -> bool:
+    """Tell whether a variant's model gets less than it needs."""
+    return decision.unmet_per_mille > 0 or decision.reason is Reason.SHORTAGE
+
+
+def percent(per_mille: int) -> str:
+    """Return a share as people write it."""
+    return f"{per_mille / 10:g} %"
+
+
+def price(amount: Decimal) -> str:
+    """Return an amount of money without digits that say nothing."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def place(decision: Decision, variant: Variant) -> str:
+    """Return what one replica needs: `H100 x4`."""
+    kind = decision.accelerator or "any"
+    return f"{kind} x{variant.accelerators_per_replica}" if variant.accelerators_per_replica else "none"
+
+
+def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> tuple[str, ...]:
+    return (
+        codes[variant.key],
+        harmless("/".join(variant.key)),
+        harmless(decision.model_id),
+        str(decision.priority),
+        harmless(place(decision, variant)),
+        f"{decision.current_replicas} -> {decision.replicas}",
+        str(decision.unconstrained_replicas),
+        percent(decision.unmet_per_mille) if decision.unmet_per_mille else "-",
+        price(variant.cost_per_replica * decision.replicas),
+        f"{decision.reason}: {decision.bound_by}",
+    )
+
+
+def _widths(rows: Sequence[Sequence[str]], columns: int) -> list[int]:
+    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+    for column in _CUTTABLE:
+        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - columns
+        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    return widths
+
+
+def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        padded(cell, width, to_the_right=head in _RIGHT)
+        for head, cell, width in zip(_HEADS, row, widths, strict=True)
+    ]
+    return _GAP.join(cells)

@@ -1,0 +1,154 @@
+"""A plan as text: who gets what, why, where it lies, what it costs, and how far it is from the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller.offline.drawing import drawing_lines
+from controller.offline.layout import codes_of, layouts
+from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
+from controller.offline.table import goes_short, in_order, percent, price, table_lines, tone_of
+from controller.planning.decision import (
+    Alternative,
+    Decision,
+    LevelReport,
+    NodeRequest,
+    Plan,
+    Relief,
+    SolverStatus,
+)
+from controller.planning.snapshot import Snapshot
+from controller.planning.units import cost_of
+
+Key = tuple[str, str]
+
+_COST: Final = "cost"
+"""How planning calls the level of money: what replicas cost, starts and stops included."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """A plan, what it was made from, and what a person should know about both."""
+
+    snapshot: Snapshot
+    plan: Plan
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is an answer in which everybody gets what is needed."""
+        solved = self.plan.solver.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
+        return solved and not any(map(goes_short, self.plan.decisions))
+
+
+def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
+    """Yield the whole text, no line wider than so many columns where names allow it."""
+    codes = codes_of(shown.plan)
+    yield from table_lines(shown.snapshot, shown.plan, codes, columns=columns)
+    yield ()
+    said: set[tuple[str, ...]] = set()
+    for decision in in_order(shown.plan):
+        yield from _sentence(decision, codes, columns)
+        yield from _options(decision, said, columns)
+    if shown.snapshot.nodes:
+        yield ()
+        yield from drawing_lines(layouts(shown.snapshot, shown.plan), columns=columns)
+    yield ()
+    for request in shown.plan.requests:
+        yield from _wrapped(Tone.ADVICE, f"add {requested(request)}", columns)
+    yield spans(f"cost per hour: {price(shown.plan.cost)}")
+    yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
+    for level in levels(shown.plan):
+        yield from _wrapped(Tone.FAINT, level, columns, first="  ", later="      ")
+    for warning in shown.warnings:
+        yield from _wrapped(Tone.ADVICE, f"warning: {warning}", columns)
+    yield from _wrapped(Tone.GOOD if shown.is_enough else Tone.BAD, conclusion(shown), columns)
+
+
+def conclusion(shown: Shown) -> str:
+    """Return how it ends, in one sentence."""
+    short = [item for item in shown.plan.decisions if goes_short(item)]
+    if short:
+        models = sorted({f"{item.namespace}/{item.model_id}" for item in short})
+        return f"{len(models)} model{'' if len(models) == 1 else 's'} short: {', '.join(models)}"
+    if not shown.is_enough:
+        return f"no answer: what runs stands; {shown.plan.solver.message}"
+    return "everybody gets what is needed"
+
+
+def proof(plan: Plan) -> str:
+    """Return what the solver says for its answer."""
+    solver = plan.solver
+    if solver.message:
+        return f"solver: {solver.status}: {solver.message}"
+    if not solver.unproven:
+        return f"solver: {solver.status}: nothing better exists"
+    return f"solver: {solver.status}: at most {solver.gap:.2%} from the best at level {solver.unproven!r}"
+
+
+def levels(plan: Plan) -> Iterator[str]:
+    """Yield how good the plan is at each level where anything is missing or spent, most important first."""
+    for level in plan.solver.levels:
+        if level.value or level.gap:
+            value, bound = measured(level)
+            better = f"at most {level.improvable:.2%} better" if level.gap else "proven"
+            yield f"{level.level}: {value}, bound {bound}, {better} over {level.scope}"
+
+
+def measured(level: LevelReport) -> tuple[str, str]:
+    """Return a level's value and bound: costs as money, what is missing in points."""
+    if level.level == _COST:
+        return price(cost_of(level.value)), price(cost_of(level.bound))
+    return str(level.value), str(level.bound)
+
+
+def requested(request: NodeRequest) -> str:
+    """Return what is asked of a node pool."""
+    nodes = f"{request.nodes} node{'' if request.nodes == 1 else 's'} of pool {request.pool}"
+    replicas = ", ".join(f"{count} x {namespace}/{name}" for namespace, name, count in request.replicas)
+    what = f"{nodes} for {replicas}" if replicas else nodes
+    return f"{what} ({price(request.price_per_hour)} per hour, ready {request.lead_seconds:g} s after asking)"
+
+
+def next_best(alternative: Alternative) -> str:
+    """Return the next best option, with its price."""
+    mix = " + ".join(f"{count} {name}" for name, count in alternative.replicas)
+    extra = alternative.extra_cost
+    money = (
+        f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour" if extra else "for the same cost"
+    )
+    unmet = f", {percent(alternative.unmet_per_mille)} unmet" if alternative.unmet_per_mille else ""
+    return f"{mix}, {money}{unmet}"
+
+
+def helps(relief: Relief) -> str:
+    """Return a change that would help, and how much."""
+    rest = percent(relief.unmet_per_mille) if relief.unmet_per_mille else "nothing"
+    return f"{relief.text} (then {rest} is unmet)"
+
+
+def _sentence(decision: Decision, codes: Mapping[Key, str], columns: int) -> Iterator[Spans]:
+    code = codes[decision.namespace, decision.name]
+    tone = tone_of(decision).value
+    indent = " " * (len(code) + 1)
+    first, *others = wrapped(decision.message, columns - len(indent))
+    yield spans((colour_of(code), code), " ", (tone, first))
+    yield from (spans((tone, indent + line)) for line in others)
+
+
+def _options(decision: Decision, said: set[tuple[str, ...]], columns: int) -> Iterator[Spans]:
+    """Yield the next best option and what would help, but nothing that was said of the model already."""
+    lines = [(Tone.ADVICE, f"would help: {helps(relief)}") for relief in decision.reliefs]
+    if decision.alternative is not None:
+        lines.insert(0, (Tone.FAINT, f"next best: {next_best(decision.alternative)}"))
+    for tone, line in lines:
+        news = (decision.namespace, decision.model_id, line)
+        if news not in said:
+            said.add(news)
+            yield from _wrapped(tone, line, columns, first="    ", later="        ")
+
+
+def _wrapped(tone: Tone, text: str, columns: int, *, first: str = "", later: str = "    ") -> Iterator[Spans]:
+    return (spans((tone.value, line)) for line in wrapped(text, columns, first=first, later=later))
