@@ -1,0 +1,33 @@
+"""Accept a plan, or say what is wrong with it: from the snapshot alone, sharing no code with the model.
+
+Only what would do harm is wrong: a plan may be dear, but it must be possible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.checker.bounds import bound_problems, warmth_problems
+from controller.planning.checker.limits import limit_problems
+from controller.planning.checker.places import place_problems
+
+if TYPE_CHECKING:
+    from controller.planning.decision import Plan
+    from controller.planning.snapshot import Snapshot
+
+
+def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    """Return everything that is wrong with the plan, in sentences; empty when it may be used."""
+    expected = sorted((variant.namespace, variant.name) for variant in snapshot.variants)
+    if [(d.namespace, d.name) for d in plan.decisions] != expected:
+        return ("the plan does not have one decision for each variant, in order",)
+    decisions = {(d.namespace, d.name): d for d in plan.decisions}
+    return (
+        *bound_problems(snapshot, decisions),
+        *warmth_problems(snapshot, decisions),
+        *limit_problems(snapshot, decisions),
+        *place_problems(snapshot, plan, decisions),
+    )
+
+
+__all__ = ["check"]

@@ -1,0 +1,57 @@
+"""Whether every variant stays within its own bounds, and every model warm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from controller.planning.decision import Reason, Signal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.planning.decision import Decision
+    from controller.planning.snapshot import Snapshot, Variant
+
+
+def bound_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision]) -> Iterator[str]:
+    """Yield every variant that gets more or fewer replicas than it may have."""
+    for variant in snapshot.variants:
+        yield from _bounds(variant, decisions[variant.namespace, variant.name])
+
+
+def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
+    most = variant.max_replicas
+    if decision.replicas < 0:
+        yield f"{variant.name}: {decision.replicas} replicas are less than none"
+    if most is not None and decision.replicas > most:
+        yield f"{variant.name}: {decision.replicas} replicas are more than maxReplicas ({most})"
+    least = variant.min_replicas
+    if decision.replicas < least and decision.reason is not Reason.SHORTAGE:
+        yield f"{variant.name}: {decision.replicas} replicas are less than minReplicas ({least})"
+    pinned = variant.pinned_replicas
+    if pinned is not None and not variant.is_paused and decision.signal is Signal.FRESH:
+        if decision.replicas > pinned:
+            yield f"{variant.name}: {decision.replicas} replicas although it is pinned to {pinned}"
+        elif decision.replicas < pinned and decision.reason is not Reason.SHORTAGE:
+            yield f"{variant.name}: only {decision.replicas} replicas although it is pinned to {pinned}"
+    floor = variant.current_replicas if most is None else min(variant.current_replicas, most)
+    if decision.signal is not Signal.FRESH and decision.replicas < floor:
+        yield f"{variant.name}: scaled down to {decision.replicas} although its signal is {decision.signal}"
+
+
+def warmth_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision]) -> Iterator[str]:
+    """Yield every model that loses its last replica though it may not."""
+    replicas: Counter[tuple[str, str]] = Counter()
+    must: dict[tuple[str, str], bool] = {}
+    excused: set[tuple[str, str]] = set()
+    for variant in snapshot.variants:
+        model = (variant.namespace, variant.model_id)
+        decision = decisions[variant.namespace, variant.name]
+        replicas[model] += decision.replicas
+        must[model] = must.get(model, False) or not variant.may_scale_to_zero
+        if decision.reason is Reason.SHORTAGE:
+            excused.add(model)
+    for model in sorted(must):
+        if must[model] and not replicas[model] and model not in excused:
+            yield f"{model[1]}: no replica is left, though it may not scale to zero"

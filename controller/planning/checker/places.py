@@ -1,0 +1,145 @@
+"""Whether every replica that is new has a place, and every place room for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from controller.planning.cluster import Node
+from controller.planning.decision import Signal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controller.planning.cluster import NodeRequirement, Taint, Toleration
+    from controller.planning.decision import Decision, Plan
+    from controller.planning.snapshot import Snapshot, Variant
+
+
+def place_problems(
+    snapshot: Snapshot, plan: Plan, decisions: Mapping[tuple[str, str], Decision]
+) -> Iterator[str]:
+    """Yield every place that is not to be had, and every replica without one."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    variants = {(variant.namespace, variant.name): variant for variant in snapshot.variants}
+    room = {n.name: n.accelerators_allocatable - n.accelerators_used_by_others for n in snapshot.nodes}
+    placed: Counter[tuple[str, str]] = Counter()
+    for variant in snapshot.variants:
+        for host in _hosts(variant, decisions[variant.namespace, variant.name].replicas):
+            if host in room:
+                room[host] -= variant.accelerators_per_replica
+    gaining = set()
+    for place in plan.placements:
+        variant = variants[place.namespace, place.name]
+        if place.node not in nodes or not _may_use(nodes[place.node], variant):
+            yield f"{place.name}: may not go to node {place.node}"
+            continue
+        room[place.node] -= place.replicas * variant.accelerators_per_replica
+        placed[place.namespace, place.name] += place.replicas
+        gaining.add(place.node)
+    # A node that was overcommitted before and gets nothing new is not the plan's doing.
+    for name in sorted(gaining):
+        if room[name] < 0:
+            yield f"node {name}: {-room[name]} accelerators too many"
+    yield from _requests(snapshot, plan, placed)
+    yield from _counts(snapshot, decisions, placed)
+
+
+def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) -> Iterator[str]:
+    """Yield what is wrong with the nodes that are yet to be added; count what is to run on them as placed."""
+    pools = {pool.name: pool for pool in snapshot.pools}
+    variants = {(variant.namespace, variant.name): variant for variant in snapshot.variants}
+    for request in plan.requests:
+        pool = pools.get(request.pool)
+        if pool is None or request.nodes > pool.nodes_addable:
+            yield f"node pool {request.pool}: {request.nodes} nodes cannot be added"
+            continue
+        to_come = Node(
+            name=pool.name,
+            accelerator=pool.accelerator,
+            accelerators_allocatable=pool.accelerators_per_node,
+            labels=pool.labels,
+            taints=pool.taints,
+        )
+        rooms = [pool.accelerators_per_node] * request.nodes
+        asking = [(variants[namespace, name], count) for namespace, name, count in request.replicas]
+        for variant, count in sorted(asking, key=lambda item: -item[0].accelerators_per_replica):
+            placed[variant.namespace, variant.name] += count
+            size = variant.accelerators_per_replica
+            fits = sum(room // size for room in rooms) if size else count
+            if not _may_use(to_come, variant) or fits < count:
+                yield f"{variant.name}: {count} replicas do not fit the nodes to be added to {pool.name}"
+            rooms = _filled(rooms, size, count)
+
+
+def _filled(rooms: list[int], size: int, count: int) -> list[int]:
+    """Return what is left on the nodes when replicas of a size fill one node after the other."""
+    left = []
+    for room in rooms:
+        here = min(count, room // size) if size else 0
+        count -= here
+        left.append(room - here * size)
+    return left
+
+
+def _counts(
+    snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision], placed: Counter[tuple[str, str]]
+) -> Iterator[str]:
+    """Every replica that is neither bound nor excused has a place."""
+    for variant in snapshot.variants:
+        key = (variant.namespace, variant.name)
+        replicas = decisions[key].replicas
+        homeless = replicas - len(_hosts(variant, replicas))
+        excused = min(variant.current_replicas, replicas) if decisions[key].signal is not Signal.FRESH else 0
+        if variant.accelerators_per_replica == 0:
+            continue
+        if placed[key] > homeless:
+            yield f"{variant.name}: {placed[key]} places for {homeless} replicas"
+        elif placed[key] < homeless and replicas > excused:
+            yield f"{variant.name}: only {placed[key]} places for {homeless} replicas"
+
+
+def _hosts(variant: Variant, replicas: int) -> list[str]:
+    """Return the nodes of the pods that are left when the first in removal order have gone."""
+    leaving_anyway = max(0, len(variant.replicas) - variant.current_replicas)
+    unbound = [pod for pod in variant.replicas if pod.node is None]
+    bound = [pod.node for pod in variant.replicas if pod.node is not None]
+    bound = bound[max(0, leaving_anyway - len(unbound)) :]
+    return bound[len(bound) - min(len(bound), replicas) :]
+
+
+def _may_use(node: Node, variant: Variant) -> bool:
+    labels = dict(node.labels)
+    return (
+        node.schedulable
+        and (not variant.accelerator or node.accelerator == variant.accelerator)
+        and all(labels.get(key) == value for key, value in variant.node_selector)
+        and (not variant.node_affinity or any(_matches(term, labels) for term in variant.node_affinity))
+        and not [taint for taint in node.taints if not any(_accepts(t, taint) for t in variant.tolerations)]
+    )
+
+
+def _matches(term: Sequence[NodeRequirement], labels: dict[str, str]) -> bool:
+    """Tell whether labels satisfy all requirements of a node selector term; an empty one matches nothing."""
+    verdicts = []
+    for item in term:
+        present, value = item.key in labels, labels.get(item.key, "")
+        numbers = [int(v) for v in (value, *item.values) if v.lstrip("-").isdigit()]
+        comparable = present and len(numbers) == len(item.values) + 1 == 2  # noqa: PLR2004 (label and bound)
+        verdicts.append(
+            {
+                "In": present and value in item.values,
+                "NotIn": value not in item.values or not present,
+                "Exists": present,
+                "DoesNotExist": not present,
+                "Gt": comparable and numbers[0] > numbers[-1],
+                "Lt": comparable and numbers[0] < numbers[-1],
+            }[item.operator]
+        )
+    return bool(verdicts) and all(verdicts)
+
+
+def _accepts(toleration: Toleration, taint: Taint) -> bool:
+    same_key = toleration.key == taint.key or (not toleration.key and toleration.operator == "Exists")
+    same_value = toleration.operator == "Exists" or toleration.value == taint.value
+    return same_key and same_value and toleration.effect in (taint.effect, "")

@@ -1,0 +1,202 @@
+"""What a plan does under quotas, budgets, ceilings, pins, pauses, and with nodes that could be added."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from planning_builders import node, variant
+
+from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
+from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
+from controller.planning.plan import plan
+from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.state import PlanningState
+
+KNOWN = 10_000
+
+
+def _variant(name: str, *hosts: str | None, **changes: Any) -> Variant:
+    return variant(name, *hosts, **{"published_capacity_tokens": KNOWN, "may_scale_to_zero": True} | changes)
+
+
+def _wants(model: str, replicas: int, **changes: Any) -> ModelRule:
+    """Return a stated demand that asks for so many replicas of the capacity that all variants here have."""
+    return ModelRule(namespace="llm", model_id=model, demand_tokens=round(replicas * KNOWN * 0.8), **changes)
+
+
+def _plan(*variants: Variant, settings: Settings | None = None, **world: Any) -> Plan:
+    fields: dict[str, Any] = {"nodes": (node("n1", 8), node("n2", 8)), "variants": variants} | world
+    made, _ = plan(Snapshot(**fields), PlanningState(), settings or Settings())
+    assert made.solver.status is not SolverStatus.FAILED, made.solver.message
+    return made
+
+
+def _granted(made: Plan) -> dict[str, int]:
+    return {decision.name: decision.replicas for decision in made.decisions}
+
+
+def test_a_quota_is_never_exceeded_and_is_named() -> None:
+    """The namespace gets what its quota allows, and the sentence says which quota and how much."""
+    made = _plan(
+        _variant("a", size=2),
+        models=(_wants("llama", 4),),
+        quotas=(Quota(name="gpus", namespace="llm", accelerators=5),),
+    )
+
+    decision = made.decisions[0]
+    assert (decision.replicas, decision.reason, decision.bound_by) == (2, Reason.SHORTAGE, BoundBy.QUOTA)
+    assert "quota llm/gpus allows 5 accelerators" in decision.message
+    assert [(r.kind, r.text) for r in decision.reliefs] == [
+        (ReliefKind.QUOTA, "quota llm/gpus of at least 6 accelerators")
+    ]
+
+
+def test_a_budget_is_never_exceeded_and_is_named() -> None:
+    """Money runs out before accelerators do."""
+    made = _plan(
+        _variant("a", cost="12.5"),
+        models=(_wants("llama", 4),),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(30)),),
+    )
+
+    decision = made.decisions[0]
+    assert (decision.replicas, decision.bound_by) == (2, BoundBy.BUDGET)
+    assert "budget b allows 30 per hour" in decision.message
+    assert made.cost == Decimal(25)
+
+
+def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
+    """Two variants together stay within what the model may have."""
+    made = _plan(_variant("a"), _variant("b", cost="11"), models=(_wants("llama", 6, max_replicas=4),))
+
+    assert sum(_granted(made).values()) == 4
+    assert made.decisions[0].bound_by is BoundBy.MAX_REPLICAS
+
+
+def test_a_model_has_a_floor_over_all_its_variants() -> None:
+    """Nothing is asked for, and yet three run, where it is cheapest."""
+    made = _plan(_variant("a", cost="20"), _variant("b"), models=(_wants("llama", 0, min_replicas=3),))
+
+    assert _granted(made) == {"a": 0, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("order", "granted", "says"),
+    [
+        ({"pinned_replicas": 3}, 3, "pinned to 3 replicas"),
+        ({"pinned_replicas": 0}, 0, "pinned to 0 replicas"),
+        ({"is_paused": True}, 1, "scaling is paused"),
+    ],
+    ids=["a pin to more", "a pin to nothing", "a pause"],
+)
+def test_what_a_person_ordered_stands(order: dict[str, Any], granted: int, says: str) -> None:
+    """Whatever the demand; and the sentence says so."""
+    made = _plan(_variant("a", "n1", **order), models=(_wants("llama", 2),))
+
+    decision = made.decisions[0]
+    assert (decision.replicas, decision.bound_by) == (granted, BoundBy.ORDERED)
+    assert says in decision.message
+
+
+def test_young_replicas_do_not_go() -> None:
+    """A load that went away leaves what has just been started until its time is up."""
+    calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), models=(_wants("llama", 0),))
+
+    assert _granted(calm) == {"a": 2}
+
+
+def test_a_protected_variant_gives_way_to_nobody() -> None:
+    """A higher priority waits; without protection it would take the node."""
+    low = {"size": 8, "model_id": "low", "priority": 50}
+    high = _variant("high", size=8, model_id="high", priority=1)
+    rules = (_wants("low", 2), _wants("high", 1))
+
+    guarded = _plan(_variant("low", "n1", "n2", **low, may_be_preempted=False), high, models=rules)
+    open_to_all = _plan(_variant("low", "n1", "n2", **low), high, models=rules)
+
+    assert _granted(guarded) == {"low": 2, "high": 0}
+    assert _granted(open_to_all) == {"low": 1, "high": 1}
+
+
+def test_the_last_replica_stays_until_the_grace_is_over() -> None:
+    """Zero demand is not yet zero replicas."""
+    within = _plan(_variant("a", "n1"), models=(_wants("llama", 0, idle_seconds=60.0, grace_seconds=600.0),))
+    after = _plan(_variant("a", "n1"), models=(_wants("llama", 0, idle_seconds=900.0, grace_seconds=600.0),))
+
+    assert (_granted(within), _granted(after)) == ({"a": 1}, {"a": 0})
+
+
+def test_a_node_that_does_not_exist_yet_is_asked_for_at_its_price() -> None:
+    """What is free is used first; what is missing is asked of the pool, and the plan says so."""
+    pool = NodePool(
+        name="burst",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(40),
+        nodes_addable=3,
+        lead_seconds=240,
+    )
+    made = _plan(_variant("a", size=8, max_replicas=9), models=(_wants("llama", 4),), pools=(pool,))
+
+    assert _granted(made) == {"a": 4}
+    request = made.requests[0]
+    assert (request.pool, request.nodes, request.price_per_hour, request.lead_seconds) == (
+        "burst",
+        2,
+        Decimal(80),
+        240,
+    )
+    assert request.replicas == (("llm", "a", 2),)
+
+
+def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:
+    """Its limit is kept."""
+    pool = NodePool(
+        name="burst", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(1), nodes_addable=1
+    )
+    made = _plan(_variant("a", size=8), models=(_wants("llama", 5),), pools=(pool,))
+
+    assert _granted(made) == {"a": 3}
+    assert made.decisions[0].reason is Reason.SHORTAGE
+
+
+def test_affinity_keeps_replicas_to_the_nodes_that_they_require() -> None:
+    """One of the two nodes is in the zone."""
+    zone = frozenset({("topology.kubernetes.io/zone", "b")})
+    asked = ((NodeRequirement(key="topology.kubernetes.io/zone", operator="In", values=("b", "c")),),)
+    made = _plan(
+        _variant("a", size=8, node_affinity=asked),
+        nodes=(node("n1", 8), node("n2", 8, labels=zone)),
+        models=(_wants("llama", 2),),
+    )
+
+    assert _granted(made) == {"a": 1}
+    assert [place.node for place in made.placements] == ["n2"]
+
+
+def test_who_goes_short_is_a_policy() -> None:
+    """By value the large model is served and the small ones wait; by model it is the other way round."""
+    large = _variant("large", size=8, cost="80", model_id="large")
+    small = [_variant(f"small-{i}", size=4, cost="10", model_id=f"small-{i}") for i in range(2)]
+    rules = (_wants("large", 1), *(_wants(f"small-{i}", 1) for i in range(2)))
+    one_node = (node("n1", 8),)
+
+    by_value = _plan(large, *small, nodes=one_node, models=rules)
+    by_model = _plan(
+        large, *small, nodes=one_node, models=rules, settings=Settings(unmet_unit=UnmetUnit.MODEL)
+    )
+
+    assert _granted(by_value) == {"large": 1, "small-0": 0, "small-1": 0}
+    assert _granted(by_model) == {"large": 0, "small-0": 1, "small-1": 1}
+
+
+def test_the_next_best_option_has_its_price() -> None:
+    """The cheaper variant is chosen; the other would cost so much more."""
+    made = _plan(_variant("a", cost="10"), _variant("b", cost="14"), models=(_wants("llama", 2),))
+
+    alternative = made.decisions[0].alternative
+    assert alternative is not None
+    assert (dict(alternative.replicas), alternative.extra_cost) == ({"a": 1, "b": 1}, Decimal(4))
