@@ -1,0 +1,108 @@
+"""Evictions that make room: as few as possible, against trying everything, and at any size of cluster."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+from planning_builders import LIMITS
+
+from controller.planning.moves import Evictions, Kind, fewest_evictions
+
+
+def _solve(
+    free: list[int], movable: list[list[int]], kinds: list[Kind], wanted: dict[int, int], most: int = 10**6
+) -> Evictions:
+    lying = np.array(movable, dtype=np.int64).reshape(len(free), len(kinds))
+    return fewest_evictions(np.array(free, dtype=np.int64), lying, kinds, wanted, most=most, limits=LIMITS)
+
+
+def test_a_fragmented_cluster_is_made_whole() -> None:
+    """Thirty-six are free, and on no node eight: one replica moves, and there are."""
+    made = _solve([4] * 9, [[1]] * 9, [Kind(accelerators=4, price=1)], {8: 1})
+
+    assert (sum(n for *_, n in made.evicted), made.placed, made.is_proven) == (1, {8: 1}, True)
+
+
+def test_nothing_moves_where_there_is_room() -> None:
+    """An eviction that buys nothing is none."""
+    assert _solve([8, 4], [[0], [1]], [Kind(accelerators=4, price=1)], {8: 1}).evicted == ()
+
+
+def test_nothing_moves_where_moving_does_not_help() -> None:
+    """What leaves would have nowhere to go."""
+    made = _solve([4, 3], [[1], [1]], [Kind(accelerators=4, price=1)], {8: 1})
+
+    assert (made.evicted, made.placed) == ((), {8: 0})
+
+
+def test_the_cheapest_are_moved() -> None:
+    """Two small ones at one each rather than a large one at three."""
+    kinds = [Kind(accelerators=4, price=3), Kind(accelerators=2, price=1)]
+    made = _solve([4, 4, 4], [[1, 0], [0, 2], [0, 0]], kinds, {8: 1})
+
+    assert made.evicted == ((1, 1, 2),)
+
+
+def test_the_budget_is_kept() -> None:
+    """One eviction is allowed: one large replica finds room, not two."""
+    made = _solve([4, 4, 4, 4], [[1]] * 4, [Kind(accelerators=4, price=1)], {8: 2}, most=1)
+
+    assert (sum(n for *_, n in made.evicted), made.placed) == (1, {8: 1})
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_other_choice_is_better(block: int) -> None:
+    """On small clusters everything is tried: nothing places more, or as much for less."""
+    for seed in range(block, 120, 4):
+        random = Random(seed)
+        kinds = [Kind(accelerators=size, price=random.randint(1, 3)) for size in random.sample((1, 2, 4), 2)]
+        nodes = random.randint(1, 4)
+        movable = [[random.choice((0, 0, 1, 2)) for _ in kinds] for _ in range(nodes)]
+        free = [random.randint(0, 8) for _ in range(nodes)]
+        wanted = {8: random.randint(0, 2), 4: random.randint(0, 2)}
+        most = random.choice((1, 2, 100))
+
+        made = _solve(free, movable, kinds, wanted, most)
+
+        assert made.is_proven
+        assert _worth(made, kinds) == _best(free, movable, kinds, wanted, most), seed
+
+
+def _worth(made: Evictions, kinds: list[Kind]) -> tuple[int, int]:
+    placed = sum(size * count for size, count in made.placed.items())
+    return placed, -sum(n * kinds[kind].price for _, kind, n in made.evicted)
+
+
+def _best(
+    free: list[int], movable: list[list[int]], kinds: list[Kind], wanted: dict[int, int], most: int
+) -> tuple[int, int]:
+    best = (-1, 0)
+    for flat in product(*(range(n + 1) for row in movable for n in row)):
+        rows = [flat[i * len(kinds) : (i + 1) * len(kinds)] for i in range(len(free))]
+        room = [
+            f + sum(n * k.accelerators for n, k in zip(r, kinds, strict=True))
+            for f, r in zip(free, rows, strict=True)
+        ]
+        again = [k.accelerators for r in rows for n, k in zip(r, kinds, strict=True) for _ in range(n)]
+        price = sum(n * k.price for r in rows for n, k in zip(r, kinds, strict=True))
+        if sum(flat) > most:
+            continue
+        for counts in product(*(range(count + 1) for count in wanted.values())):
+            sizes = again + [size for size, count in zip(wanted, counts, strict=True) for _ in range(count)]
+            if _fits(sizes, room):
+                placed = sum(size * count for size, count in zip(wanted, counts, strict=True))
+                best = max(best, (placed, -price))
+    return best
+
+
+def _fits(sizes: list[int], room: list[int]) -> bool:
+    left = list(room)
+    for size in sorted(sizes, reverse=True):
+        node = min((n for n, free in enumerate(left) if free >= size), key=left.__getitem__, default=None)
+        if node is None:
+            return False
+        left[node] -= size
+    return True
