@@ -100,7 +100,7 @@ def _told(message: str, code: int) -> int:
 def _name(words: Sequence[str]) -> str:
     """Return the name that `va/NAME`, `va NAME` or `NAME` says; nothing for what says none."""
     parts = "/".join(words).split("/")
-    if len(parts) > 1 and parts[0].lower() in _KINDS:
+    if parts[0].lower() in _KINDS:
         parts = parts[1:]
     return parts[0] if len(parts) == 1 else ""
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller.offline.layout import NodeLayout, alike, by_type
-from controller.offline.spans import Span, Spans, Tone, colour_of, cut, padded, spans, width_of
+from controller.offline.spans import Span, Spans, Tone, colour_of, cut, padded, spans, width_of, wrapped
 
 _GAP: Final = "   "
 _INDENT: Final = "  "
 _LONGEST_NAME: Final = 32
+_LEGEND: Final = (
+    "letter: an accelerator of a replica, + of a new one, # of other workloads, . free, ! no new pods"
+)
 
 Cell = tuple[str, str, str]
 """Colour, code and mark."""
@@ -20,14 +23,11 @@ def drawing_lines(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Span
     """Yield the drawing, and what its signs mean."""
     width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
     for accelerator, group in by_type(nodes).items():
-        yield spans((Tone.HEADING.value, _title(accelerator, group)))
+        for line in wrapped(_title(accelerator, group), columns, later="    "):
+            yield spans((Tone.HEADING.value, line))
         yield from _group(group, code_width=width, columns=columns)
-    yield spans(
-        (
-            Tone.FAINT.value,
-            "  letter: a replica's accelerator, + a new one's, # other workloads, . free, ! no new pods",
-        )
-    )
+    for line in wrapped(_LEGEND, columns, first="  ", later="  "):
+        yield spans((Tone.FAINT.value, line))
 
 
 def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:

@@ -25,7 +25,7 @@ Content = Markup | str
 def tag(name: str, /, *content: Content, **attributes: str | float) -> Markup:
     """Return an element. Attributes may end in an underscore, as in `class_`; inner ones become dashes."""
     said = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(harmless(str(value)))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{_escaped(str(value))}"'
         for key, value in attributes.items()
         if value != ""
     )
@@ -36,7 +36,11 @@ def tag(name: str, /, *content: Content, **attributes: str | float) -> Markup:
 
 def joined(content: Iterable[Content]) -> Markup:
     """Return pieces as one, text escaped."""
-    return Markup("".join(p.html if isinstance(p, Markup) else escape(harmless(p)) for p in content))
+    return Markup("".join(p.html if isinstance(p, Markup) else _escaped(p) for p in content))
+
+
+def _escaped(text: str) -> str:
+    return escape("\n".join(map(harmless, text.split("\n"))))
 
 
 def head(*texts: str) -> Markup:

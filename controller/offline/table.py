@@ -1,4 +1,4 @@
-"""The variants as a table that fits: where there is too little room, the longest names are cut."""
+"""The variants as a table that fits: too little room costs the ends of names first, then whole columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _GAP: Final = "  "
 _SHORTEST: Final = 10
 _HEADS: Final = ("", "VARIANT", "MODEL", "PRIO", "ON", "REPLICAS", "WANTED", "UNMET", "COST/H", "WHY")
 _RIGHT: Final = frozenset({"PRIO", "WANTED", "UNMET", "COST/H"})
-_CUTTABLE: Final = (2, 1)
+_CUTTABLE: Final = ("MODEL", "VARIANT")
 """Columns that may be cut, in this order."""
+
+_DROPPABLE: Final = ("MODEL", "WANTED", "COST/H", "ON", "PRIO")
+"""Columns that may be left out, in this order: what else there is says it, too."""
 
 
 def table_lines(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, columns: int) -> Iterator[Spans]:
@@ -26,10 +29,10 @@ def table_lines(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, col
     decided = in_order(plan)
     rows = [_row(item, variants[item.namespace, item.name], codes) for item in decided]
     widths = _widths([_HEADS, *rows], columns)
-    yield spans((Tone.HEADING, _joined(_HEADS, widths)))
+    yield spans((Tone.HEADING.value, _joined(_HEADS, widths)))
     for item, row in zip(decided, rows, strict=True):
-        code, rest = row[0], _joined(row, widths)[widths[0] :]
-        yield spans((colour_of(code), padded(code, widths[0])), (tone_of(item).value, rest))
+        code, rest = row[0], _joined(row, widths)[widths[""] :]
+        yield spans((colour_of(code), padded(code, widths[""])), (tone_of(item).value, rest))
 
 
 def in_order(plan: Plan) -> tuple[Decision, ...]:
@@ -81,17 +84,24 @@ def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> tupl
     )
 
 
-def _widths(rows: Sequence[Sequence[str]], columns: int) -> list[int]:
-    widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
-    for column in _CUTTABLE:
-        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - columns
-        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+def _widths(rows: Sequence[Sequence[str]], columns: int) -> Mapping[str, int]:
+    """Return how wide each column is that there is room for."""
+    columns_of = zip(_HEADS, zip(*rows, strict=True), strict=True)
+    widths = {head: max(map(width_of, cells)) for head, cells in columns_of}
+    for head in _CUTTABLE:
+        widths[head] -= max(0, min(_excess(widths, columns), widths[head] - _SHORTEST))
+    for head in _DROPPABLE:
+        if _excess(widths, columns) > 0:
+            del widths[head]
     return widths
 
 
-def _joined(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [
-        padded(cell, width, to_the_right=head in _RIGHT)
-        for head, cell, width in zip(_HEADS, row, widths, strict=True)
-    ]
-    return _GAP.join(cells)
+def _excess(widths: Mapping[str, int], columns: int) -> int:
+    return sum(widths.values()) + len(_GAP) * (len(widths) - 1) - columns
+
+
+def _joined(row: Sequence[str], widths: Mapping[str, int]) -> str:
+    cells = dict(zip(_HEADS, row, strict=True))
+    return _GAP.join(
+        padded(cells[head], width, to_the_right=head in _RIGHT) for head, width in widths.items()
+    )

@@ -1,0 +1,84 @@
+"""`stowplan explain` on a cluster where decisions are taken."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from apiserver import cli
+from apiserver.schema.json import Json
+from hack.controlplane import ControlPlane
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+
+def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Numbers, conditions, autoscaler and events are in one place; a typing error gets the right names."""
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
+    )
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=manifests)
+    control_plane.kubectl(
+        "wait",
+        "va/chat",
+        f"--namespace={namespace}",
+        "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=1",
+        "--timeout=30s",
+    )
+    place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
+
+    def explained() -> Json:
+        assert cli.main(["explain", "va/chat", *place, "-o", "json"]) == 0
+        document: Json = json.loads(capsys.readouterr().out)
+        return document
+
+    # Events are written in the background, after the status.
+    document = next(found for _ in range(100) if (found := explained())["events"])
+    as_text = cli.main(["explain", "va", "chat", *place])
+    text = capsys.readouterr().out
+    unknown = cli.main(["explain", "chatt", *place])
+    led = capsys.readouterr().err
+
+    assert (as_text, unknown) == (0, 1)
+    assert document["decision"]["grantedReplicas"] == document["granted_replicas"] == 1
+    assert [item["name"] for item in document["autoscalers"]] == ["chat"]
+    assert document["decision"]["message"].split(":")[0] in document["events"][0]["note"]
+    assert document["decision"]["message"].split(":")[0] in " ".join(text.split())
+    assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; there are: chat" in led
+
+
+def test_a_variant_without_a_target_says_what_is_missing(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The decision is that nothing can be decided, and what to check follows."""
+    control_plane.kubectl(
+        "apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("orphan"))
+    )
+    control_plane.kubectl(
+        "wait",
+        "va/orphan",
+        f"--namespace={namespace}",
+        "--for=condition=TargetResolved=False",
+        "--timeout=30s",
+    )
+
+    code = cli.main(["explain", "orphan", "--kubeconfig", str(control_plane.kubeconfig), "-n", namespace])
+    text = " ".join(capsys.readouterr().out.split())
+
+    assert code == 0
+    assert "Deployment 'orphan' does not exist" in text
+    assert "check: Deployment 'orphan', which it is to scale, is not there" in text

@@ -1,0 +1,184 @@
+"""What is told of a variant: the facts, what to check next, and in which words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controller.explaining.account import account_of, duration
+from controller.explaining.evidence import Evidence
+from controller.explaining.text import account_lines
+from controller.offline.spans import printed, width_of
+from manifests import autoscaler, deployment, variant
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DECISION = {
+    "reason": "Shortage",
+    "message": "chat needs 3 replicas for 41.2k tokens; granted 2: no L4 is free",
+    "demandTokens": 41_200,
+    "requiredTokens": 48_471,
+    "capacityPerReplicaTokens": 16_100,
+    "capacitySource": "Observed",
+    "unconstrainedReplicas": 3,
+    "grantedReplicas": 2,
+    "unmetPerMille": 336,
+    "boundBy": "Accelerators",
+    "signal": "Fresh",
+    "priority": 5,
+    "costPerReplica": "2.50",
+    "costSource": "UnitCost",
+    "solverStatus": "Feasible",
+    "gap": "0.0125",
+}
+
+
+def moment(ago_seconds: float) -> str:
+    """Return a time so long ago."""
+    return (NOW - timedelta(seconds=ago_seconds)).isoformat()
+
+
+def decided(ago_seconds: float = 12.0, **members: Any) -> dict[str, Any]:
+    """Return a variant with a decision."""
+    status = {
+        "decision": DECISION | members,
+        "desiredOptimizedAlloc": {"numReplicas": 2, "lastRunTime": moment(ago_seconds)},
+        "conditions": [
+            {"type": "MetricsAvailable", "status": "True", "reason": "MetricsAvailable", "message": "all",
+             "observedGeneration": 4},
+        ],
+    }  # fmt: skip
+    return placed(variant("chat", modelID="m") | {"status": status})
+
+
+def placed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest as a server would have it."""
+    return manifest | {"metadata": manifest["metadata"] | {"namespace": "llm", "generation": 4}}
+
+
+def told(evidence: Evidence, columns: int = 100) -> str:
+    """Return the text."""
+    lines = account_lines(account_of(evidence, now=NOW), columns=columns)
+    return "\n".join(printed(line, is_coloured=False) for line in lines)
+
+
+def complete(autoscaling: dict[str, Any]) -> Evidence:
+    """Return evidence with everything that there should be."""
+    target = deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1)
+    return Evidence(
+        autoscaling=autoscaling,
+        deployment=target | {"status": {"readyReplicas": 1}},
+        autoscalers=[autoscaler("chat") | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
+    )
+
+
+def test_the_facts_stand_in_the_order_of_questions() -> None:
+    """The sentence first, then the numbers behind it."""
+    lines = told(complete(decided())).splitlines()
+
+    assert lines[:2] == ["llm/chat  m", "  chat needs 3 replicas for 41.2k tokens; granted 2: no L4 is free"]
+    assert lines[3:12] == [
+        "  replicas    1 now (1 ready), 2 granted, 3 wanted with unlimited nodes",
+        "  decided     Shortage, 12 s ago",
+        "  bound by    Accelerators",
+        "  demand      41.2k tokens of the whole model (signal Fresh); 48.5k to provide, "
+        "33.6 % of that unmet",
+        "  capacity    16.1k tokens per replica (Observed)",
+        "  priority    5 (1 is served first)",
+        "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
+        "  solver      Feasible, gap 1.25%",
+        "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: has 1, wants 2",
+    ]
+    assert "check:" not in "\n".join(lines)
+
+
+def test_the_last_events_come_first() -> None:
+    """With how often and how long ago, a series by its last occurrence."""
+    events = [
+        {"reason": "ScaleUp", "note": "older", "eventTime": moment(7200), "type": "Normal"},
+        {
+            "reason": "Shortage",
+            "note": "newer",
+            "eventTime": moment(9000),
+            "series": {"count": 4, "lastObservedTime": moment(150)},
+            "type": "Warning",
+        },
+    ]
+
+    text = told(Evidence(autoscaling=decided(), events=events))
+
+    assert text.index("2 min ago    Shortage x4: newer") < text.index("2 h ago      ScaleUp: older")
+
+
+ADVICE = {
+    "no decision yet": (
+        Evidence(autoscaling=placed(variant("chat"))),
+        "there is no decision yet: see whether the controller runs",
+    ),
+    "a decision that nobody confirms": (complete(decided(ago_seconds=3600)), "the decision is 60 min old"),
+    "a spec that has changed since": (
+        complete(decided() | {"metadata": {"name": "chat", "namespace": "llm", "generation": 5}}),
+        "the spec has changed since",
+    ),
+    "nobody acts on it": (
+        Evidence(autoscaling=decided()),
+        "no HorizontalPodAutoscaler targets Deployment 'chat'",
+    ),
+    "nothing to scale": (
+        Evidence(autoscaling=decided()),
+        "Deployment 'chat', which it is to scale, is not there",
+    ),
+    "what may not be read": (
+        Evidence(autoscaling=decided(), unread=['events.events.k8s.io is forbidden: User "x"']),
+        "not everything could be read: events.events.k8s.io is forbidden",
+    ),
+}
+
+
+@pytest.mark.parametrize(("evidence", "expected"), ADVICE.values(), ids=ADVICE.keys())
+def test_what_is_missing_is_said_with_what_to_check(evidence: Evidence, expected: str) -> None:
+    """A variant that does not scale has a reason, and somebody looks for it here."""
+    assert any(expected in text for text in account_of(evidence, now=NOW).advice)
+
+
+def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
+    """No right to see autoscalers is not the same as none."""
+    unread = ("horizontalpodautoscalers.autoscaling is forbidden", "deployments.apps is forbidden")
+
+    advice = account_of(Evidence(autoscaling=decided(), unread=unread), now=NOW).advice
+
+    assert [text.partition(":")[0] for text in advice] == ["not everything could be read"] * 2
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_text_fits_the_terminal(columns: int) -> None:
+    """Long sentences go on under their beginning."""
+    text = told(complete(decided(message="because " * 40)), columns)
+
+    assert max(map(width_of, text.splitlines())) <= columns
+
+
+def test_an_object_cannot_steer_the_terminal() -> None:
+    """Messages come from whoever may write a status."""
+    assert "\x1b" not in told(complete(decided(message="\x1b[2Jgone")))
+
+
+def test_json_holds_what_the_status_says() -> None:
+    """Nothing is rounded for programs."""
+    document = account_of(complete(decided()), now=NOW).as_json()
+
+    assert document["decision"] == DECISION
+    assert (document["current_replicas"], document["granted_replicas"], document["age_seconds"]) == (
+        1,
+        2,
+        12.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (200_000, "2 d")]
+)
+def test_ages_have_one_unit(seconds: float, text: str) -> None:
+    """The largest of which there are two."""
+    assert duration(seconds) == text

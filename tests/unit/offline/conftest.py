@@ -1,0 +1,88 @@
+"""The verb `plan`, run where its files are, and a small cluster to plan for."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apiserver import cli
+from manifests import deployment, listed, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+"""Writes files, runs the verb with arguments: exit code, output, lines of standard error."""
+
+Manifest = dict[str, Any]
+World = Callable[..., str]
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
+    """Return a function that writes files into an empty directory and runs the verb there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(
+        *arguments: str, given: str = "", files: dict[str, str] | None = None
+    ) -> tuple[int, str, list[str]]:
+        for name, text in (files or {}).items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given.encode())))
+        code = cli.main(["plan", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def parts() -> Callable[..., list[Manifest]]:
+    """Return a function that makes variants `chat` and `code`, of 1 accelerator each, and nodes."""
+
+    def make(*, nodes: int = 2, size: int = 4, demand: int | None = 8_000) -> list[Manifest]:
+        made = [_node(f"node-{number}", size) for number in range(1, nodes + 1)]
+        for name in ("chat", "code"):
+            made.append(deployment(name, product="NVIDIA-L4", accelerators=1))
+            made.append(variant(name, modelID=name, accelerator="L4") | _status(demand))
+        return made
+
+    return make
+
+
+@pytest.fixture
+def world(parts: Callable[..., list[Manifest]]) -> World:
+    """Return a function that makes the same as one document."""
+    return lambda **wishes: listed(*parts(**wishes))
+
+
+@pytest.fixture
+def granted() -> Callable[[str], dict[str, int]]:
+    """Return a function that reads the replicas of each variant from the JSON output."""
+    return lambda out: {item["name"]: item["replicas"] for item in json.loads(out)["plan"]["decisions"]}
+
+
+def _node(name: str, size: int) -> Manifest:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-L4", "kubernetes.io/hostname": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": {"nvidia.com/gpu": str(size)}},
+    }
+
+
+def _status(demand: int | None) -> Manifest:
+    told: Manifest = {
+        "reason": "Steady",
+        "message": "as exported",
+        "capacityPerReplicaTokens": 10_000,
+        "capacitySource": "Observed",
+    }
+    return {"status": {"decision": told | ({} if demand is None else {"demandTokens": demand})}}

@@ -1,0 +1,105 @@
+"""The text of a plan: it fits, it folds, and nothing that a file says steers the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controller.offline.spans import cut, padded, printed, width_of
+from manifests import deployment, listed, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+World = Callable[..., str]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 160])
+def test_no_line_is_wider_than_the_terminal(
+    plan: Plan, world: World, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Sentences wrap, nodes stand side by side as there is room, the table leaves columns out at last."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    _, out, _ = plan("-f", "-", "--demand", "chat=60k", given=world(nodes=9))
+
+    assert max(width_of(line) for line in out.splitlines()) <= columns
+
+
+def test_equal_nodes_are_drawn_once(plan: Plan, world: World) -> None:
+    """A thousand nodes stay a handful of lines."""
+    _, out, _ = plan("-f", "-", given=world(nodes=1000))
+
+    assert "L4: 1000 nodes, 4000 accelerators: 2 taken, 0 by others, 3998 free" in out
+    assert "999 x node-2 .. node-1000 . . . ." in out
+    assert len(out.splitlines()) < 25
+
+
+def test_a_cell_is_an_accelerator(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Letters for variants, + for what is new, # for others, a dot for free, ! where nothing new may go."""
+    others = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "training", "namespace": "research"},
+        "spec": {"nodeName": "node-1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": 3}}}]},
+    }
+
+    _, out, _ = plan(
+        "-f", "-", "--drain", "node-2", "--demand", "chat=0", given=listed(*parts(nodes=3), others)
+    )
+
+    assert "!node-2 . . . ." in out
+    assert "# # # " in out
+    assert "A+" in out
+    assert "B+" in out
+
+
+def test_a_large_node_goes_on_in_the_next_line(
+    plan: Plan, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is cut off."""
+    monkeypatch.setenv("COLUMNS", "60")
+
+    _, out, _ = plan("-f", "-", given=world(nodes=1, size=72))
+
+    drawn = out[out.index("L4: 1 node,") : out.index("  letter:")].split("\n", 1)[1]
+    assert sum(drawn.count(sign) for sign in (".", "+")) == 72
+
+
+def test_a_file_cannot_steer_the_terminal(plan: Plan) -> None:
+    """Names come out of files that others wrote."""
+    hostile = "evil\x1b[2J\u202emodel"
+    given = listed(
+        deployment("x", product="NVIDIA-L4", accelerators=1), variant("x", modelID=hostile, accelerator="L4")
+    )
+
+    _, out, _ = plan("-f", "-", given=given)
+
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "evil\ufffd[2J\ufffdmodel" in out
+
+
+def test_colours_are_for_terminals() -> None:
+    """The text is the same without them."""
+    line = (("31", "short"), ("", " of "), ("32", "room"))
+
+    assert printed(line, is_coloured=False) == "short of room"
+    assert printed(line, is_coloured=True) == "\x1b[31mshort\x1b[0m of \x1b[32mroom\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("漢字", 3, "漢…"),
+        ("é", 1, "é"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+    ],
+)
+def test_text_is_cut_by_the_columns_it_takes(text: str, columns: int, expected: str) -> None:
+    """Wide letters take two, and the sign that something is missing takes one."""
+    assert cut(text, columns) == expected
+    assert width_of(padded(text, columns)) == columns

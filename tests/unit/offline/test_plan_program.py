@@ -1,0 +1,254 @@
+"""`stowplan plan` as a person and a pipeline meet it: files in, a plan and an exit code out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from samples import SAMPLES
+
+from apiserver import cli
+from manifests import autoscaler, deployment, legacy_variant, listed, profiled_variant, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+World = Callable[..., str]
+Granted = Callable[[str], dict[str, int]]
+
+WRONG_ARGUMENTS = {
+    "without a file": ([], "the following arguments are required: -f"),
+    "a demand without a number": (["--demand", "chat"], "'chat': say NAME=TOKENS"),
+    "a demand with an unknown unit": (["--demand", "chat=5G"], "'chat=5G': say NAME=TOKENS"),
+    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=TOKENS"),
+    "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
+    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
+    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
+    "a negative budget": (["--budget=-1"], "'-1': say a cost per hour"),
+    "an unknown way to go short": (["--unmet", "luck"], "choose from"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG_ARGUMENTS.values(), ids=WRONG_ARGUMENTS.keys())
+def test_wrong_arguments_are_named(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, and the sentence says what would do."""
+    files = [] if "required" in told else ["-f", "x.yaml"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["plan", *files, *arguments])
+
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_list_a_directory_and_standard_input_are_the_same(
+    plan: Plan, world: World, parts: Callable[..., list[dict[str, Any]]], granted: Granted
+) -> None:
+    """So are JSON and YAML, one file and many."""
+    texts = {f"in/{number}.yaml": yaml.safe_dump(part) for number, part in enumerate(parts())}
+
+    from_directory = plan("-f", "in", "-o", "json", files=texts)
+    from_input = plan("-f", "-", "-o", "json", given=world())
+
+    assert from_directory == from_input
+    assert granted(from_input[1]) == {"chat": 1, "code": 1}
+    assert from_input[0] == 0
+
+
+SHAPES = {
+    "v1alpha2": variant("llama", accelerator="A100"),
+    "v1alpha1, the current shape": variant(
+        "llama", version="v1alpha1", labels={"inference.optimization/acceleratorName": "A100"}
+    ),
+    "v1alpha1, the legacy shape": legacy_variant("llama"),
+    "v1alpha1, the modelProfile shape": profiled_variant("llama"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_every_shape_of_a_variant_is_read(plan: Plan, shape: dict[str, Any]) -> None:
+    """Through the conversion of the webhook, in a list of its kind, too."""
+    head = {"apiVersion": shape["apiVersion"], "kind": "VariantAutoscalingList", "items": [shape]}
+    target = deployment("llama", product="NVIDIA-A100-SXM4-80GB", accelerators=1)
+
+    code, out, err = plan("-f", "a.yaml", "-f", "b.json", "-o", "json", "--demand", "meta/llama-3.1-8b=0",
+                          files={"a.yaml": yaml.safe_dump(head), "b.json": json.dumps(target)})  # fmt: skip
+
+    (decision,) = json.loads(out)["plan"]["decisions"]
+    assert (decision["name"], decision["accelerator"]) == ("llama", "A100")
+    assert (code, err) == (1, [])
+
+
+def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
+    """With everything that was asked for, and the same bytes when it is saved again."""
+    asked = (
+        "--demand",
+        "chat=90k",
+        "--budget",
+        "99.5",
+        "--unmet",
+        "model",
+        "--drain",
+        "node-1",
+        "--scale-to-zero",
+    )
+    first = plan("-f", "-", *asked, "--save", "a.json", "-o", "json", given=world())
+    again = plan("-f", "a.json", "--save", "b.json", "-o", "json")
+
+    assert again == first
+    assert Path("b.json").read_bytes() == Path("a.json").read_bytes()
+    assert json.loads(Path("a.json").read_bytes())["settings"]["unmet_unit"] == "model"
+
+
+def test_demand_comes_from_the_argument_before_the_status(plan: Plan, world: World, granted: Granted) -> None:
+    """The argument may name the namespace or not, and has the units of sentences."""
+    exported = plan("-f", "-", "-o", "json", given=world(demand=25_000))
+    stated = plan(
+        "-f",
+        "-",
+        "-o",
+        "json",
+        "--demand",
+        "chat=33.5k",
+        "--demand",
+        "default/code=0",
+        given=world(demand=25_000),
+    )
+
+    assert granted(exported[1]) == {"chat": 3, "code": 3}
+    assert granted(stated[1]) == {"chat": 4, "code": 1}
+
+
+def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Granted) -> None:
+    """The warning says how to state it."""
+    code, out, _ = plan("-f", "-", "-o", "json", given=world(demand=None))
+
+    assert granted(out) == {"chat": 1, "code": 1}
+    assert json.loads(out)["warnings"][0] == (
+        "the demand of default/chat is unknown, so what runs stands: say --demand default/chat=TOKENS"
+    )
+    assert code == 0
+
+
+def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:
+    """What no status says is asked for; once stated it counts."""
+    given = listed(deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", accelerator="L4"))
+    asked = ("-f", "-", "-o", "json", "--demand", "meta/llama-3.1-8b=15k", "--add-node", "L4x4")
+
+    _, before, _ = plan(*asked, given=given)
+    code, after, _ = plan(*asked, "--capacity", "chat=10k", given=given)
+
+    assert "say --capacity default/chat=TOKENS" in json.loads(before)["warnings"][-1]
+    assert (code, granted(after)) == (0, {"chat": 2})
+
+
+CHANGES = {
+    "a drained node is left": (["--drain", "node-1"], {"node-2": 2, "node-1": 0}),
+    "new nodes are used": (
+        ["--add-node", "L4x8:2", "--drain", "node-1", "--drain", "node-2"],
+        {"new-l4-1": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), CHANGES.values(), ids=CHANGES.keys())
+def test_nodes_come_and_go(plan: Plan, world: World, arguments: list[str], expected: dict[str, int]) -> None:
+    """A new one is labelled like the others of its type, so what selects those may use it."""
+    code, out, _ = plan("-f", "-", "-o", "json", *arguments, given=world())
+
+    held = {node["name"]: sum(v["replicas"] for v in node["variants"]) for node in json.loads(out)["nodes"]}
+    assert held == held | expected
+    assert code == 0
+
+
+def test_pods_that_run_on_a_drained_node_move(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """A pod of an export is where it is, until its node is drained."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-5d", "controller": True}
+    metadata = {"name": "chat-5d-1", "labels": {"pod-template-hash": "5d"}, "ownerReferences": [owner]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "node-2"}}
+    given = listed(*parts(), pod)
+
+    places = []
+    for arguments in ([], ["--drain", "node-2"]):
+        _, out, _ = plan("-f", "-", "-o", "json", *arguments, given=given)
+        nodes = json.loads(out)["nodes"]
+        places.append([
+            (node["name"], variant["new_replicas"])
+            for node in nodes for variant in node["variants"] if variant["name"] == "chat"
+        ])  # fmt: skip
+
+    assert places == [[("node-2", 0)], [("node-1", 1)]]
+
+
+def test_a_budget_holds(plan: Plan, world: World) -> None:
+    """Who goes short of money is told so."""
+    code, out, _ = plan("-f", "-", "-o", "json", "--demand", "chat=60k", "--budget", "120", given=world())
+
+    document = json.loads(out)
+    assert float(document["plan"]["cost"]) <= 120
+    assert code == 1
+    assert "Budget" in {decision["bound_by"] for decision in document["plan"]["decisions"]}
+
+
+def test_scale_to_zero_lets_idle_models_go(plan: Plan, world: World, granted: Granted) -> None:
+    """Without it one replica keeps a model warm."""
+    warm = plan("-f", "-", "-o", "json", given=world(demand=0))
+    cold = plan("-f", "-", "-o", "json", "--scale-to-zero", given=world(demand=0))
+
+    assert granted(warm[1]) == {"chat": 1, "code": 1}
+    assert granted(cold[1]) == {"chat": 0, "code": 0}
+
+
+def test_the_exit_code_tells_a_shortage(plan: Plan, world: World) -> None:
+    """And the last line says who goes short."""
+    code, out, _ = plan("-f", "-", "--demand", "chat=70k", given=world())
+
+    assert code == 1
+    assert out.splitlines()[-1].startswith("1 model short: default/ch")
+
+
+def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
+    """Programs choose."""
+    _, as_yaml, _ = plan("-f", "-", "-o", "yaml", given=world())
+    _, as_json, _ = plan("-f", "-", "-o", "json", given=world())
+
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+    assert set(json.loads(as_json)) == {"is_enough", "conclusion", "warnings", "plan", "nodes"}
+
+
+def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Other kinds on standard error, variants that nobody can plan for among the warnings."""
+    other = variant("set", scaleTargetRef={"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "set"})
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+
+    code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
+
+    assert err == ["passed over: 1 Service (v1)"]
+    assert "warning: VariantAutoscaling default/set is left out: only apps/v1 Deployments" in out
+    assert code == 0
+
+
+def test_what_cannot_be_written_is_told(plan: Plan, world: World) -> None:
+    """Nothing is printed then: the exit code is about the whole of what was asked for."""
+    code, out, err = plan("-f", "-", "--html", "missing/plan.html", given=world())
+
+    assert (code, out) == (2, "")
+    assert err == ["missing/plan.html: error: cannot be written: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "last"),
+    [
+        ([], 0, "everybody gets what is needed"),
+        (["--demand", "meta/llama-3.1-70b=900k"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
+    ],
+    ids=["everybody fits", "the lower priority goes short"],
+)
+def test_the_samples_show_both_ends(plan: Plan, arguments: list[str], code: int, last: str) -> None:
+    """What the documentation prints is what happens."""
+    ended, out, _ = plan("-f", str(SAMPLES / "plan"), *arguments)
+
+    assert (ended, out.splitlines()[-1]) == (code, last)

@@ -1,0 +1,164 @@
+"""What `stowplan plan` cannot read: named with file, line and field, all at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+World = Callable[..., str]
+
+VARIANT = """\
+apiVersion: llmd.ai/v1alpha2
+kind: VariantAutoscaling
+metadata: {name: x}
+spec:
+  modelID: m
+  scaleTargetRef: {kind: Deployment, name: x}
+"""
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: x}
+spec: {template: {spec: {containers: [{args: [serve]}]}}}
+"""
+
+UNREADABLE = {
+    "a Deployment is missing": (
+        VARIANT,
+        [
+            "a.yaml:6: error: VariantAutoscaling default/x: spec.scaleTargetRef: Deployment 'x' of namespace "
+            "'default' is missing: add its manifest with -f, or export it with "
+            "kubectl get deploy -n default x -o yaml"
+        ],
+    ),
+    "every fault of a node": (
+        "kind: Node\napiVersion: v1\nmetadata:\n  name: node-1\nspec:\n  taints:\n  - key: 7\nstatus:\n"
+        "  allocatable:\n    nvidia.com/gpu: many\n",
+        [
+            "a.yaml:7: error: Node node-1: spec.taints[0].key: Invalid value: 7: must be a string",
+            "a.yaml:7: error: Node node-1: spec.taints[0].effect: Required value",
+            "a.yaml:10: error: Node node-1: status.allocatable[nvidia.com/gpu]: Invalid value",
+        ],
+    ),
+    "what admission would refuse": (
+        VARIANT.replace("modelID: m", 'modelID: ""'),
+        ["a.yaml:5: error: VariantAutoscaling default/x: spec.modelID: Invalid value"],
+    ),
+    "a version that never was": (
+        VARIANT.replace("v1alpha2", "v3"),
+        ["a.yaml:1: error: VariantAutoscaling default/x: apiVersion: no version llmd.ai/v3: there are"],
+    ),
+    "the same object twice": (
+        f"{VARIANT}---\n{DEPLOYMENT}---\n{DEPLOYMENT}",
+        ["a.yaml:13: error: Deployment default/x: is in a.yaml:8 already; leave one of the two out"],
+    ),
+    "a syntax error does not hide the rest": (
+        f"a: [\n---\n{VARIANT}",
+        ["a.yaml:1: error: yaml: ", "a.yaml:8: error: VariantAutoscaling default/x: spec.scaleTargetRef: "],
+    ),
+    "no variant": (
+        DEPLOYMENT,
+        ["stowplan plan: error: nothing to plan: no VariantAutoscaling among what was read; export it with"],
+    ),
+    "no manifest": ("just: text\n", ["a.yaml:1: error: no object: a manifest is a mapping with apiVersion"]),
+    "an empty directory or file": ("", ["stowplan plan: error: nothing to plan"]),
+    "a saved decision of another shape": (
+        '{"snapshot": {"nodes": 7}}',
+        ["a.yaml: error: a saved decision, but not as this release writes them: Expected `array`, got `int`"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_unreadable_input_is_named(plan: Plan, text: str, expected: list[str]) -> None:
+    """Exit code 2, nothing on standard output, one line for each fault."""
+    code, out, err = plan("-f", "a.yaml", files={"a.yaml": text})
+
+    assert (code, out) == (2, "")
+    assert len(err) == len(expected)
+    for line, beginning in zip(err, expected, strict=True):
+        assert line.startswith(beginning)
+
+
+UNKNOWN = {
+    "a model": (["--demand", "chatt=5"], "--demand: no model 'chatt': there are default/chat"),
+    "a variant": (
+        ["--capacity", "coder=5"],
+        "--capacity: no variant 'coder': there are default/chat, default/code",
+    ),
+    "a node": (["--drain", "node-9"], "--drain: no node 'node-9': there are node-"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_names_that_nothing_has_are_told_with_those_there_are(
+    plan: Plan, world: World, arguments: list[str], told: str
+) -> None:
+    """Exit code 2 and no plan: it would be about something else than was asked."""
+    code, out, err = plan("-f", "-", *arguments, given=world())
+
+    assert (code, out) == (2, "")
+    assert len(err) == 1
+    assert err[0].startswith(f"stowplan plan: error: {told}")
+
+
+def test_a_name_in_several_namespaces_has_to_be_told_apart(plan: Plan) -> None:
+    """With the namespace in front it is clear."""
+    texts = [
+        part.replace("{name: x}\n", f"{{name: x, namespace: {namespace}}}\n", 1)
+        for namespace in ("one", "two")
+        for part in (VARIANT, DEPLOYMENT)
+    ]
+    files = {"a.yaml": "---\n".join(texts)}
+
+    code, _, err = plan("-f", "a.yaml", "--demand", "m=5", files=files)
+    clear, _, _ = plan("-f", "a.yaml", "--demand", "two/m=0", "--scale-to-zero", files=files)
+
+    assert code == 2
+    assert err == [
+        "stowplan plan: error: --demand: model 'm' is in several namespaces: say which, as in one/m, two/m"
+    ]
+    assert clear != 2
+
+
+def test_a_saved_decision_is_read_alone(plan: Plan, world: World) -> None:
+    """It is complete: what else could be meant is not guessed."""
+    plan("-f", "-", "--save", "saved.json", given=world())
+
+    code, _, err = plan("-f", "saved.json", "-f", "a.yaml", files={"a.yaml": VARIANT})
+
+    assert code == 2
+    assert any("a saved decision is complete" in line for line in err)
+
+
+def test_files_of_a_directory_that_are_no_manifests_are_passed_over(plan: Plan, world: World) -> None:
+    """Values of a chart lie beside them; a file that was named has to be one."""
+    files = {"in/all.json": world(), "in/values.yaml": "replicas: 3\n"}
+
+    assert plan("-f", "in", files=files)[0] == 0
+    assert plan("-f", "in/all.json", "-f", "in/values.yaml")[0] == 2
+
+
+def test_prices_and_classes_count_only_in_their_namespace(plan: Plan, world: World) -> None:
+    """A ConfigMap that lies elsewhere is told, and the option takes it in."""
+    prices = json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "service-classes-config", "namespace": "here"},
+            "data": {"a.yaml": "name: Gold\npriority: 3\ndata:\n- {model: chat, slo-ttft: 100}\n"},
+        }
+    )
+    files = {"world.json": world(), "prices.json": prices}
+
+    _, before, _ = plan("-f", "world.json", "-f", "prices.json", "-o", "json", files=files)
+    _, after, _ = plan("-f", ".", "-o", "json", "--settings-namespace", "here")
+
+    assert "ConfigMap here/service-classes-config is left out" in json.loads(before)["warnings"][0]
+    assert {d["name"]: d["priority"] for d in json.loads(after)["plan"]["decisions"]} == {
+        "chat": 3,
+        "code": 100,
+    }
