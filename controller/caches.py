@@ -15,10 +15,16 @@ from apiserver.cluster.resource import (
     NODES,
     PODS,
     VARIANT_AUTOSCALINGS,
+    Resource,
 )
 from apiserver.schema.json import Json
 from controller.observe.gather import World
+from controller.optional_cache import OptionalCache
 
+RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
+NODE_POOLS: Final = Resource(
+    group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
+)
 SILENT_SECONDS: Final = 600.0
 """A copy that the API server has not confirmed for so long is too old to decide on."""
 
@@ -41,17 +47,33 @@ class Caches:
             self._autoscalers,
             self._config_maps,
         )
+        self._quotas = OptionalCache(
+            cluster,
+            RESOURCE_QUOTAS,
+            without="quotas",
+            silent_seconds=SILENT_SECONDS,
+            reduce=without_managed_fields,
+        )
+        self._node_pools = OptionalCache(
+            cluster,
+            NODE_POOLS,
+            without="the node pools of Karpenter",
+            silent_seconds=SILENT_SECONDS,
+            reduce=without_managed_fields,
+        )
 
     async def run(self) -> None:
         """Keep all copies current until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for cache in self._all:
+            for cache in (*self._all, self._quotas, self._node_pools):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
         """Wait until every first list is in."""
         for cache in self._all:
             await cache.synced.wait()
+        for optional in (self._quotas, self._node_pools):
+            await optional.settled.wait()
 
     def why_not_current(self) -> str | None:
         """Return which copy is missing or too old to decide on, or None."""
@@ -70,6 +92,8 @@ class Caches:
             pods=self._pods.items(),
             nodes=self._nodes.items(),
             autoscalers=self._autoscalers.items(),
+            quotas=self._quotas.items(),
+            node_pools=self._node_pools.items(),
         )
 
     def config_maps(self) -> Mapping[str, Json]:

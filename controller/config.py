@@ -9,6 +9,7 @@ from typing import Annotated
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
+from controller.config_planning import PlanningConfig, planning_problems
 
 
 @declaration()
@@ -43,29 +44,6 @@ class EnginesConfig:
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
     """Most pods asked at a time."""
-
-
-@declaration()
-class PlanningConfig:
-    """How decisions are taken."""
-
-    interval_seconds: Annotated[int, Range(1, 3600)] = 15
-    """Time from one decision to the next."""
-
-    refresh_seconds: Annotated[int, Range(1, 3600)] = 60
-    """Status of an unchanged decision is written again after this time, so that it never looks stale."""
-
-    fresh_seconds: Annotated[int, Range(1, 3600)] = 60
-    """Samples up to this age count fully."""
-
-    held_seconds: Annotated[int, Range(1, 86400)] = 300
-    """Samples up to this age hold what is and never scale down; older ones are unknown."""
-
-    solve_seconds: Annotated[int, Range(1, 600)] = 20
-    """Longest time for one plan; then what runs stands. Most take a fraction of a second."""
-
-    scale_to_zero: bool = False
-    """Whether the last replica of a model without load may go."""
 
 
 @declaration()
@@ -136,9 +114,7 @@ def config_problems(config: ControllerConfig) -> list[str]:
     for name, path in (("caFile", prometheus.ca_file), ("tokenFile", prometheus.token_file)):
         if path and not Path(path).is_file():
             problems.append(f"prometheus.{name}: there is no file {path}")
-    if config.planning.fresh_seconds > config.planning.held_seconds:
-        problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
-    return problems
+    return problems + planning_problems(config.planning)
 
 
 def _network_problem(text: str) -> str:

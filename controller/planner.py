@@ -21,3 +21,8 @@ class RememberingPlanner:
         """Return the plan for a snapshot; never raises for hard input."""
         plan, self._state = await self._solver.solve(snapshot, self._state, self._settings)
         return plan
+
+    async def consider(self, snapshot: Snapshot) -> Plan:
+        """Return the plan for what might be: from what is remembered, and nothing of it is."""
+        plan, _ = await self._solver.solve(snapshot, self._state, self._settings)
+        return plan

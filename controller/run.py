@@ -25,11 +25,12 @@ from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.caches import Caches
 from controller.config import ControllerConfig, config_problems
+from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
-from controller.planning.settings import Settings
+from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
@@ -95,16 +96,18 @@ class Controller:
                 await Cluster.connect(kubeconfig, config.cluster.context or None)
             )
             source = await stack.enter_async_context(_source(config))
-            settings = _settings(config)
+            settings = settings_of(config.planning)
             # The child keeps its own limit; ours, for one that hangs, lies beyond it.
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
+            planner = RememberingPlanner(solver, settings)
             caches = self._caches = Caches(cluster, namespace=config.namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             tools = Tools(
                 cluster=cluster,
                 events=events,
                 source=source,
-                planner=RememberingPlanner(solver, settings),
+                planner=planner,
+                consider=planner.consider,
                 world=caches.world,
                 policies=lambda: read_policies(
                     caches.config_maps(),
@@ -135,10 +138,7 @@ class Controller:
 
     async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
         planning = self._config.planning
-        settings = CycleSettings(
-            refresh_seconds=float(planning.refresh_seconds), scale_to_zero=planning.scale_to_zero
-        )
-        reconciler = VariantAutoscalingReconciler(tools, settings)
+        reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
         await caches.synced()
         while True:
             began = time.monotonic()
@@ -202,14 +202,15 @@ def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSourc
     )
 
 
-def _settings(config: ControllerConfig) -> Settings:
-    planning = config.planning
-    return Settings(
-        fresh_seconds=float(planning.fresh_seconds),
-        held_seconds=float(planning.held_seconds),
-        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
-        deterministic_seconds=planning.solve_seconds / 20,
-        wall_seconds=float(planning.solve_seconds),
+def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
+    return CycleSettings(
+        refresh_seconds=float(planning.refresh_seconds),
+        scale_to_zero=planning.scale_to_zero,
+        grace_seconds=float(planning.scale_to_zero_grace_seconds),
+        minimum_hold_seconds=float(planning.minimum_hold_seconds),
+        pools=pools_of(planning),
+        budgets=budgets_of(planning),
+        advisory=Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces)),
     )
 
 

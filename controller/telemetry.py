@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controller.reconcilers.variantautoscaling import Outcome
 
-_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_VARIANT = ("namespace", "variant_name", "accelerator_type")
+_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_VARIANT: Final = ("namespace", "variant_name", "accelerator_type")
+_MODEL: Final = ("namespace", "model_id", "priority")
+
+_DESIRED: Final = "stowplan_desired_replicas"
+_WANTED: Final = "stowplan_unconstrained_replicas"
+_SHORT: Final = "stowplan_unmet_per_mille"
+_UNMET: Final = "stowplan_unmet_ratio"
+_SAVED: Final = "stowplan_advisory_saved_cost"
+_LEVEL_GAP: Final = "stowplan_plan_level_gap_ratio"
+_NODES: Final = "stowplan_requested_nodes"
+_COST: Final = "stowplan_plan_cost"
+_GAP: Final = "stowplan_plan_gap_ratio"
+_SILENT: Final = "stowplan_silent_engines"
+
+_GAUGES: Final = (
+    (_DESIRED, "Replicas granted by the last plan.", _VARIANT),
+    (_WANTED, "Replicas that the last plan would grant on unlimited nodes.", _VARIANT),
+    (_SHORT, "Thousandths of the variant's model's required capacity that are not provided.", _VARIANT),
+    (_UNMET, "Share of a model's required capacity that the last plan does not provide.", _MODEL),
+    (_SAVED, "Cost per hour that following the advice for a variant would save.", _VARIANT[:2]),
+    (_LEVEL_GAP, "Distance of the last plan from its proven bound, by level.", ("level",)),
+    (_NODES, "Nodes to add that the last plan counts on.", ("pool",)),
+    (_COST, "Cost per hour of all granted replicas.", ()),
+    (_GAP, "Distance of the last plan from its proven bound.", ()),
+    (_SILENT, "Engines that did not answer.", ()),
+)
 
 
 class Telemetry:
     """Gauges of the last decision and counters of cycles, on a given registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._replicas = Gauge(
-            "stowplan_desired_replicas", "Replicas granted by the last plan.", _VARIANT, registry=registry
-        )
-        self._unmet = Gauge(
-            "stowplan_unmet_ratio",
-            "Share of a model's required capacity that the last plan does not provide.",
-            ("namespace", "model_id", "priority"),
-            registry=registry,
-        )
-        self._cost = Gauge("stowplan_plan_cost", "Cost per hour of all granted replicas.", registry=registry)
-        self._gap = Gauge(
-            "stowplan_plan_gap_ratio", "Distance of the last plan from its proven bound.", registry=registry
-        )
+        self._gauges = {name: Gauge(name, text, labels, registry=registry) for name, text, labels in _GAUGES}
+        self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
         self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
-        self._silent = Gauge("stowplan_silent_engines", "Engines that did not answer.", registry=registry)
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from looking to having published.",
@@ -38,22 +53,33 @@ class Telemetry:
         )
 
     def observe(self, outcome: Outcome, *, seconds: float) -> None:
-        """Take in a cycle that went through; series of variants that are gone go too."""
-        self._replicas.clear()
-        self._unmet.clear()
-        for decision in outcome.plan.decisions:
-            self._replicas.labels(decision.namespace, decision.name, decision.accelerator).set(
-                decision.replicas
-            )
-            share = decision.unmet_per_mille / 1000
-            self._unmet.labels(decision.namespace, decision.model_id, str(decision.priority)).set(share)
-        self._cost.set(float(outcome.plan.cost))
-        self._gap.set(outcome.plan.solver.gap)
+        """Take in a cycle that went through; series of what is gone go too."""
+        for gauge in self._labelled:
+            gauge.clear()
+        self._tell_variants(outcome)
+        plan = outcome.plan
+        for report in plan.solver.levels:
+            self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
+        for request in plan.requests:
+            self._gauges[_NODES].labels(request.pool).set(request.nodes)
+        self._gauges[_COST].set(float(plan.cost))
+        self._gauges[_GAP].set(plan.solver.gap)
+        self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
-        self._silent.set(outcome.scrape_failures)
-        self._cycles.labels(str(outcome.plan.solver.status)).inc()
+        self._cycles.labels(str(plan.solver.status)).inc()
         self._seconds.observe(seconds)
 
     def failed(self, why: str) -> None:
         """Take in a cycle that did not go through."""
         self._cycles.labels(why).inc()
+
+    def _tell_variants(self, outcome: Outcome) -> None:
+        for decision in outcome.plan.decisions:
+            variant = (decision.namespace, decision.name, decision.accelerator)
+            model = (decision.namespace, decision.model_id, str(decision.priority))
+            self._gauges[_DESIRED].labels(*variant).set(decision.replicas)
+            self._gauges[_WANTED].labels(*variant).set(decision.unconstrained_replicas)
+            self._gauges[_SHORT].labels(*variant).set(decision.unmet_per_mille)
+            self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
+        for key, advice in outcome.advices.items():
+            self._gauges[_SAVED].labels(*key).set(float(advice.saved_per_hour))

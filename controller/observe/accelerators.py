@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -69,20 +69,21 @@ def accelerators_in(quantities: Json) -> int:
     return sum(_count(quantities[name]) for name in RESOURCE_NAMES if name in quantities)
 
 
-def accelerators_of(pod_spec: Json) -> int:
+def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> int:
     """Return how many accelerators a pod asks for: its containers together, or its hungriest init container.
 
-    Containers that restart (sidecars) count with the others.
+    Containers that restart (sidecars) count with the others; `names` are the resources that count.
     """
     starters = pod_spec.get("initContainers") or []
     sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
-    steady = sum(map(_asked, [*(pod_spec.get("containers") or []), *sidecars]))
-    return max([steady, *(_asked(item) for item in starters if item not in sidecars)])
+    steady = sum(_asked(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
+    return max([steady, *(_asked(item, names) for item in starters if item not in sidecars)])
 
 
-def _asked(container: Json) -> int:
+def _asked(container: Json, names: Sequence[str]) -> int:
     resources = container.get("resources") or {}
-    return accelerators_in((resources.get("limits") or {}) | (resources.get("requests") or {}))
+    quantities = (resources.get("limits") or {}) | (resources.get("requests") or {})
+    return accelerators_in({name: quantities[name] for name in names if name in quantities})
 
 
 def _count(quantity: str | int) -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from apiserver.kinds.llmd.identity import names_deployment
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.engines import EngineRecords
+from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory
-from controller.observe.pods import by_deployment, is_ready
+from controller.observe.karpenter import karpenter_pools
+from controller.observe.pods import by_deployment, deployment_of, is_ready
 from controller.observe.policies import Policies
+from controller.observe.quotas import Tenant, limits
 from controller.observe.variants import Surroundings, is_switched_off, variant_of
-from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.cluster import Budget, NodePool
+from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 Key = tuple[str, str]
 
@@ -28,6 +33,34 @@ class World:
     pods: Sequence[Json]
     nodes: Sequence[Json]
     autoscalers: Sequence[Json]
+    quotas: Sequence[Json] = ()
+    """ResourceQuotas; none where they cannot be read."""
+
+    node_pools: Sequence[Json] = ()
+    """Karpenter's NodePools; none where there is no Karpenter."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What a person laid down for all variants together."""
+
+    grace_seconds: float = 0.0
+    """How long a model without requests keeps its last replica, if that may go at all."""
+
+    minimum_hold_seconds: float = 0.0
+    """How long a replica that has started stays, whatever the demand."""
+
+    pools: tuple[NodePool, ...] = ()
+    """Go before Karpenter's of the same name."""
+
+    budgets: tuple[Budget, ...] = ()
+
+
+NEVER_WATCHED: Final = Idleness()
+"""Nobody has looked at the engines before."""
+
+NO_TERMS: Final = Terms()
+"""Nobody laid down anything."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +71,9 @@ class Gathered:
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
     unheeded: Mapping[Key, str] = field(default_factory=dict)
     """Why nobody acts on the decision for a variant, and what to do about it."""
+
+    problems: tuple[str, ...] = ()
+    """What of the cluster could not be planned with, one sentence each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +101,13 @@ def engine_pods(world: World) -> tuple[Json, ...]:
     )
 
 
+def models_by_pod(world: World) -> Mapping[Key, Key]:
+    """Return namespace and model of each of the pods that are worth asking."""
+    models = models_by_target(world)
+    owners = {_key(pod): deployment_of(pod) for pod in engine_pods(world)}
+    return {pod: (owner[0], models[owner]) for pod, owner in owners.items() if owner and owner in models}
+
+
 def gather(
     world: World,
     *,
@@ -72,40 +115,107 @@ def gather(
     engines: EngineRecords,
     now_seconds: float,
     may_scale_to_zero: bool,
+    idleness: Idleness = NEVER_WATCHED,
+    terms: Terms = NO_TERMS,
 ) -> Gathered:
     """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`."""
     groups = by_deployment(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
-    claimed: set[Key] = set()
-    variants: list[Variant] = []
-    unplanned: dict[Key, Unplanned] = {}
-    unheeded: dict[Key, str] = {}
-    for autoscaling in sorted(world.autoscalings, key=_seniority):
-        key = _key(autoscaling)
-        obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, claimed)
-        if obstacle is not None:
-            unplanned[key] = obstacle
-            continue
-        target = _target(autoscaling)
-        around = Surroundings(
+    hold_seconds = terms.minimum_hold_seconds
+
+    def around(target: Key) -> Surroundings:
+        return Surroundings(
             deployment=world.deployments[target],
             pods=groups.get(target, ()),
             autoscaler=autoscalers.get(target),
             policies=policies,
             may_scale_to_zero=may_scale_to_zero,
             sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
+            held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
         )
-        try:
-            variants.append(variant_of(autoscaling, around))
-        except ValueError as error:
-            unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
-            continue
-        claimed.add(target)
-        why = _why_unheeded(world.deployments[target], autoscalers.get(target))
-        unheeded |= {key: why} if why else {}
-    nodes = inventory(world.nodes, world.pods, frozenset(claimed))
-    snapshot = Snapshot(nodes=nodes, variants=tuple(variants))
-    return Gathered(snapshot=snapshot, unplanned=unplanned, unheeded=unheeded)
+
+    seen = _Seen()
+    for autoscaling in sorted(world.autoscalings, key=_seniority):
+        _take(autoscaling, seen, world, around)
+    rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
+    return _gathered(world, seen, rules, terms)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Seen:
+    """What was made of the VariantAutoscalings so far, the oldest first."""
+
+    variants: list[Variant] = field(default_factory=list)
+    tenants: list[Tenant] = field(default_factory=list)
+    claimed: set[Key] = field(default_factory=set)
+    unplanned: dict[Key, Unplanned] = field(default_factory=dict)
+    unheeded: dict[Key, str] = field(default_factory=dict)
+
+
+def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], Surroundings]) -> None:
+    key = _key(autoscaling)
+    obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed)
+    if obstacle is not None:
+        seen.unplanned[key] = obstacle
+        return
+    target = _target(autoscaling)
+    surroundings = around(target)
+    try:
+        variant = variant_of(autoscaling, surroundings)
+    except ValueError as error:
+        seen.unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
+        return
+    seen.variants.append(variant)
+    seen.tenants.append(_tenant(variant, surroundings))
+    seen.claimed.add(target)
+    why = _why_unheeded(surroundings.deployment, surroundings.autoscaler)
+    seen.unheeded |= {key: why} if why else {}
+
+
+def _gathered(world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms) -> Gathered:
+    claimed = frozenset(seen.claimed)
+    bounds = limits(world.quotas, seen.tenants, world.pods, claimed)
+    growth = karpenter_pools(world.node_pools, world.nodes)
+    declared = {pool.name for pool in terms.pools}
+    snapshot = Snapshot(
+        nodes=inventory(world.nodes, world.pods, claimed),
+        variants=tuple(seen.variants),
+        models=rules,
+        pools=(*terms.pools, *(pool for pool in growth.pools if pool.name not in declared)),
+        quotas=bounds.quotas,
+        budgets=terms.budgets,
+    )
+    return Gathered(
+        snapshot=snapshot,
+        unplanned=seen.unplanned,
+        unheeded=seen.unheeded,
+        problems=(*bounds.problems, *growth.problems),
+    )
+
+
+def _tenant(variant: Variant, around: Surroundings) -> Tenant:
+    template = around.deployment["spec"]["template"]["spec"]
+    pod_spec = around.pods[0]["spec"] if around.pods else template
+    return Tenant(namespace=variant.namespace, accelerator=variant.accelerator, pod_spec=pod_spec)
+
+
+def _rules(
+    variants: Sequence[Variant], idleness: Idleness, terms: Terms, *, now_seconds: float
+) -> tuple[ModelRule, ...]:
+    """Return for how long those models have been idle that may lose their last replica.
+
+    One that has none gets no rule: its grace must not start a replica.
+    """
+    models = sorted({(item.namespace, item.model_id) for item in variants if item.current_replicas})
+    return tuple(
+        ModelRule(
+            namespace=model[0],
+            model_id=model[1],
+            idle_seconds=idleness.idle_seconds(model, now_seconds=now_seconds),
+            grace_seconds=terms.grace_seconds,
+        )
+        for model in models
+    )
 
 
 def _malformation(autoscaling: Json) -> Unplanned | None:

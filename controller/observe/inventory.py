@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import Key, deployment_of, is_present
-from controller.planning.cluster import Node, Taint
-
-_REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
+from controller.observe.scheduling import NAME_FIELD, repellent_taints
+from controller.planning.cluster import Node
 
 
 def inventory(nodes: Sequence[Json], pods: Sequence[Json], planned: frozenset[Key]) -> tuple[Node, ...]:
@@ -26,23 +24,17 @@ def inventory(nodes: Sequence[Json], pods: Sequence[Json], planned: frozenset[Ke
 
 
 def _node(node: Json, held: int) -> Node:
-    labels = node["metadata"].get("labels") or {}
+    name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
     spec, status = node.get("spec") or {}, node.get("status") or {}
     return Node(
-        name=node["metadata"]["name"],
+        name=name,
         accelerator=product_of(labels),
         accelerators_allocatable=accelerators_in(status.get("allocatable") or {}),
         accelerators_used_by_others=held,
-        labels=frozenset(labels.items()),
-        taints=frozenset(
-            _taint(taint) for taint in spec.get("taints") or [] if taint["effect"] in _REPELLENT
-        ),
+        labels=frozenset({**labels, NAME_FIELD: name}.items()),
+        taints=repellent_taints(spec.get("taints") or []),
         schedulable=not spec.get("unschedulable") and _is_ready(status),
     )
-
-
-def _taint(taint: Json) -> Taint:
-    return Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
 
 
 def _is_ready(status: Json) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -12,9 +13,10 @@ from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of, normalised, product_of
 from controller.observe.arguments import engine_argument
+from controller.observe.orders import orders_of
 from controller.observe.pods import is_ready
 from controller.observe.policies import Policies, service_class
-from controller.planning.cluster import Toleration
+from controller.observe.scheduling import node_affinity, tolerations
 from controller.planning.snapshot import (
     LOWEST_PRIORITY,
     MAX_NUM_BATCHED_TOKENS,
@@ -43,6 +45,9 @@ class Surroundings:
     sample: Callable[[tuple[str, str]], ReplicaSample | None]
     """The newest sample of a pod by namespace and name."""
 
+    held_since_seconds: float | None
+    """Pods that started later must not go yet, in seconds since 1970; None where all may."""
+
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
@@ -50,6 +55,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     template = around.deployment["spec"]["template"]["spec"]
     current_replicas = _replicas(around.deployment)
     low, high = _bounds(around.autoscaler, current_replicas)
+    orders = orders_of(autoscaling)
     return Variant(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -65,7 +71,12 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         may_scale_to_zero=around.may_scale_to_zero,
         priority=priority_of(autoscaling, around.policies),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
-        tolerations=frozenset(_toleration(item) for item in template.get("tolerations") or []),
+        node_affinity=node_affinity(template),
+        tolerations=tolerations(template),
+        pinned_replicas=orders.pinned_replicas,
+        is_paused=orders.is_paused,
+        may_be_preempted=orders.may_be_preempted,
+        held_replicas=_held(around),
         max_num_seqs=_most_sequences(spec, template),
         max_num_batched_tokens=engine_argument(template, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
         published_capacity_tokens=_published_capacity(_status(autoscaling, "decision")),
@@ -158,13 +169,13 @@ def _replica(pod: Json, sample: Callable[[tuple[str, str]], ReplicaSample | None
     )
 
 
-def _toleration(item: Json) -> Toleration:
-    return Toleration(
-        key=item.get("key") or "",
-        operator=item.get("operator") or "Equal",
-        value=item.get("value") or "",
-        effect=item.get("effect") or "",
-    )
+def _held(around: Surroundings) -> int:
+    """Return how many pods started only a while ago; one that waits for a node has not started."""
+    if around.held_since_seconds is None:
+        return 0
+    starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods]
+    moments = [datetime.fromisoformat(text).timestamp() for text in starts if text]
+    return sum(moment > around.held_since_seconds for moment in moments)
 
 
 def _most_sequences(spec: Json, template: Json) -> int:

@@ -14,8 +14,10 @@ from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, Signal, SolverReport, SolverStatus
 from controller.planning.snapshot import Variant
+from controller.reconcilers.advisory import Advice
 
 _SHORTEST_ACCELERATOR: Final = 2
+_LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
 _SOLVED: Final = frozenset({SolverStatus.OPTIMAL, SolverStatus.FEASIBLE})
 
@@ -34,20 +36,32 @@ class Verdict:
     service_class: tuple[bool, str, str]
     """Whether the service class was found, with a reason and a sentence."""
 
+    orders: tuple[bool, str, str]
+    """Whether the annotations were understood, with a reason and a sentence."""
+
     unheeded: str
     """Why nobody will act on the decision, in one phrase; empty when somebody does."""
 
+    advice: Advice | None
+    """Why the decision is told only; None when it is published to be acted on."""
+
 
 def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
-    """Return the whole status after a decision, conditions included."""
+    """Return the whole status after a decision, conditions included.
+
+    Of one that is told only the desired allocation has no number: there is no metric, and autoscalers hold
+    what is. The current number in its place would be a moment old, and undo what a person just scaled.
+    """
     variant, decision = verdict.variant, verdict.decision
     identifier = _identifier(autoscaling)
+    number = {} if verdict.advice else {"numReplicas": decision.replicas}
     return {
         "currentAlloc": identifier | _current(autoscaling, variant),
         "desiredOptimizedAlloc": identifier
         | _accelerator(decision.accelerator)
-        | {"numReplicas": decision.replicas, "lastRunTime": moment(now)},
-        "actuation": {"applied": True},
+        | number
+        | {"lastRunTime": moment(now)},
+        "actuation": {"applied": verdict.advice is None},
         "decision": _decision(verdict),
         "conditions": _conditions(autoscaling, _findings(verdict), now=now),
     }
@@ -87,16 +101,18 @@ def moment(time: datetime) -> str:
 def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     decision, solver = verdict.decision, verdict.solver
     solved = solver.status in _SOLVED
+    advice = verdict.advice
     return {
         "TargetResolved": ("True", *_target_finding(verdict)),
-        "ServiceClassResolved": _class_finding(verdict),
+        "ServiceClassResolved": _told(verdict.service_class),
+        "AnnotationsResolved": _told(verdict.orders),
         "MetricsAvailable": _metrics_finding(verdict),
         "OptimizationReady": (
             "True" if solved else "False",
             "OptimizationSucceeded" if solved else "OptimizationFailed",
             decision.message,
         ),
-    }
+    } | ({"Advisory": ("True", advice.reason, advice.message)} if advice else {})
 
 
 def _target_finding(verdict: Verdict) -> tuple[str, str]:
@@ -105,9 +121,9 @@ def _target_finding(verdict: Verdict) -> tuple[str, str]:
     return "TargetFound", "the Deployment exists"
 
 
-def _class_finding(verdict: Verdict) -> tuple[str, str, str]:
-    is_found, reason, message = verdict.service_class
-    return str(is_found), reason, message
+def _told(finding: tuple[bool, str, str]) -> tuple[str, str, str]:
+    is_good, reason, message = finding
+    return str(is_good), reason, message
 
 
 def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
@@ -144,7 +160,7 @@ def _decision(verdict: Verdict) -> Json:
     decision, solver = verdict.decision, verdict.solver
     said: Json = {
         "reason": str(decision.reason),
-        "message": decision.message,
+        "message": _shortened(decision.message),
         "demandTokens": decision.demand_tokens,
         "requiredTokens": decision.required_tokens,
         "capacityPerReplicaTokens": decision.capacity_per_replica_tokens,
@@ -161,6 +177,11 @@ def _decision(verdict: Verdict) -> Json:
         "gap": f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip("."),
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _shortened(message: str) -> str:
+    """Return as much of a sentence as the schema takes: a status that it refuses would say nothing."""
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
 def decimal_text(value: Decimal) -> str:
@@ -194,12 +215,13 @@ def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:
 def _meaning(status: Json) -> Json:
     decision = status.get("decision") or {}
     desired = status.get("desiredOptimizedAlloc") or {}
+    said = ("reason", "boundBy", "signal", "costPerReplica", "grantedReplicas")
     conditions = status.get("conditions") or []
     return {
         "current": status.get("currentAlloc"),
         "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
         "applied": status.get("actuation"),
-        "decision": [decision.get(name) for name in ("reason", "boundBy", "signal", "costPerReplica")],
+        "decision": [decision.get(name) for name in said],
         "conditions": {
             item["type"]: [item["status"], item["reason"], item.get("observedGeneration")]
             for item in conditions

@@ -7,8 +7,8 @@ harm: it reads anew, and writes only what changed in meaning or has grown old.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -20,14 +20,35 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import Gathered, World, engine_pods, gather, models_by_target
+from controller.observe.gather import (
+    Gathered,
+    Terms,
+    World,
+    engine_pods,
+    gather,
+    models_by_pod,
+    models_by_target,
+)
+from controller.observe.idleness import Idleness
+from controller.observe.orders import orders_finding, orders_of
 from controller.observe.pods import deployment_of
 from controller.observe.policies import Policies
 from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
 from controller.observe.variants import class_finding, effective_cost
+from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
+from controller.reconcilers.advisory import (
+    NOT_ADVISORY,
+    Advice,
+    Scope,
+    acted_on,
+    advice,
+    advised,
+    joined,
+    with_advice,
+)
 from controller.reconcilers.status import (
     Verdict,
     age_seconds,
@@ -69,6 +90,8 @@ class Tools:
     world: Callable[[], World]
     policies: Callable[[], Policies]
     now: Callable[[], datetime]
+    consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
+    """Plans what might be, and remembers nothing of it; None where the planner remembers nothing anyway."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +100,21 @@ class CycleSettings:
 
     refresh_seconds: float
     scale_to_zero: bool
+    grace_seconds: float = 0.0
+    minimum_hold_seconds: float = 0.0
+    pools: tuple[NodePool, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    advisory: Scope = NOT_ADVISORY
+
+    @property
+    def terms(self) -> Terms:
+        """What of this is about planning."""
+        return Terms(
+            grace_seconds=self.grace_seconds,
+            minimum_hold_seconds=self.minimum_hold_seconds,
+            pools=self.pools,
+            budgets=self.budgets,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +125,19 @@ class Outcome:
     gathered: Gathered
     written: int
     scrape_failures: int
+    advices: Mapping[Key, Advice] = field(default_factory=dict)
+    """For the variants whose decisions are told only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cycle:
+    """What one cycle saw and decided."""
+
+    world: World
+    policies: Policies
+    gathered: Gathered
+    plan: Plan
+    failures: Mapping[Key, str]
 
 
 class VariantAutoscalingReconciler:
@@ -96,6 +147,7 @@ class VariantAutoscalingReconciler:
         self._tools = tools
         self._settings = settings
         self._engines = EngineRecords()
+        self._idleness = Idleness()
         self._problems: tuple[str, ...] = ()
 
     async def cycle(self) -> Outcome:
@@ -105,7 +157,6 @@ class VariantAutoscalingReconciler:
         """
         tools = self._tools
         world, policies = tools.world(), tools.policies()
-        self._tell_problems(policies)
         failures = await self._observe(world)
         gathered = gather(
             world,
@@ -113,29 +164,47 @@ class VariantAutoscalingReconciler:
             engines=self._engines,
             now_seconds=tools.now().timestamp(),
             may_scale_to_zero=self._settings.scale_to_zero,
+            idleness=self._idleness,
+            terms=self._settings.terms,
         )
-        plan = await tools.planner.solve(gathered.snapshot)
-        statuses = self._statuses(world, policies, gathered, plan, failures)
-        written = await self._publish(world, statuses, plan)
-        return Outcome(plan=plan, gathered=gathered, written=written, scrape_failures=len(failures))
+        self._tell_problems((*policies.problems, *gathered.problems))
+        plan, advices = await self._plan(world, gathered.snapshot)
+        cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
+        written = await self._publish(world, self._statuses(cycle, advices), plan)
+        return Outcome(
+            plan=plan, gathered=gathered, written=written, scrape_failures=len(failures), advices=advices
+        )
+
+    async def _plan(self, world: World, snapshot: Snapshot) -> tuple[Plan, Mapping[Key, Advice]]:
+        """Return the plan with its sentences, and the advice for those that nobody acts for."""
+        tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
+        reasons = {_key(item): advised(item, self._settings.advisory) for item in world.autoscalings}
+        told = {key: why for key, why in reasons.items() if why and key in variants}
+        plan = await tools.planner.solve(
+            acted_on(snapshot, told.keys()) if len(told) < len(variants) else snapshot
+        )
+        if 0 < len(told) < len(variants):
+            plan = joined(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
+        decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
+        return with_advice(plan, advices), advices
 
     async def _observe(self, world: World) -> Mapping[Key, str]:
         pods = engine_pods(world)
         scraped = await self._tools.source.scrape(pods)
         readings, failures = _of_their_model(world, pods, scraped)
         present = frozenset((pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods)
-        self._engines = self._engines.updated(readings, present)
+        before, self._engines = self._engines, self._engines.updated(readings, present)
+        self._idleness = self._idleness.updated(
+            models_by_pod(world),
+            before=before,
+            after=self._engines,
+            now_seconds=self._tools.now().timestamp(),
+        )
         return failures
 
-    def _statuses(
-        self,
-        world: World,
-        policies: Policies,
-        gathered: Gathered,
-        plan: Plan,
-        failures: Mapping[Key, str],
-    ) -> Mapping[Key, Json]:
-        now = self._tools.now()
+    def _statuses(self, cycle: _Cycle, advices: Mapping[Key, Advice]) -> Mapping[Key, Json]:
+        now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
         found: dict[Key, Json] = {}
@@ -150,10 +219,12 @@ class VariantAutoscalingReconciler:
                     variant=variants[key],
                     decision=decisions[key],
                     solver=plan.solver,
-                    cost_source=effective_cost(autoscaling, template, policies)[1],
-                    silence=_silence(variants[key], failures),
+                    cost_source=effective_cost(autoscaling, template, cycle.policies)[1],
+                    silence=_silence(variants[key], cycle.failures),
                     unheeded=gathered.unheeded.get(key, ""),
-                    service_class=class_finding(autoscaling, policies),
+                    service_class=class_finding(autoscaling, cycle.policies),
+                    orders=orders_finding(orders_of(autoscaling)),
+                    advice=advices.get(key),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found
@@ -205,9 +276,8 @@ class VariantAutoscalingReconciler:
         """Log a decision that differs from the published one, and put it into an event."""
         if decision is None:
             return
-        before = autoscaling.get("status") or {}
-        was = (before.get("desiredOptimizedAlloc") or {}).get("numReplicas")
-        because = (before.get("decision") or {}).get("reason")
+        before = (autoscaling.get("status") or {}).get("decision") or {}
+        was, because = before.get("grantedReplicas"), before.get("reason")
         if (was, because) == (decision.replicas, str(decision.reason)):
             return
         _log.info(
@@ -228,11 +298,11 @@ class VariantAutoscalingReconciler:
             meaning=f"{decision.replicas} {decision.reason}",
         )
 
-    def _tell_problems(self, policies: Policies) -> None:
-        for problem in policies.problems:
+    def _tell_problems(self, problems: tuple[str, ...]) -> None:
+        for problem in problems:
             if problem not in self._problems:
-                _log.warning("setting not understood", problem=problem)
-        self._problems = policies.problems
+                _log.warning("not planned with", problem=problem)
+        self._problems = problems
 
 
 def _of_their_model(

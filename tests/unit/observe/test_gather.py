@@ -8,11 +8,22 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import Gathered, World, engine_pods, gather, models_by_target
+from controller.observe.gather import (
+    Gathered,
+    Terms,
+    World,
+    engine_pods,
+    gather,
+    models_by_pod,
+    models_by_target,
+)
+from controller.observe.idleness import Idleness
 from controller.observe.policies import Policies, ServiceClass
+from controller.planning.cluster import Budget, NodePool
 from manifests import autoscaler, deployment, variant
 
 PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
+NOW_SECONDS = 1767225600.0  # 2026-01-01T00:00:00Z
 POLICIES = Policies(unit_costs={"A100": Decimal("40.00")}, classes={("classes", "premium"): PREMIUM})
 
 
@@ -57,7 +68,12 @@ A100 = "NVIDIA-A100-PCIE-80GB"
 CHAT = placed(deployment("chat", product=A100, accelerators=2, replicas=3))
 
 
-def gathered(*autoscalings: Json, deployments: tuple[Json, ...] = (CHAT,), **world: object) -> Gathered:
+def gathered(
+    *autoscalings: Json,
+    deployments: tuple[Json, ...] = (CHAT,),
+    terms: Terms | None = None,
+    **world: object,
+) -> Gathered:
     """Return what is gathered from a small world."""
     parts: Json = {
         "pods": (),
@@ -69,8 +85,10 @@ def gathered(*autoscalings: Json, deployments: tuple[Json, ...] = (CHAT,), **wor
         World(autoscalings=autoscalings, deployments=named, **(parts | world)),
         policies=POLICIES,
         engines=EngineRecords(),
-        now_seconds=0,
-        may_scale_to_zero=False,
+        now_seconds=NOW_SECONDS,
+        may_scale_to_zero=bool(terms),
+        idleness=Idleness(last_seconds={("ns", "meta/llama-3.1-8b"): NOW_SECONDS - 40}),
+        terms=terms or Terms(),
     )
 
 
@@ -188,6 +206,84 @@ def test_a_variant_without_an_autoscaler_is_planned_and_told() -> None:
     assert "no HorizontalPodAutoscaler" in found.unheeded["ns", "chat"]
 
 
+def test_orders_and_demands_on_nodes_reach_the_record() -> None:
+    """Annotations of the object, affinity of the template."""
+    orders = {"stowplan.dev/paused": "true", "stowplan.dev/replicas": "2", "stowplan.dev/preemption": "Never"}
+    picky = placed(deployment("chat", product=A100, accelerators=2))
+    expression = {"key": "zone", "operator": "In", "values": ["a"]}
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    picky["spec"]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}
+    }
+
+    value = placed(variant("chat"), annotations=orders)
+    (found,) = gathered(value, deployments=(picky,)).snapshot.variants
+
+    assert (found.is_paused, found.pinned_replicas, found.may_be_preempted) == (True, 2, False)
+    assert [[item.key for item in term] for term in found.node_affinity] == [["zone"]]
+
+
+def started(name: str, time: str | None) -> Json:
+    """Return a pod that its node took on at a time."""
+    value = pod(name)
+    value["status"] |= {"startTime": time} if time else {}
+    return value
+
+
+@pytest.mark.parametrize(("hold_seconds", "want"), [(0.0, 0), (60.0, 1), (120.0, 2)])
+def test_replicas_that_started_only_a_while_ago_are_held(hold_seconds: float, want: int) -> None:
+    """One that no node has taken on has not started, and without a hold none is young."""
+    pods = (
+        started("new", "2025-12-31T23:59:30Z"),
+        started("newer-than-two-minutes", "2025-12-31T23:58:30Z"),
+        started("old", "2025-12-31T23:00:00Z"),
+        started("waiting", None),
+    )
+
+    terms = Terms(minimum_hold_seconds=hold_seconds)
+    (found,) = gathered(placed(variant("chat")), pods=pods, terms=terms).snapshot.variants
+
+    assert found.held_replicas == want
+
+
+def test_grace_keeps_a_last_replica_and_starts_none() -> None:
+    """A rule for a model that has no replica would demand one."""
+    terms = Terms(grace_seconds=600.0)
+    resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
+
+    (rule,) = gathered(placed(variant("chat")), terms=terms).snapshot.models
+
+    assert (rule.model_id, rule.idle_seconds, rule.grace_seconds) == ("meta/llama-3.1-8b", 40.0, 600.0)
+    assert gathered(placed(variant("chat")), deployments=(resting,), terms=terms).snapshot.models == ()
+    assert gathered(placed(variant("chat"))).snapshot.models == ()
+
+
+def test_limits_and_growth_come_from_settings_and_from_the_cluster() -> None:
+    """What a person declared goes before what Karpenter says of a pool of the same name."""
+    declared = NodePool(
+        name="gpus", accelerator="A100", accelerators_per_node=8, price_per_node=Decimal(9), nodes_addable=1
+    )
+    requirements = [
+        {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["a100"]},
+        {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "In", "values": ["8"]},
+    ]
+    spec = {"limits": {"nvidia.com/gpu": "80"}, "template": {"spec": {"requirements": requirements}}}
+    pools = [{"metadata": {"name": name}, "spec": spec} for name in ("gpus", "more", "odd")]
+    pools[2] = {"metadata": {"name": "odd"}, "spec": {"limits": {"nvidia.com/gpu": "8"}, "template": {}}}
+    quota = {
+        "metadata": {"namespace": "ns", "name": "q"},
+        "spec": {"hard": {"requests.nvidia.com/gpu": "6"}},
+    }
+    terms = Terms(pools=(declared,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
+
+    found = gathered(placed(variant("chat")), quotas=(quota,), node_pools=pools, terms=terms)
+
+    assert [(pool.name, pool.nodes_addable) for pool in found.snapshot.pools] == [("gpus", 1), ("more", 10)]
+    assert [(item.namespace, item.accelerators) for item in found.snapshot.quotas] == [("ns", 6)]
+    assert [item.name for item in found.snapshot.budgets] == ["b"]
+    assert [problem.split(":")[0] for problem in found.problems] == ["Karpenter NodePool odd"]
+
+
 def test_only_ready_pods_of_targets_are_asked() -> None:
     """Strangers and pods on their way up are left alone."""
     unready = pod("chat-2")
@@ -202,3 +298,4 @@ def test_only_ready_pods_of_targets_are_asked() -> None:
     )
 
     assert [item["metadata"]["name"] for item in engine_pods(world)] == ["chat-1"]
+    assert models_by_pod(world) == {("ns", "chat-1"): ("ns", "meta/llama-3.1-8b")}

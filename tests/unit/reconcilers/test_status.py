@@ -21,6 +21,7 @@ from controller.planning.decision import (
     SolverStatus,
 )
 from controller.planning.snapshot import Replica, Variant
+from controller.reconcilers.advisory import Advice
 from controller.reconcilers.status import Verdict, age_seconds, is_news, planned_status, unplanned_status
 from manifests import legacy_variant, variant
 
@@ -61,7 +62,12 @@ VERDICT = Verdict(
     cost_source="UnitCost",
     silence="p: no answer",
     service_class=(True, "ClassFound", "service class 'Premium', priority 1"),
+    orders=(True, "NoAnnotations", "no annotation begins with stowplan.dev/"),
     unheeded="",
+    advice=None,
+)
+ADVICE = Advice(
+    reason="ObjectAdvisory", because="stowplan.dev/advisory is true", saved_per_hour=Decimal("-40.00")
 )
 
 
@@ -126,6 +132,59 @@ def test_moving_numbers_are_no_news_but_decisions_are() -> None:
     assert is_news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
     assert age_seconds(status, now=NOW + timedelta(seconds=30)) == 30
     assert age_seconds({}, now=NOW) == float("inf")
+
+
+def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
+    """The grant stands beside its reasons; an allocation without a number has no metric."""
+    for manifest in (variant("chat"), legacy_variant("chat")):
+        value = stored(convert(manifest, "llmd.ai/v1alpha2"))
+        value["status"] = status = planned_status(value, replace(VERDICT, advice=ADVICE), now=NOW)
+
+        conditions = {item["type"]: item for item in status["conditions"]}
+        assert "numReplicas" not in status["desiredOptimizedAlloc"]
+        assert status["actuation"] == {"applied": False}
+        assert (status["decision"]["grantedReplicas"], status["decision"]["reason"]) == (3, "Shortage")
+        assert (conditions["Advisory"]["status"], conditions["Advisory"]["reason"]) == (
+            "True",
+            "ObjectAdvisory",
+        )
+        assert "would cost 40.00 per hour" in conditions["Advisory"]["message"]
+        assert validate(v1alpha2.VariantAutoscaling, value) == []
+        assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
+        assert age_seconds(status, now=NOW) == 0
+
+
+def test_another_grant_is_news_even_where_it_is_advice() -> None:
+    """There is no published number that would change with it."""
+    value, advised = stored(variant("chat")), replace(VERDICT, advice=ADVICE)
+    status = planned_status(value, advised, now=NOW)
+    decided = replace(advised, decision=replace(DECISION, replicas=4))
+
+    assert not is_news(status, planned_status(value, advised, now=NOW))
+    assert is_news(status, planned_status(value, decided, now=NOW))
+    assert is_news(status, planned_status(value, VERDICT, now=NOW))
+
+
+def test_an_order_that_is_not_understood_is_a_condition() -> None:
+    """Planning went on without it."""
+    wrong = (False, "AnnotationNotUnderstood", "metadata.annotations[stowplan.dev/paused]: must be")
+
+    status = planned_status(stored(variant("chat")), replace(VERDICT, orders=wrong), now=NOW)
+
+    condition = next(item for item in status["conditions"] if item["type"] == "AnnotationsResolved")
+    assert (condition["status"], condition["reason"], condition["message"]) == ("False", *wrong[1:])
+    assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
+
+
+def test_a_sentence_beyond_the_schema_is_cut_and_not_refused() -> None:
+    """A status that the server refuses would leave the old decision standing."""
+    long = replace(VERDICT, decision=replace(DECISION, message="chat " * 300))
+    value = stored(variant("chat"))
+
+    value["status"] = planned_status(value, long, now=NOW)
+
+    assert validate(v1alpha2.VariantAutoscaling, value) == []
+    assert value["status"]["decision"]["message"].endswith("…")
 
 
 def test_without_a_plan_there_is_no_number() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from apiserver.metrics.config import MetricsConfig
 from apiserver.serving.config import ConfigurationError, parse
 from controller.config import ControllerConfig, config_problems
+from controller.config_planning import budgets_of, pools_of, settings_of
+from controller.planning.cluster import Taint
 from webhooks.config import WebhooksConfig
 
 ALL = [WebhooksConfig, MetricsConfig, ControllerConfig]
-SCREEN_LINES = 40
+SCREEN_LINES = 45
 
 
 def parsed(arguments: list[str], file: Path | None = None) -> ControllerConfig:
@@ -65,6 +68,58 @@ def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
     config = parsed(flags)
 
     assert len(config_problems(config)) == 3
+
+
+def test_a_misspelled_field_inside_a_list_is_told_with_its_place(tmp_path: Path) -> None:
+    """A pool whose lead time is silently dropped would be believed to be there at once."""
+    file = tmp_path / "config.yaml"
+    pool = "{name: a, accelerator: H100, acceleratorsPerNode: 8, leadSecond: 3, taints: [{kee: x}]}"
+    file.write_text(
+        f"planning: {{nodePools: [{pool}], budgets: [{{name: b, costPerHour: 12}}]}}\n", encoding="utf-8"
+    )
+
+    with pytest.raises(ConfigurationError) as refused:
+        parsed([], file)
+
+    told = "\n".join(refused.value.problems)
+    assert "planning.nodePools.0: Additional properties are not allowed ('leadSecond' was unexpected)" in told
+    assert "planning.nodePools.0.taints.0: 'key' is a required property" in told
+    assert "planning.budgets.0.costPerHour: 12 is not of type 'string'" in told
+
+
+def test_pools_and_budgets_become_what_planning_counts_with(tmp_path: Path) -> None:
+    """Types are spelled as on nodes, and money is exact."""
+    file = tmp_path / "config.yaml"
+    pool = (
+        "{name: a, accelerator: NVIDIA-H100-80GB-HBM3, acceleratorsPerNode: 8, pricePerNode: '0.10', "
+        "nodesAddable: 3, leadSeconds: 240, labels: {zone: z1}, taints: [{key: gpu}]}"
+    )
+    budget = "{name: team, costPerHour: '12.50', namespaces: [chat]}"
+    file.write_text(
+        f"planning: {{nodePools: [{pool}], budgets: [{budget}], unmetUnit: model, startPricePercent: 25}}\n",
+        encoding="utf-8",
+    )
+
+    planning = parsed([], file).planning
+
+    (found,), (limit,) = pools_of(planning), budgets_of(planning)
+    assert (found.accelerator, found.price_per_node, found.lead_seconds) == ("H100", Decimal("0.10"), 240.0)
+    assert (found.labels, found.taints) == (frozenset({("zone", "z1")}), frozenset({Taint(key="gpu")}))
+    assert (limit.cost_per_hour, limit.namespaces) == (Decimal("12.50"), frozenset({"chat"}))
+    assert (settings_of(planning).unmet_unit, settings_of(planning).start_price_percent) == ("model", 25)
+
+
+def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(tmp_path: Path) -> None:
+    """Sentences could not tell them apart."""
+    file = tmp_path / "config.yaml"
+    pool = "{name: a, accelerator: H100, acceleratorsPerNode: 8, pricePerNode: '10000000000'}"
+    file.write_text(f"planning: {{nodePools: [{pool}, {pool}]}}\n", encoding="utf-8")
+
+    problems = config_problems(parsed([], file))
+
+    assert problems[0] == "planning.nodePools: the name 'a' stands there more than once"
+    assert problems[1].startswith("planning.nodePools.0.pricePerNode: must be at most 1000000000")
+    assert len(problems) == 3
 
 
 @pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)

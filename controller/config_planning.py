@@ -1,0 +1,202 @@
+"""What the controller can be told of planning: thresholds, prices, nodes to come, budgets, and who acts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Final, Literal
+
+from apiserver.kinds.core.names import DnsLabel
+from apiserver.kinds.meta import DecimalText
+from apiserver.schema.declaration import declaration
+from apiserver.schema.markers import Items, Length, Marker, Properties, Range
+from controller.observe.accelerators import normalised
+from controller.planning.cluster import Budget, NodePool, Taint
+from controller.planning.settings import Settings, UnmetUnit
+
+_NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
+"""Refuses misspelled fields inside lists, too."""
+
+_MOST_COST: Final = Decimal(10) ** 9
+
+
+@declaration()
+class TaintConfig:
+    """A taint of the nodes to come."""
+
+    key: Annotated[str, Length(1, 317)]
+    """Its key."""
+
+    value: Annotated[str, Length(maximum=63)] = ""
+    """Its value."""
+
+    effect: Literal["NoSchedule", "NoExecute"] = "NoSchedule"
+    """What it does to pods that don't tolerate it."""
+
+
+@declaration()
+class NodePoolConfig:
+    """Nodes of one shape that can still be added to the cluster, by a node autoscaler or by hand."""
+
+    name: Annotated[str, Length(1, 253)]
+    """What sentences call it. Karpenter's NodePool of the same name is then not read."""
+
+    accelerator: Annotated[str, Length(1, 253)]
+    """Type, such as `H100` or `NVIDIA-H100-80GB-HBM3`."""
+
+    accelerators_per_node: Annotated[int, Range(1, 10**4)]
+    """How many of them one node has."""
+
+    price_per_node: DecimalText = "0"
+    """Per hour, on top of what the replicas on it cost; 0 where their cost includes it."""
+
+    nodes_addable: Annotated[int, Range(0, 10**5)] = 1
+    """How many more there can be."""
+
+    lead_seconds: Annotated[int, Range(0, 10**6)] = 0
+    """From asking for a node until pods run on it; 0 where that is not known."""
+
+    labels: Annotated[dict[str, Annotated[str, Length(maximum=63)]], Properties(maximum=64)] = {}  # noqa: RUF012 (frozen, and a copy for each)
+    """Labels of its nodes, as node selectors and affinity look for them."""
+
+    taints: Annotated[tuple[Annotated[TaintConfig, _NOTHING_ELSE], ...], Items(maximum=64)] = ()
+    """Taints of its nodes."""
+
+
+@declaration()
+class BudgetConfig:
+    """A limit on what the replicas of some namespaces may cost together."""
+
+    name: Annotated[str, Length(1, 253)]
+    """What sentences call it."""
+
+    cost_per_hour: DecimalText
+    """The limit, in the unit of the variants' cost."""
+
+    namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """For which it holds. Empty: all of them together."""
+
+
+@declaration()
+class PlanningConfig:
+    """How decisions are taken."""
+
+    interval_seconds: Annotated[int, Range(1, 3600)] = 15
+    """Time from one decision to the next."""
+
+    refresh_seconds: Annotated[int, Range(1, 3600)] = 60
+    """Status of an unchanged decision is written again after this time, so that it never looks stale."""
+
+    fresh_seconds: Annotated[int, Range(1, 3600)] = 60
+    """Samples up to this age count fully."""
+
+    held_seconds: Annotated[int, Range(1, 86400)] = 300
+    """Samples up to this age hold what is and never scale down; older ones are unknown."""
+
+    solve_seconds: Annotated[int, Range(1, 600)] = 20
+    """Longest time for one plan; then what runs stands. Most take a fraction of a second."""
+
+    scale_to_zero: bool = False
+    """Whether the last replica of a model without load may go."""
+
+    scale_to_zero_grace_seconds: Annotated[int, Range(0, 10**6)] = 600
+    """How long a model keeps its last replica after its last request. Counts from the start of the controller
+    for a model that it has not seen busy since."""
+
+    minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
+    """How long a started replica stays. 0: the dead band between the thresholds and the prices of starting
+    and stopping hold against churn already, and a hold makes higher priorities wait for what a young replica
+    of a lower one has taken. Choose about the time that an engine takes to load where starts are dear."""
+
+    start_price_percent: Annotated[int, Range(0, 1000)] = 10
+    """Price of starting a replica, in percent of its cost per hour: no churn for pennies."""
+
+    stop_price_percent: Annotated[int, Range(0, 1000)] = 10
+    """Price of stopping a replica, in percent of its cost per hour."""
+
+    unmet_unit: Literal["value", "model"] = "value"
+    """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
+
+    node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
+    """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""
+
+    budgets: Annotated[tuple[Annotated[BudgetConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
+    """Limits on the cost of replicas."""
+
+    advisory: bool = False
+    """Whether decisions are told only: no HorizontalPodAutoscaler is given a number to act on."""
+
+    advisory_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """Namespaces in which decisions are told only."""
+
+
+def planning_problems(planning: PlanningConfig) -> list[str]:
+    """Return what is wrong with planning's values that no schema can judge."""
+    problems = []
+    if planning.fresh_seconds > planning.held_seconds:
+        problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
+    problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
+    problems += _repeated("budgets", [budget.name for budget in planning.budgets])
+    costs = {
+        f"nodePools.{position}.pricePerNode": pool.price_per_node
+        for position, pool in enumerate(planning.node_pools)
+    } | {
+        f"budgets.{position}.costPerHour": budget.cost_per_hour
+        for position, budget in enumerate(planning.budgets)
+    }
+    return problems + [
+        f"planning.{where}: must be at most {_MOST_COST}, was {text}"
+        for where, text in costs.items()
+        if Decimal(text) > _MOST_COST
+    ]
+
+
+def settings_of(planning: PlanningConfig) -> Settings:
+    """Return the numbers that planning itself uses."""
+    return Settings(
+        fresh_seconds=float(planning.fresh_seconds),
+        held_seconds=float(planning.held_seconds),
+        start_price_percent=planning.start_price_percent,
+        stop_price_percent=planning.stop_price_percent,
+        unmet_unit=UnmetUnit(planning.unmet_unit),
+        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
+        deterministic_seconds=planning.solve_seconds / 20,
+        wall_seconds=float(planning.solve_seconds),
+    )
+
+
+def pools_of(planning: PlanningConfig) -> tuple[NodePool, ...]:
+    """Return the declared node pools as records."""
+    return tuple(
+        NodePool(
+            name=pool.name,
+            accelerator=normalised(pool.accelerator),
+            accelerators_per_node=pool.accelerators_per_node,
+            price_per_node=Decimal(pool.price_per_node),
+            nodes_addable=pool.nodes_addable,
+            lead_seconds=float(pool.lead_seconds),
+            labels=frozenset(pool.labels.items()),
+            taints=frozenset(
+                Taint(key=item.key, value=item.value, effect=item.effect) for item in pool.taints
+            ),
+        )
+        for pool in planning.node_pools
+    )
+
+
+def budgets_of(planning: PlanningConfig) -> tuple[Budget, ...]:
+    """Return the declared budgets as records."""
+    return tuple(
+        Budget(
+            name=budget.name,
+            cost_per_hour=Decimal(budget.cost_per_hour),
+            namespaces=frozenset(budget.namespaces),
+        )
+        for budget in planning.budgets
+    )
+
+
+def _repeated(where: str, names: Sequence[str]) -> list[str]:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    return [f"planning.{where}: the name {name!r} stands there more than once" for name in twice]

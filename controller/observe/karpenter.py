@@ -1,0 +1,139 @@
+"""Nodes that Karpenter could still add, as far as its NodePools pin them down.
+
+A NodePool is a range of machines. It is planned with only where it leaves no choice in the accelerator's type
+and number; nothing is guessed, and its price and lead time are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import RESOURCE_NAMES, accelerators_in, normalised, product_of
+from controller.observe.scheduling import repellent_taints
+from controller.planning.cluster import NodePool
+
+TYPE_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-name", "karpenter.azure.com/sku-gpu-name")
+"""Labels that name the accelerator of the machines to come."""
+
+COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
+"""Labels that say how many of them a machine has."""
+
+INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
+"""A machine of the same kind tells what there is on one to come."""
+
+_POOL_LABEL: Final = "karpenter.sh/nodepool"
+_MOST_NODES: Final = 10**5
+_MOST_ACCELERATORS: Final = 10**4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KarpenterPools:
+    """The pools that can be planned with, and a sentence for each that cannot."""
+
+    pools: tuple[NodePool, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> KarpenterPools:
+    """Return the pools of accelerators among NodePools (`karpenter.sh/v1`); others are passed over."""
+    found: list[NodePool] = []
+    problems: list[str] = []
+    for item in objects:
+        if not _is_about_accelerators(item) or item["metadata"].get("deletionTimestamp"):
+            continue
+        try:
+            found.append(_pool(item, nodes))
+        except ValueError as error:
+            where = f"Karpenter NodePool {item['metadata']['name']}"
+            problems.append(f"{where}: {error}; to plan with its nodes, declare it in planning.nodePools")
+    return KarpenterPools(pools=tuple(found), problems=tuple(problems))
+
+
+def _is_about_accelerators(item: Json) -> bool:
+    asked = {demand["key"] for demand in _requirements(item)} | _template_labels(item).keys()
+    limited = (item["spec"].get("limits") or {}).keys()
+    return bool(asked & {*TYPE_LABELS, *COUNT_LABELS} or limited & {*RESOURCE_NAMES})
+
+
+def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
+    """Return the record of one NodePool. Raises ValueError for what it leaves open."""
+    name = item["metadata"]["name"]
+    labels = _pinned(item)
+    twin = _twin(labels, nodes)
+    accelerator, number = _type(labels, twin), _number(labels, twin)
+    own = [node for node in nodes if _labels(node).get(_POOL_LABEL) == name]
+    return NodePool(
+        name=name,
+        accelerator=accelerator,
+        accelerators_per_node=number,
+        price_per_node=Decimal(0),
+        nodes_addable=min(_remaining(item, own) // number, _MOST_NODES),
+        labels=frozenset(labels.items()),
+        taints=repellent_taints((item["spec"]["template"].get("spec") or {}).get("taints") or []),
+    )
+
+
+def _type(labels: Mapping[str, str], twin: Json) -> str:
+    named = next((normalised(labels[label]) for label in TYPE_LABELS if labels.get(label)), "")
+    found = named or product_of(labels) or product_of(_labels(twin))
+    if not found:
+        raise ValueError(
+            f"its requirements leave the accelerator's type open (none has one {TYPE_LABELS[0]})"
+        )
+    return found
+
+
+def _number(labels: Mapping[str, str], twin: Json) -> int:
+    text = next((labels[label] for label in COUNT_LABELS if labels.get(label)), "")
+    number = int(text) if text.isdecimal() and len(text) < len(str(_MOST_ACCELERATORS)) else 0
+    number = number or _accelerators_on(twin)
+    if not number:
+        raise ValueError(f"its requirements leave the number per node open (none has one {COUNT_LABELS[0]})")
+    return number
+
+
+def _remaining(item: Json, own: Sequence[Json]) -> int:
+    """Return the accelerators below the limit; what is launched has no node yet but counts in status."""
+    ceilings = item["spec"].get("limits") or {}
+    if not any(name in ceilings for name in RESOURCE_NAMES):
+        raise ValueError("it has no limit of accelerators (spec.limits, such as nvidia.com/gpu)")
+    counted = accelerators_in((item.get("status") or {}).get("resources") or {})
+    return max(0, accelerators_in(ceilings) - max(counted, sum(map(_accelerators_on, own))))
+
+
+def _pinned(item: Json) -> dict[str, str]:
+    """Return the labels that every node to come will have."""
+    pinned = {
+        demand["key"]: str(demand["values"][0])
+        for demand in _requirements(item)
+        if demand.get("operator") == "In" and len(demand.get("values") or []) == 1
+    }
+    return {**_template_labels(item), **pinned, _POOL_LABEL: item["metadata"]["name"]}
+
+
+def _twin(labels: Mapping[str, str], nodes: Sequence[Json]) -> Json:
+    """Return a node of the one machine type that the pool admits, or nothing."""
+    wanted = labels.get(INSTANCE_TYPE_LABEL)
+    alike = (node for node in nodes if wanted and _labels(node).get(INSTANCE_TYPE_LABEL) == wanted)
+    return next((node for node in alike if _accelerators_on(node)), {})
+
+
+def _requirements(item: Json) -> Iterator[Json]:
+    yield from (item["spec"]["template"].get("spec") or {}).get("requirements") or []
+
+
+def _template_labels(item: Json) -> Mapping[str, str]:
+    return (item["spec"]["template"].get("metadata") or {}).get("labels") or {}
+
+
+def _labels(node: Json) -> Mapping[str, str]:
+    return (node.get("metadata") or {}).get("labels") or {}
+
+
+def _accelerators_on(node: Json) -> int:
+    status = node.get("status") or {}
+    return accelerators_in(status.get("capacity") or status.get("allocatable") or {})

@@ -1,0 +1,161 @@
+"""ResourceQuotas as limits on the accelerators of the variants of a namespace.
+
+What others use is counted from their pods and not taken from `status.used`: that one also holds our own pods,
+and the two copies are never of the same moment.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import RESOURCE_NAMES, accelerators_in, accelerators_of
+from controller.observe.pods import Key, deployment_of, is_present
+from controller.planning.cluster import Quota
+
+_REQUESTS: Final = "requests."
+_COUNTED_IN_QUALITY: Final = frozenset({"cpu", "memory"})
+_EXISTS: Final = "Exists"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tenant:
+    """A variant as a quota sees it."""
+
+    namespace: str
+    accelerator: str
+    pod_spec: Json
+    """Of one of its pods where there is one: admission may have added to what the template says."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """The quotas that hold for variants, and a sentence for each that cannot be planned with."""
+
+    quotas: tuple[Quota, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def limits(
+    objects: Sequence[Json], tenants: Sequence[Tenant], pods: Sequence[Json], planned: frozenset[Key]
+) -> Limits:
+    """Return what ResourceQuotas leave to the variants; `planned` are the Deployments that these scale."""
+    at_home: dict[str, list[Tenant]] = defaultdict(list)
+    for tenant in tenants:
+        at_home[tenant.namespace].append(tenant)
+    others: dict[str, list[Json]] = defaultdict(list)
+    for pod in pods:
+        namespace = pod["metadata"]["namespace"]
+        if namespace in at_home and is_present(pod) and deployment_of(pod) not in planned:
+            others[namespace].append(pod["spec"])
+    found: list[Quota] = []
+    problems: list[str] = []
+    for item, name, hard in _entries(objects, at_home.keys()):
+        namespace = item["metadata"]["namespace"]
+        try:
+            quota = _quota(item, name, hard, at_home[namespace], others[namespace])
+        except ValueError as error:
+            where = f"ResourceQuota {namespace}/{item['metadata']['name']}, {name}"
+            problems.append(f"{where}: {error}; it is left out of planning")
+        else:
+            found += [quota] if quota else []
+    return Limits(quotas=tuple(found), problems=tuple(problems))
+
+
+def _entries(objects: Sequence[Json], namespaces: Container[str]) -> Iterator[tuple[Json, str, str]]:
+    """Yield each quota of some namespaces with each limit on accelerators in it."""
+    for item in objects:
+        if item["metadata"]["namespace"] in namespaces:
+            for name, hard in sorted(((item.get("spec") or {}).get("hard") or {}).items()):
+                if name.removeprefix(_REQUESTS) in RESOURCE_NAMES:
+                    yield item, name, hard
+
+
+def _quota(
+    item: Json, name: str, hard: str, tenants: Sequence[Tenant], others: Sequence[Json]
+) -> Quota | None:
+    """Return one limit, or None where it is none of ours. Raises ValueError for what cannot be told."""
+    resource = name.removeprefix(_REQUESTS)
+    askers = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
+    if not askers:
+        return None
+    verdicts = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in askers}
+    if verdicts == {False}:
+        return None
+    if verdicts != {True}:
+        raise ValueError("its scopes hold for some variants of the namespace only, or cannot be judged")
+    used = sum(accelerators_of(spec, (resource,)) for spec in others if _is_in_scope(item["spec"], spec))
+    return Quota(
+        name=f"{item['metadata']['name']} ({name})",
+        namespace=item["metadata"]["namespace"],
+        accelerators=accelerators_in({resource: hard}) - used,
+        accelerator=_type(askers, tenants),
+    )
+
+
+def _type(askers: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
+    """Return the type that a quota on one vendor's accelerators is about; nothing where it is all of them."""
+    rest = [tenant for tenant in tenants if tenant not in askers and accelerators_of(tenant.pod_spec)]
+    types = {tenant.accelerator for tenant in askers}
+    if not rest:
+        return ""
+    if len(types) > 1 or types & {"", *(tenant.accelerator for tenant in rest)}:
+        raise ValueError("other variants of the namespace use accelerators that it does not count")
+    return types.pop()
+
+
+def _is_in_scope(spec: Json, pod_spec: Json) -> bool | None:
+    """Tell whether a quota counts a pod; None where that cannot be told."""
+    verdicts = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def _scopes_of(spec: Json) -> Iterator[tuple[str, str, Sequence[str]]]:
+    yield from ((scope, _EXISTS, ()) for scope in spec.get("scopes") or [])
+    for demand in (spec.get("scopeSelector") or {}).get("matchExpressions") or []:
+        yield demand["scopeName"], demand["operator"], demand.get("values") or ()
+
+
+def _holds(scope: str, operator: str, values: Sequence[str], pod_spec: Json) -> bool | None:
+    """Tell whether one scope holds, as `podMatchesScopeFunc` in `k8s.io/kubernetes/pkg/quota` does."""
+    match scope:
+        case "Terminating":
+            return pod_spec.get("activeDeadlineSeconds") is not None
+        case "NotTerminating":
+            return pod_spec.get("activeDeadlineSeconds") is None
+        case "BestEffort":
+            return not _has_quality(pod_spec)
+        case "NotBestEffort":
+            return _has_quality(pod_spec)
+        case "PriorityClass":
+            return _is_among(pod_spec.get("priorityClassName") or "", operator, values)
+        case _:
+            return None
+
+
+def _has_quality(pod_spec: Json) -> bool:
+    """Tell whether any container asks for a part of the processor or the memory."""
+    containers = [*(pod_spec.get("containers") or []), *(pod_spec.get("initContainers") or [])]
+    return any(_COUNTED_IN_QUALITY & asked.keys() for item in containers for asked in _lists(item))
+
+
+def _lists(container: Json) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    resources = container.get("resources") or {}
+    return resources.get("requests") or {}, resources.get("limits") or {}
+
+
+def _is_among(name: str, operator: str, values: Sequence[str]) -> bool:
+    match operator:
+        case "In":
+            return name in values
+        case "NotIn":
+            return name not in values
+        case "DoesNotExist":
+            return not name
+        case _:
+            return bool(name)

@@ -1,0 +1,54 @@
+"""Where the pods of a template may go, as far as nodes decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.planning.cluster import NodeRequirement, Taint, Toleration
+
+NAME_FIELD: Final = "metadata.name"
+"""Stands among a node's labels for its name, which affinity may also ask for; no label is called so."""
+
+_REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:
+    """Return the terms that pods require of their node: all of at least one of them."""
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
+
+
+def tolerations(pod_spec: Json) -> frozenset[Toleration]:
+    """Return the taints that pods consent to."""
+    return frozenset(
+        Toleration(
+            key=item.get("key") or "",
+            operator=item.get("operator") or "Equal",
+            value=item.get("value") or "",
+            effect=item.get("effect") or "",
+        )
+        for item in pod_spec.get("tolerations") or []
+    )
+
+
+def repellent_taints(taints: Sequence[Json]) -> frozenset[Taint]:
+    """Return the taints that keep pods away, and not only at a distance."""
+    return frozenset(
+        Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
+        for taint in taints
+        if taint["effect"] in _REPELLENT
+    )
+
+
+def _term(term: Json) -> tuple[NodeRequirement, ...]:
+    # The only field that a node selector may ask for is the name.
+    demands = [*(term.get("matchExpressions") or []), *(term.get("matchFields") or [])]
+    return tuple(
+        NodeRequirement(
+            key=demand["key"], operator=demand["operator"], values=tuple(demand.get("values") or [])
+        )
+        for demand in demands
+    )

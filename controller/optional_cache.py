@@ -1,0 +1,91 @@
+"""A local copy of objects that may not be there to be read: planning then goes on without them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.cache import Cache
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+
+ASK_AGAIN_SECONDS: Final = 300.0
+"""An API may be installed, or a permission be given, while we run."""
+
+_RETRY_SECONDS: Final = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+class OptionalCache:
+    """Objects of one kind while they can be read, and none while they cannot.
+
+    A missing permission is told once; that nobody serves the kind is nothing to tell.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resource: Resource,
+        *,
+        without: str,
+        silent_seconds: float,
+        reduce: Callable[[Json], Json],
+        ask_again_seconds: float = ASK_AGAIN_SECONDS,
+    ) -> None:
+        self._cluster = cluster
+        self._resource = resource
+        self._without = without
+        self._silent_seconds = silent_seconds
+        self._ask_again_seconds = ask_again_seconds
+        self._cache = Cache(cluster, resource, reduce=reduce)
+        self._has_told = False
+        self.settled = asyncio.Event()
+        """Set once it is known what there is, or that nothing can be."""
+
+    async def run(self) -> None:
+        """Ask until the objects can be read, then keep the copy current, until cancelled."""
+        pause_seconds = await self._pause_seconds()
+        while pause_seconds is not None:
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = await self._pause_seconds()
+        self._has_told = False
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._cache.run())
+            await self._cache.synced.wait()
+            self.settled.set()
+
+    def items(self) -> tuple[Json, ...]:
+        """Return the objects; none when the server has not confirmed them for long."""
+        if not self._cache.synced.is_set():
+            return ()
+        if self._cache.age_seconds() > self._silent_seconds:
+            self._tell(f"nothing was heard of them for {self._cache.age_seconds():.0f} s")
+            return ()
+        self._has_told = False
+        return self._cache.items()
+
+    async def _pause_seconds(self) -> float | None:
+        """Return None when the objects can be read, else the time until it is worth asking again."""
+        try:
+            await self._cluster.get_path(self._resource.path(), query={"limit": "1"})
+        except NotFound:
+            self.settled.set()
+            return self._ask_again_seconds
+        except Forbidden as error:
+            self._tell(error.message)
+            self.settled.set()
+            return self._ask_again_seconds
+        except ClusterError:
+            return _RETRY_SECONDS
+        return None
+
+    def _tell(self, why: str) -> None:
+        if not self._has_told:
+            _log.warning(f"planning goes on without {self._without}", kind=self._resource.kind, why=why)
+        self._has_told = True

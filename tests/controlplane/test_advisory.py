@@ -1,0 +1,117 @@
+"""What a person orders of planning, with the real HorizontalPodAutoscaler and the real quota beside it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from stub_engine import StubEngine
+
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-RTX-A6000"
+ADVISORY = {"stowplan.dev/advisory": "true"}
+
+
+@pytest.fixture(scope="module")
+def _node(control_plane: ControlPlane) -> Iterator[None]:
+    """One node with twelve accelerators of a type that no other test uses."""
+    create_nodes(control_plane, [Node(name="advice", accelerator=PRODUCT, accelerator_count=12)])
+    yield
+    control_plane.kubectl("delete", "node", "advice")
+
+
+class Stage:
+    """A namespace in which variants are applied, loaded, waited for and read."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+
+    def apply(self, name: str, annotations: dict[str, str] | None = None) -> None:
+        """Apply a variant of a model of its own name, with everything around it, and await its replica."""
+        value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
+        value["metadata"]["annotations"] = annotations or {}
+        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name))
+        self.kubectl("apply", "--filename=-", input=manifests)
+        self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
+
+    def wait(self, what: str, condition: str) -> None:
+        """Wait for a condition of an object."""
+        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
+
+    def read(self, what: str, path: str) -> str:
+        """Read a JSON path of an object."""
+        return self.kubectl("get", what, f"--output=jsonpath={path}")
+
+    def loaded(self) -> ExitStack:
+        """Return full engines on the addresses of all pods."""
+        stack = ExitStack()
+        for pod in json.loads(self.kubectl("get", "pods", "--output=json"))["items"]:
+            model = pod["metadata"]["labels"]["app"]
+            stack.enter_context(StubEngine(pod["status"]["podIP"], model=model, usage=0.8, waiting=50))
+        return stack
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> Stage:
+    """Return a fresh namespace beside a node with twelve accelerators."""
+    return Stage(control_plane, namespace)
+
+
+def test_an_advised_variant_is_told_and_left_alone_while_another_is_scaled(stage: Stage) -> None:
+    """Its number is in the decision and in no metric; what a person scales stands, until advice ends."""
+    stage.apply("told", ADVISORY)
+    stage.apply("acted")
+
+    with stage.loaded():
+        stage.wait("deploy/acted", "jsonpath={.spec.replicas}=6")
+        stage.wait("va/told", "jsonpath={.status.decision.grantedReplicas}=6")
+        stage.wait("hpa/told", "condition=ScalingActive=False")
+        assert stage.read("deploy/told", "{.spec.replicas}") == "1"
+
+        stage.kubectl("scale", "deploy/told", "--replicas=2")
+        stage.wait("hpa/told", "jsonpath={.status.currentReplicas}=2")
+        assert stage.read("deploy/told", "{.spec.replicas}") == "2"
+
+    said = stage.read("va/told", "{.status.conditions[?(@.type=='Advisory')].message}")
+    assert said.startswith("stowplan.dev/advisory is true: nothing is scaled, following it would cost")
+    assert stage.read("va/told", "{.status.desiredOptimizedAlloc.numReplicas}") == ""
+    assert stage.read("va/acted", "{.status.conditions[?(@.type=='Advisory')].status}") == ""
+
+    stage.kubectl("annotate", "va/told", "stowplan.dev/advisory-")
+    stage.wait("hpa/told", "condition=ScalingActive=True")
+
+
+def test_a_quota_is_planned_with_and_a_pin_is_followed(stage: Stage) -> None:
+    """No pod is asked for that admission would refuse."""
+    stage.kubectl("create", "quota", "gpus", "--hard=requests.nvidia.com/gpu=2")
+    stage.apply("chat")
+
+    with stage.loaded():
+        stage.wait("va/chat", "jsonpath={.status.decision.boundBy}=Quota")
+        stage.wait("deploy/chat", "jsonpath={.status.readyReplicas}=2")
+    with stage.loaded():
+        stage.kubectl("annotate", "va/chat", "stowplan.dev/replicas=many")
+        stage.wait("va/chat", "condition=AnnotationsResolved=False")
+        assert stage.read("deploy/chat", "{.spec.replicas}") == "2"
+
+        stage.kubectl("annotate", "va/chat", "stowplan.dev/replicas=1", "--overwrite")
+        stage.wait("deploy/chat", "jsonpath={.spec.replicas}=1")
+
+    assert stage.read("va/chat", "{.status.decision.boundBy}") == "Ordered"

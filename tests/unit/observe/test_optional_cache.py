@@ -1,0 +1,134 @@
+"""What may not be read is done without, told once, and taken up when it can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from apiserver.cluster.cache import without_managed_fields
+from apiserver.cluster.client import Cluster
+from controller.caches import NODE_POOLS, RESOURCE_QUOTAS
+from controller.optional_cache import OptionalCache
+
+QUOTA = {"metadata": {"namespace": "ns", "name": "q", "resourceVersion": "1"}}
+
+
+class Server:
+    """An API server with one ResourceQuota, which it refuses a number of times."""
+
+    def __init__(self, refusals: list[int]) -> None:
+        self.refusals = refusals
+        self.has_ended = asyncio.Event()
+        self.is_watched = asyncio.Event()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Refuse, list, or keep a watch open."""
+        if request.query.get("watch"):
+            response = web.StreamResponse()
+            await response.prepare(request)
+            self.is_watched.set()
+            await self.has_ended.wait()
+            return response
+        if self.refusals:
+            code = self.refusals.pop(0)
+            body = {"kind": "Status", "code": code, "message": f"refused with {code}"}
+            return web.json_response(body, status=code)
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [QUOTA]})
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server, directory: Path) -> AsyncIterator[Cluster]:
+    """Serve on loopback and connect to it."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{runner.addresses[0][1]}"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {}}],
+        "current-context": "c",
+    }
+    path = directory / "kubeconfig"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    try:
+        async with await Cluster.connect(path) as cluster:
+            yield cluster
+    finally:
+        server.has_ended.set()
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def running(cluster: Cluster, *, ask_again_seconds: float) -> AsyncIterator[OptionalCache]:
+    """Run a cache of ResourceQuotas until the end of a block, from the time that it knows what there is."""
+    cache = OptionalCache(
+        cluster,
+        RESOURCE_QUOTAS,
+        without="quotas",
+        silent_seconds=600.0,
+        reduce=without_managed_fields,
+        ask_again_seconds=ask_again_seconds,
+    )
+    task = asyncio.create_task(cache.run())
+    try:
+        async with asyncio.timeout(10):
+            await cache.settled.wait()
+        yield cache
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_what_can_be_read_is_there_from_the_first_decision_on(tmp_path: Path) -> None:
+    """Settled means listed."""
+    async with (
+        connected(Server([]), tmp_path) as cluster,
+        running(cluster, ask_again_seconds=600.0) as cache,
+    ):
+        assert [item["metadata"]["name"] for item in cache.items()] == ["q"]
+
+
+@pytest.mark.parametrize(("code", "told"), [(403, 1), (404, 0)], ids=["no permission", "no such API"])
+async def test_what_cannot_be_read_stops_nothing(tmp_path: Path, code: int, told: int) -> None:
+    """A permission may have been forgotten; an API that nobody installed is nothing to tell."""
+    with capture_logs() as lines:
+        async with (
+            connected(Server([code]), tmp_path) as cluster,
+            running(cluster, ask_again_seconds=600.0) as cache,
+        ):
+            assert cache.items() == ()
+
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["event"] for line in warnings] == ["planning goes on without quotas"] * told
+
+
+async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_once(tmp_path: Path) -> None:
+    """No restart is needed, and no line is written each time."""
+    server = Server([403, 403, 403])
+    with capture_logs() as lines:
+        async with (
+            connected(server, tmp_path) as cluster,
+            running(cluster, ask_again_seconds=0.01) as cache,
+            asyncio.timeout(10),
+        ):
+            await server.is_watched.wait()
+            assert len(cache.items()) == 1
+
+    warnings = [line["why"] for line in lines if line["log_level"] == "warning"]
+    assert warnings == ["refused with 403"]
+
+
+def test_the_collections_are_where_kubernetes_and_karpenter_serve_them() -> None:
+    """A wrong path would look like an API that nobody serves."""
+    assert RESOURCE_QUOTAS.path() == "/api/v1/resourcequotas"
+    assert NODE_POOLS.path() == "/apis/karpenter.sh/v1/nodepools"

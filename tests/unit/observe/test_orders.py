@@ -1,0 +1,76 @@
+"""Orders by annotation: followed where they are understood, named where they are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.observe.orders import Orders, orders_finding, orders_of
+
+
+def annotated(**annotations: str) -> Json:
+    """Return an object with annotations of ours, by their names behind the prefix."""
+    return {"metadata": {"annotations": {f"stowplan.dev/{name}": text for name, text in annotations.items()}}}
+
+
+UNDERSTOOD = {
+    "a pause": (annotated(paused="true"), {"is_paused": True}),
+    "no pause": (annotated(paused="false"), {"is_paused": False}),
+    "a pin": (annotated(replicas="3"), {"pinned_replicas": 3}),
+    "a pin to nothing": (annotated(replicas="0"), {"pinned_replicas": 0}),
+    "the largest pin": (annotated(replicas="1000000"), {"pinned_replicas": 1_000_000}),
+    "protection": (annotated(preemption="Never"), {"may_be_preempted": False}),
+    "advice": (annotated(advisory="true"), {"is_advisory": True}),
+}
+
+
+@pytest.mark.parametrize(("value", "want"), UNDERSTOOD.values(), ids=UNDERSTOOD.keys())
+def test_an_order_is_followed_to_the_letter(value: Json, want: dict[str, object]) -> None:
+    """Each changes one thing and nothing else."""
+    found = orders_of(value)
+
+    plain = Orders(followed=found.followed)
+    changed = {name for name in ("is_paused", "pinned_replicas", "may_be_preempted", "is_advisory")
+               if getattr(found, name) != getattr(plain, name)}  # fmt: skip
+    assert {name: getattr(found, name) for name in want} == want
+    assert changed <= want.keys()
+    assert orders_finding(found)[:2] == (True, "AnnotationsFollowed")
+
+
+NOT_UNDERSTOOD = {
+    "another spelling of yes": ("paused", "True", "'true' or 'false'"),
+    "an empty text": ("advisory", "", "'true' or 'false'"),
+    "a line break behind": ("paused", "true\n", "'true' or 'false'"),
+    "a fraction": ("replicas", "2.5", "a whole number from 0 to 1000000"),
+    "a sign": ("replicas", "-1", "a whole number from 0 to 1000000"),
+    "too many": ("replicas", "1000001", "a whole number from 0 to 1000000"),
+    "digits of another script": ("replicas", "٣", "a whole number from 0 to 1000000"),
+    "another policy": ("preemption", "PreemptLowerPriority", "'Never'"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "allowed"), NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD.keys())
+def test_a_malformed_order_counts_as_none_and_is_named(name: str, text: str, allowed: str) -> None:
+    """The sentence has the annotation, its value and what is allowed."""
+    found = orders_of(annotated(**{name: text}))
+    is_good, reason, message = orders_finding(found)
+
+    assert found == Orders(problems=found.problems)
+    assert (is_good, reason) == (False, "AnnotationNotUnderstood")
+    assert message.startswith(f"metadata.annotations[stowplan.dev/{name}]: must be {allowed}, was {text!r}")
+
+
+def test_a_misspelled_order_is_told_and_the_others_are_followed() -> None:
+    """Somebody believes the variant paused."""
+    found = orders_of(annotated(pause="true", replicas="2"))
+
+    assert (found.is_paused, found.pinned_replicas) == (False, 2)
+    assert "stowplan.dev/pause]: there is no such annotation, only stowplan.dev/paused" in found.problems[0]
+
+
+def test_annotations_of_others_are_no_orders() -> None:
+    """Neither those of kubectl nor such as only look like ours."""
+    value = {"metadata": {"annotations": {"kubectl.kubernetes.io/x": "y", "notstowplan.dev/paused": "true"}}}
+
+    assert orders_finding(orders_of(value))[:2] == (True, "NoAnnotations")
+    assert orders_of({"metadata": {}}) == Orders()

@@ -1,0 +1,110 @@
+"""Decisions that are told only: where, in which words, and what the others may then count on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.planning.cluster import Node
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Replica, ReplicaSample, Snapshot, Variant
+from controller.planning.state import PlanningState
+from controller.reconcilers.advisory import Scope, acted_on, advice, advised, joined, with_advice
+
+IDLE = ReplicaSample(
+    age_seconds=1, kv_usage=0.0, waiting=0, running=0, num_gpu_blocks=1000, block_size=16,
+    avg_input_tokens=100, avg_output_tokens=100,
+)  # fmt: skip
+BUSY = ReplicaSample(
+    age_seconds=1, kv_usage=0.8, waiting=50, running=60, num_gpu_blocks=1000, block_size=16,
+    avg_input_tokens=100, avg_output_tokens=100,
+)  # fmt: skip
+QUIET = ("ns", "quiet")
+
+
+def variant(name: str, sample: ReplicaSample, *, replicas: int) -> Variant:
+    """Return a variant whose replicas all say the same, on the one node there is."""
+    pods = tuple(
+        Replica(name=f"{name}-{number}", node="n1", ready=True, sample=sample) for number in range(replicas)
+    )
+    return Variant(
+        namespace="ns", name=name, model_id=name, accelerator="A100", accelerators_per_replica=1,
+        cost_per_replica=Decimal("12.50"), current_replicas=replicas, replicas=pods,
+    )  # fmt: skip
+
+
+SNAPSHOT = Snapshot(
+    nodes=(Node(name="n1", accelerator="A100", accelerators_allocatable=4),),
+    variants=(variant("quiet", IDLE, replicas=3), variant("loud", BUSY, replicas=1)),
+)
+
+
+def annotated(text: str) -> Json:
+    """Return an object in namespace `ns` that says whether it is advisory."""
+    return {"metadata": {"namespace": "ns", "annotations": {"stowplan.dev/advisory": text}}}
+
+
+@pytest.mark.parametrize(
+    ("scope", "text", "want"),
+    [
+        pytest.param(Scope(), "false", None, id="nowhere"),
+        pytest.param(Scope(), "yes", None, id="an order that is not understood"),
+        pytest.param(Scope(), "true", "ObjectAdvisory", id="the object"),
+        pytest.param(Scope(namespaces=frozenset({"ns"})), "false", "NamespaceAdvisory", id="the namespace"),
+        pytest.param(Scope(namespaces=frozenset({"other"})), "false", None, id="another namespace"),
+        pytest.param(Scope(everywhere=True), "false", "ClusterAdvisory", id="the cluster"),
+    ],
+)
+def test_the_widest_setting_that_says_so_is_named(scope: Scope, text: str, want: str | None) -> None:
+    """An object cannot opt out of what holds for its namespace."""
+    found = advised(annotated(text), scope)
+
+    assert (found and found[0]) == want
+
+
+def replicas_of(snapshot: Snapshot) -> dict[str, int]:
+    """Return what a plan grants, by variant."""
+    made, _ = plan(snapshot, PlanningState(), Settings())
+    return {decision.name: decision.replicas for decision in made.decisions}
+
+
+def test_what_is_only_advised_to_go_is_not_given_to_others() -> None:
+    """Nobody will scale the quiet one down, so the loud one must not count on its accelerators."""
+    assert replicas_of(SNAPSHOT) == {"quiet": 1, "loud": 2}
+    assert replicas_of(acted_on(SNAPSHOT, {QUIET})) == {"quiet": 3, "loud": 1}
+
+
+def test_advice_is_the_decision_that_would_be_taken_and_the_rest_is_what_is_acted_on() -> None:
+    """Both in one plan, and the sentence of the advised says so with its price."""
+    acting, _ = plan(acted_on(SNAPSHOT, {QUIET}), PlanningState(), Settings())
+    advising, _ = plan(SNAPSHOT, PlanningState(), Settings())
+    both = joined(acting, advising, {QUIET})
+    decision = next(item for item in both.decisions if item.name == "quiet")
+
+    found = advice(SNAPSHOT.variants[0], decision, ("ObjectAdvisory", "stowplan.dev/advisory is true"))
+    told = {item.name: item for item in with_advice(both, {QUIET: found}).decisions}
+
+    assert {name: item.replicas for name, item in told.items()} == {"quiet": 1, "loud": 1}
+    assert found.saved_per_hour == Decimal("25.00")
+    assert told["quiet"].message == (
+        f"{decision.message}; stowplan.dev/advisory is true: nothing is scaled, "
+        "following it would save 25.00 per hour"
+    )
+    assert told["loud"].message == next(i.message for i in acting.decisions if i.name == "loud")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "want"), [(2, "would save 12.50"), (3, "would cost the same"), (4, "would cost 12.50")]
+)
+def test_the_price_of_following_is_put_in_words(replicas: int, want: str) -> None:
+    """More, less, or the same."""
+    made, _ = plan(SNAPSHOT, PlanningState(), Settings())
+    base = next(item for item in made.decisions if item.name == "quiet")
+
+    found = advice(SNAPSHOT.variants[0], replace(base, replicas=replicas), ("ClusterAdvisory", "why"))
+
+    assert want in found.message

@@ -1,0 +1,218 @@
+"""One cycle from objects to statuses, events and log lines, and the server as a record of what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+from structlog.testing import capture_logs
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.observe.gather import World
+from controller.observe.policies import Policies
+from controller.observe.readings import Reading, Totals
+from controller.observe.scraping import Scraped
+from controller.planning.decision import Plan
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from controller.reconcilers.advisory import Scope
+from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
+from manifests import autoscaler, deployment, variant
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PRODUCT = "NVIDIA-A100-PCIE-80GB"
+REPLICAS = {"quiet": 3, "loud": 1}
+NODE: Json = {
+    "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": PRODUCT}},
+    "status": {
+        "allocatable": {"nvidia.com/gpu": "4"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+
+
+def placed(manifest: Json, **metadata: object) -> Json:
+    """Return a manifest as the API server would hand it out."""
+    base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    return manifest | {"metadata": base | manifest["metadata"] | metadata}
+
+
+def pods(name: str) -> list[Json]:
+    """Return the ready pods of one Deployment, all on the one node."""
+    container = {"resources": {"requests": {"nvidia.com/gpu": 1}}}
+    return [
+        {
+            "metadata": {
+                "namespace": "ns",
+                "name": f"{name}-{number}",
+                "labels": {"pod-template-hash": "abc"},
+                "ownerReferences": [{"kind": "ReplicaSet", "name": f"{name}-abc", "controller": True}],
+            },
+            "spec": {"nodeName": "n1", "containers": [container]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for number in range(REPLICAS[name])
+    ]
+
+
+@dataclass
+class Stage:
+    """A world of a variant with too many replicas and one with too few; what is said of them is kept."""
+
+    annotations: dict[str, str] = field(default_factory=dict)
+    statuses: dict[str, Json] = field(default_factory=dict)
+    events: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def world(self) -> World:
+        """Return what the caches would hold."""
+        return World(
+            autoscalings=[
+                placed(
+                    variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT}),
+                    annotations=self.annotations if name == "quiet" else {},
+                )
+                | {"status": self.statuses.get(name, {})}
+                for name in REPLICAS
+            ],
+            deployments={
+                ("ns", name): placed(deployment(name, product=PRODUCT, accelerators=1, replicas=number))
+                for name, number in REPLICAS.items()
+            },
+            pods=[pod for name in REPLICAS for pod in pods(name)],
+            nodes=[NODE],
+            autoscalers=[placed(autoscaler(name)) for name in REPLICAS],
+        )
+
+    async def scrape(self, asked: Sequence[Json]) -> Scraped:
+        """Let the loud one's engine be full, and the quiet one's idle."""
+        return Scraped(
+            readings={
+                ("ns", pod["metadata"]["name"]): _reading(is_full="loud" in pod["metadata"]["name"])
+                for pod in asked
+            },
+            failures={},
+        )
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Plan as the controller's own process does."""
+        self.asked.append("solve")
+        return plan(snapshot, PlanningState(), Settings())[0]
+
+    async def consider(self, snapshot: Snapshot) -> Plan:
+        """Plan what might be."""
+        self.asked.append("consider")
+        return plan(snapshot, PlanningState(), Settings())[0]
+
+    async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
+        """Take a status."""
+        self.statuses[body["metadata"]["name"]] = body["status"]
+        return body
+
+    def record(self, about: Json, *, note: str, **_event: str) -> None:
+        """Take an event."""
+        self.events[about["metadata"]["name"]] = note
+
+    def reconciler(self, scope: Scope) -> VariantAutoscalingReconciler:
+        """Return a reconciler of this world."""
+        tools = Tools(
+            cluster=cast("Cluster", self),
+            events=cast("EventRecorder", self),
+            source=self,
+            planner=self,
+            world=self.world,
+            policies=Policies,
+            now=lambda: NOW,
+            consider=self.consider,
+        )
+        return VariantAutoscalingReconciler(
+            tools, CycleSettings(refresh_seconds=60.0, scale_to_zero=False, advisory=scope)
+        )
+
+    def number(self, name: str) -> int | None:
+        """Return what a HorizontalPodAutoscaler would be told."""
+        number: int | None = self.statuses[name]["desiredOptimizedAlloc"].get("numReplicas")
+        return number
+
+
+def _reading(*, is_full: bool) -> Reading:
+    return Reading(
+        time_seconds=NOW.timestamp(),
+        kv_usage=0.8 if is_full else 0.0,
+        waiting=50 if is_full else 0,
+        running=60 if is_full else 0,
+        num_gpu_blocks=1000,
+        block_size=16,
+        totals=Totals(prompt_tokens=1000, prompts=10, output_tokens=1000, outputs=10),
+        model_names=frozenset(),
+    )
+
+
+async def test_without_advice_the_quiet_give_way_to_the_loud() -> None:
+    """One plan, two numbers, and nothing to save by anybody's hand."""
+    stage = Stage()
+
+    outcome = await stage.reconciler(Scope()).cycle()
+
+    assert (stage.number("quiet"), stage.number("loud")) == (1, 3)
+    assert (stage.asked, outcome.advices) == (["solve"], {})
+    assert all(item["type"] != "Advisory" for item in stage.statuses["quiet"]["conditions"])
+
+
+async def test_what_is_advised_gets_its_decision_and_no_number_and_others_do_not_count_on_it() -> None:
+    """The accelerators that advice alone would free are not there for the loud one."""
+    stage = Stage(annotations={"stowplan.dev/advisory": "true"})
+
+    outcome = await stage.reconciler(Scope()).cycle()
+
+    assert (stage.number("quiet"), stage.number("loud")) == (None, 1)
+    assert stage.statuses["quiet"]["decision"]["grantedReplicas"] == 1
+    assert stage.statuses["loud"]["decision"]["reason"] == "Shortage"
+    assert stage.asked == ["solve", "consider"]
+    assert {key: advice.saved_per_hour for key, advice in outcome.advices.items()} == {("ns", "quiet"): 80}
+
+
+async def test_a_cluster_that_is_only_advised_is_planned_once() -> None:
+    """Everybody is told what would be if all followed."""
+    stage = Stage()
+
+    outcome = await stage.reconciler(Scope(everywhere=True)).cycle()
+
+    assert (stage.number("quiet"), stage.number("loud")) == (None, None)
+    granted = {name: status["decision"]["grantedReplicas"] for name, status in stage.statuses.items()}
+    assert granted == {"quiet": 1, "loud": 3}
+    assert (stage.asked, len(outcome.advices)) == (["solve"], 2)
+
+
+async def test_status_event_and_log_say_the_same_sentence() -> None:
+    """Whoever reads one of them knows what the others say, with the advice in it."""
+    stage = Stage(annotations={"stowplan.dev/advisory": "true"})
+
+    with capture_logs() as lines:
+        outcome = await stage.reconciler(Scope()).cycle()
+
+    logged = {line["name"]: line["message"] for line in lines if line["event"] == "decided"}
+    for decision in outcome.plan.decisions:
+        status = stage.statuses[decision.name]
+        ready = next(item for item in status["conditions"] if item["type"] == "OptimizationReady")
+        said = {status["decision"]["message"], ready["message"], stage.events[decision.name]}
+        assert said == {logged[decision.name]} == {decision.message}
+    assert "nothing is scaled, following it would save 80.00 per hour" in stage.events["quiet"]
+
+
+async def test_advice_that_stays_the_same_is_told_once() -> None:
+    """No event and no write follows from a decision that is known."""
+    stage = Stage(annotations={"stowplan.dev/advisory": "true"})
+    reconciler = stage.reconciler(Scope())
+    await reconciler.cycle()
+    stage.events.clear()
+
+    outcome = await reconciler.cycle()
+
+    assert (outcome.written, stage.events) == (0, {})
