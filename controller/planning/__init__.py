@@ -8,12 +8,15 @@ capacity    `saturation` turns engine samples into tokens of KV cache: what is i
 demand      `demand` grades the signal (fresh, held, unknown), sums one demand per model, shared by its
             variants, and puts the required capacity inside the dead band between the scale-up threshold and
             the scale-down boundary.
-problem     `problem` writes all of it down in integers: variants, cover rows, bins of equal nodes.
-placement   `textbook` solves the problem with CP-SAT, lexicographically, from the plain start of `baseline`;
-            `fit` names the nodes.
-check       `checker` accepts a solution before anybody uses it, and shares no code with the model.
-why         `explain` says in one sentence with numbers what was wanted, what was granted and what bound it.
+problem     `formulation` writes all of it down in integers: variants, cover rows with their weights, bins of
+            nodes that the same variants may use, limits, nodes that could be added.
+placement   `columns` solves the problem by pattern columns, prices and a CP-SAT core, with a bound at every
+            level; `textbook` spells out every replica and is its oracle; `strategies` are other autoscalers'
+            rules, to compare with; `moves` finds the fewest evictions that bring together what is free.
+check       `checker` accepts a plan before anybody uses it, and shares no code with the model.
+why         `explain` says in one sentence with numbers what was wanted, what was granted and what bound it;
+            `relief` what would change that, by planning again with one thing changed.
 
-`plan.plan` is the one entry. It imports OR-Tools (through `textbook`); the records do not, so that processes
+`plan.plan` is the one entry. It imports OR-Tools (through `columns`); the records do not, so that processes
 which must stay small can import them.
 """

@@ -115,6 +115,8 @@ class ReliefKind(StrEnum):
     QUOTA = "Quota"
     BUDGET = "Budget"
     MAX_REPLICAS = "MaxReplicas"
+    MOVES = "Moves"
+    """Replicas of others to be moved, so that what is free lies together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,6 +198,16 @@ class NodePlacement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Move:
+    """Replicas of a variant to be evicted from a node: they find room elsewhere, others need theirs."""
+
+    namespace: str
+    name: str
+    node: str
+    replicas: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeRequest:
     """Nodes of a pool that the plan counts on, and what is to run on them."""
 
@@ -255,3 +267,6 @@ class Plan:
     solver: SolverReport
     requests: tuple[NodeRequest, ...] = ()
     """Nodes to add, by pool."""
+
+    moves: tuple[Move, ...] = ()
+    """What to evict, where that is allowed, so that more of what goes short finds room in the next plan."""

@@ -17,6 +17,7 @@ from controller.planning.decision import (
     SolverReport,
     SolverStatus,
 )
+from controller.planning.defragment import defragmentations
 from controller.planning.demand import model_demands
 from controller.planning.explain import decisions
 from controller.planning.formulation import formulate
@@ -51,6 +52,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
         answer,
         lambda problem: place(problem, limits=_limits(settings)).replicas,
         most_solves=max(1, min(settings.relief_solves, RELIEF_VARIANTS // (1 + len(answer.variants)))),
+        limits=_limits(settings),
     )
     made = _plan(replace(answer, reliefs=found))
     wrong = check(snapshot, made)
@@ -128,6 +130,13 @@ def _plan(answer: Answer) -> Plan:
             ),
         ),
         requests=tuple(_requests(answer, variants)),
+        moves=tuple(
+            move
+            for found in defragmentations(
+                answer, most=answer.settings.most_moves, limits=_limits(answer.settings)
+            )
+            for move in found.moves
+        ),
     )
 
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Relief, ReliefKind, Signal
+from controller.planning.defragment import defragmentations
 from controller.planning.problem import LimitKind
+from controller.planning.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from controller.planning.case import Answer
+    from controller.planning.lexicographic import Limits
     from controller.planning.problem import PlacementProblem
 
     Solve = Callable[[PlacementProblem], tuple[int, ...]]
@@ -34,7 +37,9 @@ class Change:
     """Whom it might help."""
 
 
-def reliefs(answer: Answer, solve: Solve, *, most_solves: int) -> Mapping[int, tuple[Relief, ...]]:
+def reliefs(
+    answer: Answer, solve: Solve, *, most_solves: int, limits: Limits
+) -> Mapping[int, tuple[Relief, ...]]:
     """Return by model what would serve it better; so many changes are tried, higher priorities first."""
     short = [
         model
@@ -43,6 +48,8 @@ def reliefs(answer: Answer, solve: Solve, *, most_solves: int) -> Mapping[int, t
     ]
     short.sort(key=lambda model: (answer.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)
+    for model, relief in _moves(answer, short, limits):
+        found[model].append(relief)
     for change, _ in zip(_changes(answer, short), range(most_solves), strict=False):
         replicas = solve(change.problem)
         for model in change.models:
@@ -59,6 +66,19 @@ def _changes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
     for model in short:
         yield from _maximums(answer, model)
         yield from _priorities(answer, model)
+
+
+def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tuple[int, Relief]]:
+    """Yield for each model what moving replicas of others would do for it."""
+    for found in defragmentations(answer, most=None, limits=limits) if short else ():
+        replicas = list(answer.granted.replicas)
+        for v, more in found.replicas.items():
+            replicas[v] += more
+        for model in short:
+            unmet = answer.shortage_per_mille(model, replicas)
+            if unmet < answer.shortage_per_mille(model, answer.granted.replicas):
+                text = f"moving {count(found.moved, 'replica')} of others"
+                yield model, Relief(kind=ReliefKind.MOVES, text=text, unmet_per_mille=unmet)
 
 
 def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:

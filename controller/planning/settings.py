@@ -56,6 +56,9 @@ class Settings:
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
     """Who goes short among models of one priority."""
 
+    most_moves: int = 0
+    """How many replicas one plan may evict to bring together what is free; with 0 it only says how many."""
+
     relief_solves: int = 12
     """How many changes that might help those who go short are tried, by planning again, for one plan."""
 

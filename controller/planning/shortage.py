@@ -86,9 +86,9 @@ def scarcity(
         holders.update(dict(after.held[node]))
     importance = dict(enumerate(priorities)) | {OTHERS: max(priorities) + 1}
     yields = any(after.free[n] + _above(after.held[n], priorities, variant) >= size for n in usable)
-    fragmented = total >= size or not any(nodes[n].accelerators_allocatable >= size for n in usable)
+    too_small = not any(nodes[n].accelerators_allocatable >= size for n in usable)
     return Scarcity(
-        bound_by=_bound_by(bool(usable), yields=yields, fragmented=fragmented),
+        bound_by=_bound_by(bool(usable), fragmented=total >= size, yields=yields, too_small=too_small),
         nodes=tuple(usable),
         free=total,
         most=max(0, most),
@@ -97,10 +97,13 @@ def scarcity(
     )
 
 
-def _bound_by(has_nodes: bool, *, yields: bool, fragmented: bool) -> BoundBy:
+def _bound_by(has_nodes: bool, *, fragmented: bool, yields: bool, too_small: bool) -> BoundBy:
+    """Return what to name first: enough is free but apart, then who would have to give way."""
+    if has_nodes and fragmented:
+        return BoundBy.NODE_SIZE
     if has_nodes and yields:
         return BoundBy.PRIORITY
-    return BoundBy.NODE_SIZE if has_nodes and fragmented else BoundBy.ACCELERATORS
+    return BoundBy.NODE_SIZE if has_nodes and too_small else BoundBy.ACCELERATORS
 
 
 def _above(held: Sequence[tuple[int, int]], priorities: Sequence[int], variant: int) -> int:

@@ -200,3 +200,20 @@ def test_the_next_best_option_has_its_price() -> None:
     alternative = made.decisions[0].alternative
     assert alternative is not None
     assert (dict(alternative.replicas), alternative.extra_cost) == ({"a": 1, "b": 1}, Decimal(4))
+
+
+def test_a_fragmented_cluster_is_recognised_and_brought_together_when_allowed() -> None:
+    """Enough is free, on no node enough: the sentence says what would have to move; it moves if it may."""
+    nodes = tuple(node(f"n{i}", 8) for i in range(9))
+    small = _variant("small", *(f"n{i}" for i in range(9)), size=4, model_id="small", priority=1)
+    large = _variant("large", size=8, model_id="large")
+    rules = (_wants("small", 9), _wants("large", 1))
+
+    told = _plan(small, large, nodes=nodes, models=rules)
+    allowed = _plan(small, large, nodes=nodes, models=rules, settings=Settings(most_moves=4))
+
+    decision = next(d for d in told.decisions if d.name == "large")
+    assert (decision.replicas, decision.bound_by) == (0, BoundBy.NODE_SIZE)
+    assert "moving 1 replica of others" in decision.message
+    assert told.moves == ()
+    assert [(move.name, move.replicas) for move in allowed.moves] == [("small", 1)]
