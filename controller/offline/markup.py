@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -43,9 +43,11 @@ def _escaped(text: str) -> str:
     return escape("\n".join(map(harmless, text.split("\n"))))
 
 
-def head(*texts: str) -> Markup:
-    """Return the head of a table."""
-    return tag("thead", tag("tr", *(tag("th", text, scope="col") for text in texts)))
+def table(heads: Sequence[str], rows: Iterable[Markup], *, numbers: Container[str] = ()) -> Markup:
+    """Return a table that scrolls where it is too wide; some columns are numbers."""
+    cells = (tag("th", text, scope="col", class_="number" if text in numbers else "") for text in heads)
+    whole = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows))
+    return tag("div", whole, class_="wide")
 
 
 def section(title: str, *content: Content) -> Markup:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from controller.offline.layout import NodeLayout, codes_of, layouts
-from controller.offline.markup import Content, Markup, head, joined, section, tag
+from controller.offline.markup import Content, Markup, joined, section, table, tag
 from controller.offline.page_nodes import colours, nodes_section
 from controller.offline.spans import Tone
 from controller.offline.style import STYLE
@@ -17,6 +17,15 @@ from controller.planning.snapshot import Variant
 from controller.planning.wording import tokens
 
 Key = tuple[str, str]
+
+_NUMBERS = frozenset(
+    {
+        "Priority", "Replicas", "Wanted", "Unmet", "Cost per hour", "Demand (tokens)", "To provide (tokens)",
+        "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Value", "No plan is below",
+        "Distance", "At most to gain",
+    }
+)  # fmt: skip
+"""Heads of the columns that are numbers."""
 
 _CLASSES = {Tone.BAD: "bad", Tone.ADVICE: "advice"}
 
@@ -80,7 +89,7 @@ def _variants(shown: Shown, codes: Mapping[Key, str], colour: Mapping[str, str])
         for row in _variant(item, variants[item.namespace, item.name], codes, colour)
     ]
     names = ("Variant", "Model", "Priority", "On", "Replicas", "Wanted", "Unmet", "Cost per hour", "Bound by")
-    return section("Variants", _table(names, rows))
+    return section("Variants", table(names, rows, numbers=_NUMBERS))
 
 
 def _variant(
@@ -93,7 +102,7 @@ def _variant(
         tag("td", _chip(code, colour), "/".join(variant.key), class_="name"),
         tag("td", item.model_id),
         _number(str(item.priority)),
-        tag("td", place(item, variant)),
+        tag("td", place(item, variant), class_="short"),
         _number(f"{item.current_replicas} → {item.replicas}"),
         _number(str(item.unconstrained_replicas)),
         tag("td", percent(item.unmet_per_mille), class_=f"number {tone}".strip()),
@@ -124,7 +133,7 @@ def _models(shown: Shown) -> Markup:
         groups[item.priority, item.namespace, item.model_id].append(item)
     rows = [_model(group) for group in groups.values()]
     names = ("Model", "Priority", "Demand (tokens)", "To provide (tokens)", "Unmet", "Who serves it")
-    return section("Who got what", _table(names, rows))
+    return section("Who got what", table(names, rows, numbers=_NUMBERS))
 
 
 def _model(group: list[Decision]) -> Markup:
@@ -147,7 +156,7 @@ def _prices(shown: Shown) -> Markup:
     ordered = sorted(shown.snapshot.variants, key=lambda v: (v.accelerator, v.key))
     rows = [_price(variant, decided[variant.key]) for variant in ordered]
     names = ("Variant", "On", "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Known by")
-    return section("Prices", _table(names, rows))
+    return section("Prices", table(names, rows, numbers=_NUMBERS))
 
 
 def _price(variant: Variant, item: Decision) -> Markup:
@@ -155,7 +164,7 @@ def _price(variant: Variant, item: Decision) -> Markup:
     return tag(
         "tr",
         tag("td", "/".join(variant.key), class_="name"),
-        tag("td", place(item, variant)),
+        tag("td", place(item, variant), class_="short"),
         _number(price(variant.cost_per_replica)),
         _number("unknown" if holds is None else tokens(holds)),
         _number(f"{float(variant.cost_per_replica) * 1000 / holds:.3g}" if holds else "unknown"),
@@ -177,16 +186,9 @@ def _proof(plan: Plan) -> Markup:
         )
         for level in plan.solver.levels
     ]
-    table = (
-        [_table(("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over"), rows)]
-        if rows
-        else []
-    )
-    return section("Proof", tag("p", proof(plan)), *table)
-
-
-def _table(names: tuple[str, ...], rows: list[Markup]) -> Markup:
-    return tag("div", tag("table", head(*names), tag("tbody", *rows)), class_="wide")
+    names = ("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over")
+    levels = [table(names, rows, numbers=_NUMBERS)] if rows else []
+    return section("Proof", tag("p", proof(plan)), *levels)
 
 
 def _number(text: Content) -> Markup:

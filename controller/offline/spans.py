@@ -73,6 +73,11 @@ def cut(text: str, columns: int) -> str:
     return text + _ELLIPSIS if columns > 0 else ""
 
 
+def cut_front(text: str, columns: int) -> str:
+    """Return a text that takes so many columns at most, its end kept: there names differ."""
+    return cut(text[::-1], columns)[::-1]
+
+
 def padded(text: str, columns: int, *, to_the_right: bool = False) -> str:
     """Return a text that takes so many columns exactly."""
     text = cut(text, columns)

@@ -27,7 +27,9 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 th, td { padding: .4rem .7rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
 th { color: var(--faint); font-size: .8rem; font-weight: 600; white-space: nowrap; }
 tbody tr.first, tbody tr.row { border-top: 1px solid var(--line); }
-td.number { text-align: right; white-space: nowrap; } td.name { min-width: 11rem; }
+th.number { text-align: right; }
+td.number { text-align: right; white-space: nowrap; } td.short { white-space: nowrap; }
+td.name { min-width: 11rem; }
 tr.why td { padding-top: 0; font-size: .9rem; } tr.why p { margin: 0 0 .2rem; }
 .code { display: inline-block; min-width: 1.5em; padding: 0 .3em; margin-right: .5em; border-radius: .25em;
   color: #fff; text-align: center; font: 600 .8rem/1.5 ui-monospace, monospace; }

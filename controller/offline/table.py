@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-from controller.offline.spans import Spans, Tone, colour_of, harmless, padded, spans, width_of
+from controller.offline.spans import Spans, Tone, colour_of, cut_front, harmless, padded, spans, width_of
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
 
 Key = tuple[str, str]
 
 _GAP: Final = "  "
-_SHORTEST: Final = 10
 _HEADS: Final = ("", "VARIANT", "MODEL", "PRIO", "ON", "REPLICAS", "WANTED", "UNMET", "COST/H", "WHY")
 _RIGHT: Final = frozenset({"PRIO", "WANTED", "UNMET", "COST/H"})
-_CUTTABLE: Final = ("MODEL", "VARIANT")
-"""Columns that may be cut, in this order."""
+_CUTTABLE: Final = {"MODEL": 10, "VARIANT": 20}
+"""Columns that may be cut, in this order, and to which width before others are left out."""
+
+_SHORTEST: Final = 4
 
 _DROPPABLE: Final = ("MODEL", "WANTED", "COST/H", "ON", "PRIO")
 """Columns that may be left out, in this order: what else there is says it, too."""
@@ -88,11 +89,13 @@ def _widths(rows: Sequence[Sequence[str]], columns: int) -> Mapping[str, int]:
     """Return how wide each column is that there is room for."""
     columns_of = zip(_HEADS, zip(*rows, strict=True), strict=True)
     widths = {head: max(map(width_of, cells)) for head, cells in columns_of}
-    for head in _CUTTABLE:
-        widths[head] -= max(0, min(_excess(widths, columns), widths[head] - _SHORTEST))
+    shortest = widths | {head: min(widths[head], least) for head, least in _CUTTABLE.items()}
     for head in _DROPPABLE:
-        if _excess(widths, columns) > 0:
-            del widths[head]
+        if _excess(shortest, columns) > 0:
+            del widths[head], shortest[head]
+    for head in _CUTTABLE:
+        if head in widths:
+            widths[head] -= max(0, min(_excess(widths, columns), widths[head] - _SHORTEST))
     return widths
 
 
@@ -102,6 +105,7 @@ def _excess(widths: Mapping[str, int], columns: int) -> int:
 
 def _joined(row: Sequence[str], widths: Mapping[str, int]) -> str:
     cells = dict(zip(_HEADS, row, strict=True))
+    cells["VARIANT"] = cut_front(cells["VARIANT"], widths["VARIANT"])
     return _GAP.join(
         padded(cells[head], width, to_the_right=head in _RIGHT) for head, width in widths.items()
     )

@@ -84,7 +84,8 @@ def proof(plan: Plan) -> str:
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
-        return f"solver: {solver.status}: nothing better exists"
+        scopes = sorted({level.scope for level in solver.levels})
+        return f"solver: {solver.status}: nothing is better{', over ' if scopes else ''}{', '.join(scopes)}"
     return f"solver: {solver.status}: at most {solver.gap:.2%} from the best at level {solver.unproven!r}"
 
 
@@ -93,8 +94,8 @@ def levels(plan: Plan) -> Iterator[str]:
     for level in plan.solver.levels:
         if level.value or level.gap:
             value, bound = measured(level)
-            better = f"at most {level.improvable:.2%} better" if level.gap else "proven"
-            yield f"{level.level}: {value}, bound {bound}, {better} over {level.scope}"
+            better = f"at most {level.improvable:.2%} could be better" if level.gap else "proven"
+            yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:
