@@ -101,10 +101,10 @@ def engine_pods(world: World) -> tuple[Json, ...]:
     )
 
 
-def models_by_pod(world: World) -> Mapping[Key, Key]:
-    """Return namespace and model of each of the pods that are worth asking."""
+def models_by_pod(world: World, pods: Sequence[Json]) -> Mapping[Key, Key]:
+    """Return namespace and model of each of some pods of scale targets."""
     models = models_by_target(world)
-    owners = {_key(pod): deployment_of(pod) for pod in engine_pods(world)}
+    owners = {_key(pod): deployment_of(pod) for pod in pods}
     return {pod: (owner[0], models[owner]) for pod, owner in owners.items() if owner and owner in models}
 
 

@@ -25,6 +25,8 @@ COUNT_LABELS: Final = ("karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 """A machine of the same kind tells what there is on one to come."""
 
+_ACCELERATOR_LABELS: Final = frozenset({*TYPE_LABELS, *COUNT_LABELS})
+_EXCLUDING: Final = frozenset({"NotIn", "DoesNotExist", "Lt", "Lte"})
 _POOL_LABEL: Final = "karpenter.sh/nodepool"
 _MOST_NODES: Final = 10**5
 _MOST_ACCELERATORS: Final = 10**4
@@ -54,9 +56,15 @@ def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> Karpenter
 
 
 def _is_about_accelerators(item: Json) -> bool:
-    asked = {demand["key"] for demand in _requirements(item)} | _template_labels(item).keys()
     limited = (item["spec"].get("limits") or {}).keys()
-    return bool(asked & {*TYPE_LABELS, *COUNT_LABELS} or limited & {*RESOURCE_NAMES})
+    labelled = _template_labels(item).keys() & _ACCELERATOR_LABELS
+    return bool(labelled or limited & {*RESOURCE_NAMES}) or any(map(_asks_for_some, _requirements(item)))
+
+
+def _asks_for_some(demand: Json) -> bool:
+    """Tell whether a requirement is on machines with accelerators, and not on those without."""
+    is_exclusion = demand["operator"] in _EXCLUDING or list(demand.get("values") or []) == ["0"]
+    return demand["key"] in _ACCELERATOR_LABELS and not is_exclusion
 
 
 def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:

@@ -180,10 +180,9 @@ class VariantAutoscalingReconciler:
         tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
         reasons = {_key(item): advised(item, self._settings.advisory) for item in world.autoscalings}
         told = {key: why for key, why in reasons.items() if why and key in variants}
-        plan = await tools.planner.solve(
-            acted_on(snapshot, told.keys()) if len(told) < len(variants) else snapshot
-        )
-        if 0 < len(told) < len(variants):
+        is_mixed = 0 < len(told) < len(variants)
+        plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
+        if is_mixed:
             plan = joined(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
@@ -196,7 +195,7 @@ class VariantAutoscalingReconciler:
         present = frozenset((pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods)
         before, self._engines = self._engines, self._engines.updated(readings, present)
         self._idleness = self._idleness.updated(
-            models_by_pod(world),
+            models_by_pod(world, pods),
             before=before,
             after=self._engines,
             now_seconds=self._tools.now().timestamp(),

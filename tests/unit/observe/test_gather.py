@@ -298,4 +298,7 @@ def test_only_ready_pods_of_targets_are_asked() -> None:
     )
 
     assert [item["metadata"]["name"] for item in engine_pods(world)] == ["chat-1"]
-    assert models_by_pod(world) == {("ns", "chat-1"): ("ns", "meta/llama-3.1-8b")}
+    assert models_by_pod(world, pods) == {
+        ("ns", "chat-1"): ("ns", "meta/llama-3.1-8b"),
+        ("ns", "chat-2"): ("ns", "meta/llama-3.1-8b"),
+    }

@@ -95,5 +95,7 @@ def test_pools_without_accelerators_and_pools_on_their_way_out_are_passed_over()
     """Most pools of a cluster are of processors only."""
     leaving = pool(PINNED)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    without = pool({COUNT: ["0"]}, limits={"cpu": "10"})
+    without["spec"]["template"]["spec"]["requirements"].append({"key": GPU, "operator": "DoesNotExist"})
 
-    assert karpenter_pools([pool({}, limits={"cpu": "10"}), leaving], []) == KarpenterPools()
+    assert karpenter_pools([pool({}, limits={"cpu": "10"}), without, leaving], []) == KarpenterPools()
