@@ -8,6 +8,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final
 
+from controller.observe.scheduling import NAME_FIELD
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import UnmetUnit
@@ -17,6 +18,7 @@ Key = tuple[str, str]
 
 BUDGET_NAME: Final = "given"
 _MOST_NAMED: Final = 5
+_OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
 
 
 class UnknownNameError(ValueError):
@@ -145,11 +147,15 @@ def _new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
             name=name,
             accelerator=addition.accelerator,
             accelerators_allocatable=addition.accelerators,
-            labels=frozenset.intersection(*(node.labels for node in alike))
-            if alike
-            else _selected(snapshot, addition.accelerator),
+            labels=_shared_labels(alike) if alike else _selected(snapshot, addition.accelerator),
             taints=frozenset.intersection(*(node.taints for node in alike)) if alike else frozenset(),
         )
+
+
+def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
+    """Return what all nodes are labelled with, other than with their names."""
+    shared = frozenset.intersection(*(node.labels for node in nodes))
+    return frozenset(label for label in shared if label[0] not in _OWN_LABELS)
 
 
 def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:

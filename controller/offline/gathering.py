@@ -17,7 +17,8 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.config import NamesConfig
 from controller.observe.engines import EngineRecords
-from controller.observe.gather import World, gather
+from controller.observe.gather import Gathered, World, gather
+from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
 from controller.offline.changes import with_demand
 from controller.offline.reading import Found, Manifest, Problem, of_kind
@@ -57,12 +58,21 @@ def gathered(found: Found, *, settings_namespace: str) -> Gathering:
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
-    left_out = [
-        f"VariantAutoscaling {'/'.join(key)} is left out: {why.message}"
-        for key, why in seen.unplanned.items()
-    ]
+    told = (*doubts, *_misunderstood(world), *seen.problems, *_left_out(seen))
     snapshot = _with_published_demand(seen.snapshot, world.autoscalings)
-    return Gathering(inputs=replace(nothing, snapshot=snapshot), warnings=(*doubts, *left_out))
+    return Gathering(inputs=replace(nothing, snapshot=snapshot), warnings=told)
+
+
+def _left_out(seen: Gathered) -> Iterator[str]:
+    for key, why in sorted(seen.unplanned.items()):
+        yield f"VariantAutoscaling {'/'.join(key)} is left out: {why.message}"
+
+
+def _misunderstood(world: World) -> Iterator[str]:
+    """Yield what an annotation orders that nobody understands."""
+    for item in world.autoscalings:
+        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
 
 
 def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
@@ -117,6 +127,8 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         pods=[*values("Pod").values()],
         nodes=[_node(item) for item in values("Node").values()],
         autoscalers=[*values("HorizontalPodAutoscaler").values()],
+        quotas=[*values("ResourceQuota").values()],
+        node_pools=[*values("NodePool").values()],
     )
 
 

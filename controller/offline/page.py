@@ -11,7 +11,7 @@ from controller.offline.page_nodes import colours, nodes_section
 from controller.offline.spans import Tone
 from controller.offline.style import STYLE
 from controller.offline.table import goes_short, in_order, percent, place, price, tone_of
-from controller.offline.text import Shown, conclusion, helps, measured, next_best, proof, requested
+from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Variant
 from controller.planning.wording import tokens
@@ -41,8 +41,8 @@ def page(shown: Shown) -> str:
         tag("p", conclusion(shown), class_="verdict good" if shown.is_enough else "verdict bad"),
         _tiles(shown, nodes),
         *_warnings(shown),
-        _variants(shown, codes, colour),
         nodes_section(nodes, colour),
+        _variants(shown, codes, colour),
         *_requests(shown.plan),
         _models(shown),
         _prices(shown),
@@ -125,6 +125,8 @@ def _requests(plan: Plan) -> Iterator[Markup]:
     if plan.requests:
         listed = (tag("li", requested(request)) for request in plan.requests)
         yield section("Nodes to add", tag("ul", *listed))
+    if plan.moves:
+        yield section("To be evicted", tag("ul", *(tag("li", moved(move)) for move in plan.moves)))
 
 
 def _models(shown: Shown) -> Markup:

@@ -72,7 +72,8 @@ def _node(item: NodeLayout, scale: _Scale, colour: Mapping[str, str]) -> Markup:
             blocks += _replica(holding, start, scale, fill=colour[holding.code], is_new=is_new)
             start += holding.accelerators
     for count, kind in ((item.others, "others"), (item.free, "free")):
-        blocks += [_cell(start + cell, 1, scale, class_=kind) for cell in range(count)]
+        width = 1 if scale.is_named else max(1, count)
+        blocks += [_cell(start + cell, width, scale, class_=kind) for cell in range(0, count, width)]
         start += count
     picture = tag(
         "svg",

@@ -7,90 +7,10 @@ from typing import Annotated, Final
 
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Length, Range
+from apiserver.schema.markers import Range
+from controller.offline.pod_shapes import ConditionSeen, Identified, Metadata, PodSpec, PodStatus
 
 GroupKind = tuple[str, str]
-
-
-@declaration()
-class Owner:
-    """Who made an object."""
-
-    kind: str
-    name: str
-    controller: Maybe[bool] = UNSET
-
-
-@declaration()
-class Metadata:
-    """What identifies an object."""
-
-    name: Annotated[str, Length(1, 253)]
-    namespace: Maybe[Annotated[str, Length(1, 63)]] = UNSET
-    labels: Maybe[dict[str, str]] = UNSET
-    annotations: Maybe[dict[str, str]] = UNSET
-    owner_references: Maybe[tuple[Owner, ...]] = UNSET
-
-
-@declaration()
-class Identified:
-    """Any object."""
-
-    metadata: Metadata
-
-
-@declaration()
-class ConditionSeen:
-    """One aspect of a status."""
-
-    type: str
-    status: str
-
-
-@declaration()
-class Resources:
-    """What a container asks for."""
-
-    limits: Maybe[dict[str, Quantity]] = UNSET
-    requests: Maybe[dict[str, Quantity]] = UNSET
-
-
-@declaration()
-class Container:
-    """What runs in a pod."""
-
-    command: Maybe[tuple[str, ...]] = UNSET
-    args: Maybe[tuple[str, ...]] = UNSET
-    resources: Maybe[Resources] = UNSET
-
-
-@declaration()
-class TolerationSeen:
-    """A consent to taints."""
-
-    key: Maybe[str] = UNSET
-    operator: Maybe[str] = UNSET
-    value: Maybe[str] = UNSET
-    effect: Maybe[str] = UNSET
-
-
-@declaration()
-class PodSpec:
-    """What a pod is made of, and where it may run."""
-
-    containers: Maybe[tuple[Container, ...]] = UNSET
-    init_containers: Maybe[tuple[Container, ...]] = UNSET
-    node_name: Maybe[str] = UNSET
-    node_selector: Maybe[dict[str, str]] = UNSET
-    tolerations: Maybe[tuple[TolerationSeen, ...]] = UNSET
-
-
-@declaration()
-class PodStatus:
-    """How a pod fares."""
-
-    phase: Maybe[str] = UNSET
-    conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET
 
 
 @declaration()
@@ -201,6 +121,87 @@ class Autoscaler:
     status: Maybe[AutoscalerStatus] = UNSET
 
 
+@declaration()
+class ScopeDemand:
+    """Which pods a quota counts, by one scope."""
+
+    scope_name: str
+    operator: str
+    values: Maybe[tuple[str, ...]] = UNSET
+
+
+@declaration()
+class ScopeSelector:
+    """Which pods a quota counts."""
+
+    match_expressions: Maybe[tuple[ScopeDemand, ...]] = UNSET
+
+
+@declaration()
+class QuotaSpec:
+    """What a namespace may have at most."""
+
+    hard: Maybe[dict[str, Quantity]] = UNSET
+    scopes: Maybe[tuple[str, ...]] = UNSET
+    scope_selector: Maybe[ScopeSelector] = UNSET
+
+
+@declaration()
+class Quota:
+    """A ResourceQuota."""
+
+    metadata: Metadata
+    spec: QuotaSpec
+
+
+@declaration()
+class MachineDemand:
+    """What a node pool asks of its machines."""
+
+    key: str
+    operator: str
+    values: Maybe[tuple[str, ...]] = UNSET
+
+
+@declaration()
+class MachineSpec:
+    """What a node pool's machines are like."""
+
+    requirements: Maybe[tuple[MachineDemand, ...]] = UNSET
+    taints: Maybe[tuple[TaintSeen, ...]] = UNSET
+
+
+@declaration()
+class MachineMetadata:
+    """What a node pool's machines are labelled with."""
+
+    labels: Maybe[dict[str, str]] = UNSET
+
+
+@declaration()
+class Machine:
+    """What a node pool makes nodes of."""
+
+    metadata: Maybe[MachineMetadata] = UNSET
+    spec: MachineSpec
+
+
+@declaration()
+class NodePoolSpec:
+    """How many nodes of which kind there may be."""
+
+    template: Machine
+    limits: Maybe[dict[str, Quantity]] = UNSET
+
+
+@declaration()
+class NodePool:
+    """A NodePool of Karpenter."""
+
+    metadata: Metadata
+    spec: NodePoolSpec
+
+
 SHAPES: Final[Mapping[GroupKind, type]] = {
     ("llmd.ai", "VariantAutoscaling"): Identified,
     ("apps", "Deployment"): Deployment,
@@ -208,5 +209,7 @@ SHAPES: Final[Mapping[GroupKind, type]] = {
     ("", "Node"): Node,
     ("", "ConfigMap"): ConfigMap,
     ("autoscaling", "HorizontalPodAutoscaler"): Autoscaler,
+    ("", "ResourceQuota"): Quota,
+    ("karpenter.sh", "NodePool"): NodePool,
 }
 """The kinds that are read."""

@@ -39,7 +39,7 @@ tr.why td { padding-top: 0; font-size: .9rem; } tr.why p { margin: 0 0 .2rem; }
 .node svg { display: block; max-width: 100%; }
 .node.off { opacity: .55; }
 .free { fill: var(--free); } .others { fill: var(--others); }
-.new { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 2; }
+.nodes:not(.small) .new { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 2; }
 text { fill: #fff; font: 600 11px ui-monospace, monospace; text-anchor: middle; pointer-events: none; }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1rem; margin: .6rem 0 0; font-size: .85rem;
   color: var(--faint); }

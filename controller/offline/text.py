@@ -14,6 +14,7 @@ from controller.planning.decision import (
     Alternative,
     Decision,
     LevelReport,
+    Move,
     NodeRequest,
     Plan,
     Relief,
@@ -58,6 +59,8 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
     yield ()
     for request in shown.plan.requests:
         yield from _wrapped(Tone.ADVICE, f"add {requested(request)}", columns)
+    for move in shown.plan.moves:
+        yield from _wrapped(Tone.ADVICE, f"evict {moved(move)}", columns)
     yield spans(f"cost per hour: {price(shown.plan.cost)}")
     yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
     for level in levels(shown.plan):
@@ -105,12 +108,19 @@ def measured(level: LevelReport) -> tuple[str, str]:
     return str(level.value), str(level.bound)
 
 
+def moved(move: Move) -> str:
+    """Return what is to leave a node."""
+    return f"{move.replicas} x {move.namespace}/{move.name} from {move.node}, where others need the room"
+
+
 def requested(request: NodeRequest) -> str:
     """Return what is asked of a node pool."""
     nodes = f"{request.nodes} node{'' if request.nodes == 1 else 's'} of pool {request.pool}"
     replicas = ", ".join(f"{count} x {namespace}/{name}" for namespace, name, count in request.replicas)
     what = f"{nodes} for {replicas}" if replicas else nodes
-    return f"{what} ({price(request.price_per_hour)} per hour, ready {request.lead_seconds:g} s after asking)"
+    terms = [f"{price(request.price_per_hour)} per hour"] if request.price_per_hour else []
+    terms += [f"ready {request.lead_seconds:g} s after asking"] if request.lead_seconds else []
+    return f"{what} ({', '.join(terms)})" if terms else what
 
 
 def next_best(alternative: Alternative) -> str:

@@ -1,0 +1,92 @@
+"""What planning reads of a pod and of any object's metadata."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from apiserver.kinds.core.affinity import Affinity
+from apiserver.kinds.meta import Quantity
+from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.markers import Length
+
+
+@declaration()
+class Owner:
+    """Who made an object."""
+
+    kind: str
+    name: str
+    controller: Maybe[bool] = UNSET
+
+
+@declaration()
+class Metadata:
+    """What identifies an object."""
+
+    name: Annotated[str, Length(1, 253)]
+    namespace: Maybe[Annotated[str, Length(1, 63)]] = UNSET
+    labels: Maybe[dict[str, str]] = UNSET
+    annotations: Maybe[dict[str, str]] = UNSET
+    owner_references: Maybe[tuple[Owner, ...]] = UNSET
+
+
+@declaration()
+class Identified:
+    """Any object."""
+
+    metadata: Metadata
+
+
+@declaration()
+class ConditionSeen:
+    """One aspect of a status."""
+
+    type: str
+    status: str
+
+
+@declaration()
+class Resources:
+    """What a container asks for."""
+
+    limits: Maybe[dict[str, Quantity]] = UNSET
+    requests: Maybe[dict[str, Quantity]] = UNSET
+
+
+@declaration()
+class Container:
+    """What runs in a pod."""
+
+    command: Maybe[tuple[str, ...]] = UNSET
+    args: Maybe[tuple[str, ...]] = UNSET
+    resources: Maybe[Resources] = UNSET
+
+
+@declaration()
+class TolerationSeen:
+    """A consent to taints."""
+
+    key: Maybe[str] = UNSET
+    operator: Maybe[str] = UNSET
+    value: Maybe[str] = UNSET
+    effect: Maybe[str] = UNSET
+
+
+@declaration()
+class PodSpec:
+    """What a pod is made of, and where it may run."""
+
+    containers: Maybe[tuple[Container, ...]] = UNSET
+    init_containers: Maybe[tuple[Container, ...]] = UNSET
+    node_name: Maybe[str] = UNSET
+    node_selector: Maybe[dict[str, str]] = UNSET
+    tolerations: Maybe[tuple[TolerationSeen, ...]] = UNSET
+    affinity: Maybe[Affinity] = UNSET
+
+
+@declaration()
+class PodStatus:
+    """How a pod fares."""
+
+    phase: Maybe[str] = UNSET
+    conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET

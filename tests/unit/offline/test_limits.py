@@ -1,0 +1,138 @@
+"""Quotas, node pools and orders of an export: what holds in the cluster holds for the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from controller.offline.changes import Addition, Changes, UnknownNameError, changed, resolved
+from controller.planning.cluster import Budget, Node
+from controller.planning.inputs import PlanningInputs
+from controller.planning.snapshot import Snapshot
+from manifests import listed
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+Parts = Callable[..., list[dict[str, Any]]]
+
+POOL = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "more"},
+    "spec": {
+        "template": {
+            "spec": {
+                "requirements": [
+                    {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["l4"]},
+                    {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "In", "values": ["4"]},
+                    {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4"]},
+                ]
+            }
+        },
+        "limits": {"nvidia.com/gpu": 8},
+    },
+}
+
+
+def quota(accelerators: int) -> dict[str, Any]:
+    """Return a limit on the accelerators of the namespace."""
+    hard = {"requests.nvidia.com/gpu": str(accelerators)}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
+
+
+def test_a_quota_of_an_export_holds(plan: Plan, parts: Parts) -> None:
+    """There are free accelerators that nobody may take."""
+    code, out, _ = plan("-f", "-", "--demand", "chat=50k", "-o", "json", given=listed(*parts(), quota(3)))
+
+    decisions = json.loads(out)["plan"]["decisions"]
+    assert sum(item["replicas"] for item in decisions) == 3
+    assert "Quota" in {item["bound_by"] for item in decisions}
+    assert code == 1
+
+
+def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None:
+    """The plan counts on them, and says for whom they are."""
+    given = listed(*parts(nodes=1), POOL)
+
+    code, out, err = plan("-f", "-", "--demand", "chat=40k", given=given)
+
+    assert "add 1 node of pool more for 2 x default/ch" in out
+    assert (code, err) == (0, [])
+
+
+def test_an_order_that_is_not_understood_is_told(plan: Plan, parts: Parts) -> None:
+    """It is not followed, here as in the cluster."""
+    made = parts()
+    made[-1]["metadata"]["annotations"] = {"stowplan.dev/replicas": "many"}
+
+    _, out, _ = plan("-f", "-", "-o", "json", given=listed(*made))
+
+    (warning,) = json.loads(out)["warnings"]
+    assert warning.startswith(
+        "VariantAutoscaling default/code: metadata.annotations[stowplan.dev/replicas]: "
+    )
+
+
+def test_an_order_is_followed(plan: Plan, parts: Parts) -> None:
+    """A pin goes before demand."""
+    made = parts()
+    made[-1]["metadata"]["annotations"] = {"stowplan.dev/replicas": "3"}
+
+    _, out, _ = plan("-f", "-", "-o", "json", given=listed(*made))
+
+    assert {d["name"]: d["replicas"] for d in json.loads(out)["plan"]["decisions"]} == {"chat": 1, "code": 3}
+
+
+def node(name: str, **labels: str) -> Node:
+    """Return a node with its name among its labels."""
+    said = {"kubernetes.io/hostname": name, **labels}
+    return Node(name=name, accelerator="L4", accelerators_allocatable=4, labels=frozenset(said.items()))
+
+
+def test_new_nodes_share_labels_with_their_type_but_no_name() -> None:
+    """A selector of one node's name must not find the new ones; names that are taken are passed over."""
+    inputs = PlanningInputs(snapshot=Snapshot(nodes=(node("new-l4-1", zone="a"),), variants=()))
+
+    after, problems = changed(
+        inputs, Changes(additions=[Addition(accelerator="L4", accelerators=8, nodes=2)])
+    )
+
+    _, *new = after.snapshot.nodes
+    assert [(item.name, item.accelerators_allocatable) for item in new] == [("new-l4-2", 8), ("new-l4-3", 8)]
+    assert {item.labels for item in new} == {frozenset({("zone", "a")})}
+    assert problems == ()
+
+
+def test_a_budget_that_is_given_again_takes_the_place_of_the_former() -> None:
+    """What was saved with one can be asked about with another."""
+    inputs = PlanningInputs(
+        snapshot=Snapshot(nodes=(), variants=(), budgets=(Budget(name="team", cost_per_hour=Decimal(9)),))
+    )
+
+    once, _ = changed(inputs, Changes(budget=Decimal(5)))
+    twice, _ = changed(once, Changes(budget=Decimal(7)))
+
+    assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "given": 7}
+
+
+KEYS = [("a", "m"), ("b", "m"), ("b", "only"), ("x", "a/m")]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("only", ("b", "only")), ("b/m", ("b", "m")), ("x/a/m", ("x", "a/m")), ("a/m", ("a", "m"))],
+    ids=["a name that is there once", "with its namespace", "a model with a slash", "both readings fit"],
+)
+def test_names_are_found_with_and_without_namespace(name: str, key: tuple[str, str]) -> None:
+    """Models have slashes in their names; with the namespace in front everything can be said."""
+    assert resolved(name, KEYS, what="model") == key
+
+
+@pytest.mark.parametrize("name", ["m", "a/only", "", "a"])
+def test_a_name_that_means_nothing_or_two_things_is_refused(name: str) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(UnknownNameError):
+        resolved(name, KEYS, what="model")
