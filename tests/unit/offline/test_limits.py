@@ -59,7 +59,7 @@ def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None
 
     code, out, err = plan("-f", "-", "--demand", "chat=40k", given=given)
 
-    assert "add 1 node of pool more for 2 x default/ch" in out
+    assert "add 1 node of pool more for 1 x default/chat, 1 x default/code\n" in out
     assert (code, err) == (0, [])
 
 
