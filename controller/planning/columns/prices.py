@@ -42,6 +42,11 @@ TOLERANCE = 1e-4
 """Relative distance between the best bound and the proposals' promise at which the search ends."""
 
 
+# The wide range of the numbers makes either of the two lose its footing now and then, CLP less often.
+_FIRST_SOLVER = "CLP"
+_SECOND_SOLVER = "GLOP"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """What the columns say to prices."""
@@ -68,6 +73,9 @@ class Prices:
     answer: Answer
     blends: tuple[Floats, ...] = ()
     """Per pool (n, w): the mixes of an answer that may be divided, whose value is the bound."""
+
+    parts: tuple[Integers, ...] = ()
+    """Per pool (n,): columns in such proportions that they come near that answer."""
 
     @property
     def bound(self) -> float:
@@ -200,6 +208,24 @@ class Market:
         gain = self._phase.growth_price - self._resources.growth_slots @ slot_prices
         return float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
 
+    def parts(self, answers: Sequence[Answer], weights: Floats) -> tuple[Integers, ...]:
+        """Return for each model the column of one answer, each as often as its weight; per pool (n,)."""
+        ends = np.cumsum(weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-9)
+        blocks = np.concatenate(self._block_of)
+        turn = np.zeros(len(blocks), dtype=np.int64)
+        for block in range(BLOCKS):
+            members = np.flatnonzero(blocks == block)
+            middle = (np.arange(len(members)) + 0.5) / max(1, len(members))
+            turn[members] = np.minimum(np.searchsorted(ends[:, block], middle), len(answers) - 1)
+        starts = np.cumsum([0, *(len(pool.cost) for pool in self._pools)])
+        chosen = [
+            np.stack([answer.chosen[index] for answer in answers]) for index, _ in enumerate(self._pools)
+        ]
+        return tuple(
+            columns[turn[start:stop], np.arange(stop - start)]
+            for columns, (start, stop) in zip(chosen, pairwise(starts), strict=True)
+        )
+
     def blends(self, answers: Sequence[Answer], weights: Floats) -> tuple[Floats, ...]:
         """Return each model's mixes over several answers, weighed by (answers, blocks); per pool (n, w)."""
         blends = []
@@ -218,12 +244,18 @@ def best_prices(market: Market, resources: Resources, phase: Phase, *, start: Fl
     prices = np.zeros(len(phase.capacity)) if start is None else start
     answers = [market.answer(prices)]
     best = Prices(rows=prices, answer=answers[0])
-    scale = max(1.0, float(np.abs(answers[0].fixed).sum()))
-    proposals = _Proposals(resources, phase, scale=scale, worth=market.worth())
+    scale = max(1.0, sum(float(_spans(objective).sum()) for objective in phase.objectives))
+    worth = market.worth()
+    proposals = _Proposals(resources, phase, scale=scale, worth=worth)
     weights = np.ones((1, BLOCKS))
     for _ in range(MOST_PROPOSALS):
         proposals.cut(answers[-1])
         proposal = proposals.next()
+        if proposal is None:
+            proposals = _Proposals(resources, phase, scale=scale, worth=worth, solver=_SECOND_SOLVER)
+            for answer in answers:
+                proposals.cut(answer)
+            proposal = proposals.next()
         if proposal is None:
             break
         weights = proposals.weights()
@@ -233,7 +265,8 @@ def best_prices(market: Market, resources: Resources, phase: Phase, *, start: Fl
         answers.append(market.answer(prices))
         if answers[-1].bound > best.bound:
             best = Prices(rows=prices, answer=answers[-1])
-    return replace(best, blends=market.blends(answers[: len(weights)], weights))
+    weighed = answers[: len(weights)]
+    return replace(best, blends=market.blends(weighed, weights), parts=market.parts(weighed, weights))
 
 
 def _blocks(phase: Phase) -> Integers:
@@ -271,11 +304,18 @@ class _Proposal:
 class _Proposals:
     """The linear program over the prices; all numbers are scaled to be near one."""
 
-    def __init__(self, resources: Resources, phase: Phase, *, scale: float, worth: float) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        phase: Phase,
+        *,
+        scale: float,
+        worth: float,
+        solver: str = _FIRST_SOLVER,
+    ) -> None:
         self._unit = scale / BLOCKS
         self._size = np.maximum(phase.capacity, 1.0)
-        # CLP, unlike GLOP, takes the wide range of these numbers without losing its footing.
-        self._solver = pywraplp.Solver.CreateSolver("CLP")
+        self._solver = pywraplp.Solver.CreateSolver(solver)
         infinity = self._solver.infinity()
         most = (MOST_TIMES_WORTH * worth * self._size / self._unit).tolist()
         self._prices = [self._solver.NumVar(0.0, limit, "") for limit in most]

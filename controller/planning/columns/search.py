@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.columns.core import CoreProgram, core_of
-from controller.planning.columns.greedy import greedy
+from controller.planning.columns.greedy import fitted, greedy
 from controller.planning.columns.mixes import neighbours, rounded
 from controller.planning.columns.phase import phase, weighted
 from controller.planning.columns.pool import pool_of
@@ -186,6 +186,7 @@ class _Search:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
         share = _share(self._limits, SHARE_PER_LEVEL)
+        self._try_parts(level, prices)
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
         while share.deterministic_seconds > 0:
             counted = problem.value(self._best)
@@ -211,6 +212,13 @@ class _Search:
                 break
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
+
+    def _try_parts(self, level: int, prices: Prices) -> None:
+        """Keep what comes near the divisible answer, if it is better."""
+        quote = replace(self._quote, reduced=prices.answer.reduced)
+        found = fitted(self._pools, self._resources, self._asking, quote, wanted=prices.parts, level=level)
+        if self._value(found)[: level + 1] < self._values[: level + 1]:
+            self._accept(level, found)
 
     def _near_enough(self, level: int, counted: float) -> float:
         """Return what distance to the bound is not worth any more effort."""
