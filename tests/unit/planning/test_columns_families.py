@@ -1,0 +1,29 @@
+"""Placement by columns on generated fleets: possible, bounded, and never behind a simple rule."""
+
+from __future__ import annotations
+
+import pytest
+from planning_builders import LIMITS
+
+from controller.planning import columns
+from controller.planning.strategies import STRATEGIES
+from hack.bench.placement.catalogue import FAMILIES, Instance
+from hack.bench.placement.score import levels
+from hack.bench.placement.verify import wrong
+
+MODELS = 20
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
+    """On every family the answer is possible and, level by level, at least as good as each strategy's."""
+    problem = Instance(family=family, size=MODELS, seed=1).scenario().problem
+    solution = columns.place(problem, limits=LIMITS)
+    reached = levels(problem, solution.replicas)
+
+    assert wrong(problem, solution) == []
+    assert [proof.value for proof in solution.proofs] == list(reached.values())
+    assert all(proof.bound <= proof.value for proof in solution.proofs)
+    for name, place in STRATEGIES.items():
+        theirs = levels(problem, place(problem).replicas)
+        assert list(reached.values()) <= list(theirs.values()), name
