@@ -152,13 +152,11 @@ def _priorities(answer: Answer, model: int) -> Iterator[Change]:
     }
     if not rivals:
         return
-    nearest = max(rivals)
-    rows = tuple(
-        replace(row, priority=nearest - 1) if row.model == model else row for row in answer.problem.rows
-    )
+    better = max(1, max(rivals) - 1)
+    rows = tuple(replace(row, priority=better) if row.model == model else row for row in answer.problem.rows)
     yield Change(
         kind=ReliefKind.PRIORITY,
-        text=f"a priority before {nearest} (1 is served first)",
+        text=f"priority {better} (1 is served first)",
         problem=replace(answer.problem, rows=rows),
         models=(model,),
     )
