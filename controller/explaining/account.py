@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from apiserver.kinds.llmd.identity import names_deployment
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
 
@@ -125,7 +126,8 @@ def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iter
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
         yield "the spec has changed since: the decision is about the former one"
-    if evidence.deployment is None and not any("deployments" in text for text in evidence.unread):
+    is_looked_for = names_deployment(target) and not any("deployments" in text for text in evidence.unread)
+    if evidence.deployment is None and is_looked_for:
         yield f"{target['kind']} {target['name']!r}, which it is to scale, is not there"
     if not evidence.autoscalers and not any("horizontal" in text for text in evidence.unread):
         yield (

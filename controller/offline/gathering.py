@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.config import NamesConfig
+from controller.observe.accelerators import accelerators_in
 from controller.observe.engines import EngineRecords
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.orders import orders_of
@@ -27,6 +28,7 @@ from controller.planning.snapshot import Snapshot
 
 Key = tuple[str, str]
 
+_MOST_ACCELERATORS: Final = 10_000
 _READY: Final = ({"type": "Ready", "status": "True"},)
 
 
@@ -44,10 +46,12 @@ def gathered(found: Found, *, settings_namespace: str) -> Gathering:
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
     problems = list(found.problems)
     variants = {}
+    deployments = of_kind(found.manifests, "Deployment")
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
         value, wrong = _variant(manifest)
         variants[key] = value
-        problems += wrong or _targetless(manifest, value, found)
+        problems += wrong or _targetless(manifest, value, deployments)
+    problems += _oversized(found)
     if problems:
         return Gathering(inputs=nothing, problems=tuple(problems))
     policies, doubts = _policies(found, settings_namespace)
@@ -92,15 +96,24 @@ def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     return (value, problems) if problems else (convert(value, HUB), [])
 
 
-def _targetless(manifest: Manifest, value: Json, found: Found) -> Iterator[Problem]:
+def _targetless(manifest: Manifest, value: Json, deployments: Container[Key]) -> Iterator[Problem]:
     reference = value["spec"]["scaleTargetRef"]
     target = manifest.key[0], reference["name"]
-    if names_deployment(reference) and target not in of_kind(found.manifests, "Deployment"):
+    if names_deployment(reference) and target not in deployments:
         text = (
             f"Deployment {target[1]!r} of namespace {target[0]!r} is missing: add its manifest with -f,"
             f" or export it with kubectl get deploy -n {target[0]} {target[1]} -o yaml"
         )
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
+
+
+def _oversized(found: Found) -> Iterator[Problem]:
+    """Yield the nodes with more accelerators than anybody builds: a typing error, and too many to draw."""
+    for node in of_kind(found.manifests, "Node").values():
+        count = accelerators_in(_node(node.value)["status"]["allocatable"])
+        if count > _MOST_ACCELERATORS:
+            text = f"{count} accelerators: a node can have at most {_MOST_ACCELERATORS}"
+            yield node.problem(text, FieldPath().child("status", "allocatable"))
 
 
 def _policies(found: Found, settings_namespace: str) -> tuple[Policies, list[str]]:

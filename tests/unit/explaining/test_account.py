@@ -151,6 +151,16 @@ def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
     assert [text.partition(":")[0] for text in advice] == ["not everything could be read"] * 2
 
 
+def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:
+    """Only Deployments are looked up."""
+    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
+    autoscaling = placed(variant("chat", scaleTargetRef=target))
+
+    advice = account_of(Evidence(autoscaling=autoscaling), now=NOW).advice
+
+    assert not any("is not there" in text for text in advice)
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_text_fits_the_terminal(columns: int) -> None:
     """Long sentences go on under their beginning."""

@@ -59,6 +59,12 @@ UNREADABLE = {
         f"a: [\n---\n{VARIANT}",
         ["a.yaml:1: error: yaml: ", "a.yaml:8: error: VariantAutoscaling default/x: spec.scaleTargetRef: "],
     ),
+    "a node of a million": (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus:\n  allocatable: {amd.com/gpu: 1M}\n",
+        [
+            "a.yaml:5: error: Node big: status.allocatable: 1000000 accelerators: a node can have at most"
+        ],
+    ),
     "no variant": (
         DEPLOYMENT,
         ["stowplan plan: error: nothing to plan: no VariantAutoscaling among what was read; export it with"],
