@@ -106,6 +106,24 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     )
 
 
+def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
+    """Return the variants of which the plan grants more than it has a place for."""
+    placed: Counter[Key] = Counter()
+    for item in plan.placements:
+        placed[item.namespace, item.name] += item.replicas
+    for request in plan.requests:
+        for namespace, name, count in request.replicas:
+            placed[namespace, name] += count
+    granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    return frozenset(
+        variant.key
+        for variant in snapshot.variants
+        if variant.accelerators_per_replica
+        and granted.get(variant.key, 0)
+        > placed[variant.key] + len(_kept_places(variant, granted.get(variant.key, 0)))
+    )
+
+
 def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:
     """Return the nodes of each accelerator type."""
     groups: dict[str, list[NodeLayout]] = defaultdict(list)

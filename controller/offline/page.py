@@ -10,7 +10,7 @@ from controller.offline.markup import Content, Markup, joined, section, table, t
 from controller.offline.page_nodes import colours, nodes_section
 from controller.offline.spans import Tone
 from controller.offline.style import STYLE
-from controller.offline.table import goes_short, in_order, percent, place, price, tone_of
+from controller.offline.table import in_order, percent, place, price, tone_of
 from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Variant
@@ -62,11 +62,10 @@ def page(shown: Shown) -> str:
 def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
     plan = shown.plan
     total = sum(item.node.accelerators_allocatable for item in nodes)
-    short = {(item.namespace, item.model_id) for item in plan.decisions if goes_short(item)}
     models = {(item.namespace, item.model_id) for item in plan.decisions}
     facts = (
         (price(plan.cost), "cost per hour"),
-        (f"{len(models) - len(short)} of {len(models)}", "models get what they need"),
+        (f"{len(models) - len(shown.short)} of {len(models)}", "models get what they need"),
         (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
         (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
         (str(plan.solver.status), "says the solver"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.offline.drawing import drawing_lines
-from controller.offline.layout import codes_of, layouts
+from controller.offline.layout import codes_of, homeless, layouts
 from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
 from controller.offline.table import goes_short, in_order, percent, price, table_lines, tone_of
 from controller.planning.decision import (
@@ -22,6 +22,7 @@ from controller.planning.decision import (
 )
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
+from controller.planning.wording import count
 
 Key = tuple[str, str]
 
@@ -38,10 +39,28 @@ class Shown:
     warnings: tuple[str, ...] = ()
 
     @property
+    def short(self) -> tuple[str, ...]:
+        """Namespace and model of each that gets less than it needs, or more than there is a place for."""
+        without = homeless(self.snapshot, self.plan)
+        found = {
+            f"{item.namespace}/{item.model_id}"
+            for item in self.plan.decisions
+            if goes_short(item) or (item.namespace, item.name) in without
+        }
+        return tuple(sorted(found))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Namespace and model of each whose demand nobody knows."""
+        decided = self.plan.decisions
+        found = {f"{item.namespace}/{item.model_id}" for item in decided if item.demand_tokens is None}
+        return tuple(sorted(found))
+
+    @property
     def is_enough(self) -> bool:
         """Whether there is an answer in which everybody gets what is needed."""
         solved = self.plan.solver.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
-        return solved and not any(map(goes_short, self.plan.decisions))
+        return solved and not self.short
 
 
 def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
@@ -72,12 +91,12 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
 
 def conclusion(shown: Shown) -> str:
     """Return how it ends, in one sentence."""
-    short = [item for item in shown.plan.decisions if goes_short(item)]
-    if short:
-        models = sorted({f"{item.namespace}/{item.model_id}" for item in short})
-        return f"{len(models)} model{'' if len(models) == 1 else 's'} short: {', '.join(models)}"
+    if shown.short:
+        return f"{count(len(shown.short), 'model')} short: {', '.join(shown.short)}"
     if not shown.is_enough:
         return f"no answer: what runs stands; {shown.plan.solver.message}"
+    if shown.unknown:
+        return f"nobody is known to go short; of unknown demand: {', '.join(shown.unknown)}"
     return "everybody gets what is needed"
 
 
@@ -115,8 +134,8 @@ def moved(move: Move) -> str:
 
 def requested(request: NodeRequest) -> str:
     """Return what is asked of a node pool."""
-    nodes = f"{request.nodes} node{'' if request.nodes == 1 else 's'} of pool {request.pool}"
-    replicas = ", ".join(f"{count} x {namespace}/{name}" for namespace, name, count in request.replicas)
+    nodes = f"{count(request.nodes, 'node')} of pool {request.pool}"
+    replicas = ", ".join(f"{number} x {namespace}/{name}" for namespace, name, number in request.replicas)
     what = f"{nodes} for {replicas}" if replicas else nodes
     terms = [f"{price(request.price_per_hour)} per hour"] if request.price_per_hour else []
     terms += [f"ready {request.lead_seconds:g} s after asking"] if request.lead_seconds else []
@@ -125,7 +144,7 @@ def requested(request: NodeRequest) -> str:
 
 def next_best(alternative: Alternative) -> str:
     """Return the next best option, with its price."""
-    mix = " + ".join(f"{count} {name}" for name, count in alternative.replicas)
+    mix = " + ".join(f"{number} {name}" for name, number in alternative.replicas)
     extra = alternative.extra_cost
     money = (
         f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour" if extra else "for the same cost"

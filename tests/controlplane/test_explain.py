@@ -1,4 +1,4 @@
-"""`stowplan explain` on a cluster where decisions are taken."""
+"""`stowplan explain` on a cluster where decisions are taken, and `stowplan plan` on what it exports."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from hack.controlplane import ControlPlane
 from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
@@ -56,6 +58,34 @@ def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
     assert document["decision"]["message"].split(":")[0] in document["events"][0]["note"]
     assert document["decision"]["message"].split(":")[0] in " ".join(text.split())
     assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; there are: chat" in led
+
+
+def test_an_export_of_the_cluster_is_planned_as_it_is(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What kubectl prints of every kind that is read needs no edits."""
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
+    )
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=manifests)
+    kinds = "va,deploy,hpa,nodes,pods,cm,quota"
+    export = tmp_path / "live.yaml"
+    export.write_text(
+        control_plane.kubectl("get", kinds, f"--namespace={namespace}", "--output=yaml").stdout,
+        encoding="utf-8",
+    )
+
+    asked = ["--demand", "meta/llama-3.1-8b=5k", "--capacity", "chat=10k", "--add-node", "L4x2"]
+    code = cli.main(["plan", "-f", str(export), *asked, "-o", "json"])
+
+    captured = capsys.readouterr()
+    (decision,) = json.loads(captured.out)["plan"]["decisions"]
+    assert (code, captured.err) == (0, "")
+    assert (decision["name"], decision["replicas"]) == ("chat", 1)
 
 
 def test_a_variant_without_a_target_says_what_is_missing(

@@ -130,7 +130,18 @@ def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Gran
     assert json.loads(out)["warnings"][0] == (
         "the demand of default/chat is unknown, so what runs stands: say --demand default/chat=TOKENS"
     )
+    assert json.loads(out)["conclusion"] == (
+        "nobody is known to go short; of unknown demand: default/chat, default/code"
+    )
     assert code == 0
+
+
+def test_a_replica_without_a_place_is_a_shortage(plan: Plan, world: World) -> None:
+    """Also where nothing is known of the demand: what runs stands, and there is no room for it."""
+    code, out, _ = plan("-f", "-", given=world(demand=None, nodes=1, size=1))
+
+    assert code == 1
+    assert out.splitlines()[-1].startswith("1 model short: default/c")
 
 
 def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:

@@ -61,9 +61,7 @@ UNREADABLE = {
     ),
     "a node of a million": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus:\n  allocatable: {amd.com/gpu: 1M}\n",
-        [
-            "a.yaml:5: error: Node big: status.allocatable: 1000000 accelerators: a node can have at most"
-        ],
+        ["a.yaml:5: error: Node big: status.allocatable: 1000000 accelerators: a node can have at most"],
     ),
     "no variant": (
         DEPLOYMENT,
