@@ -122,7 +122,7 @@ class Case:
     @property
     def granted(self) -> int:
         """Replicas to publish: those that have a place; what is not decided anew stays even without one."""
-        if self.demand.signal is Signal.FRESH:
+        if self.demand.signal is Signal.FRESH or self.variant.pinned_replicas is not None:
             return self.placed
         return max(self.placed, allowed_replicas(self.variant))
 

@@ -222,7 +222,8 @@ class VariantAutoscalingStatus:
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
-    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew."""
+    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew.
+    `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice, nobody acts."""
 
 
 @declaration()

@@ -27,16 +27,18 @@ def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
     if most is not None and decision.replicas > most:
         yield f"{variant.name}: {decision.replicas} replicas are more than maxReplicas ({most})"
     least = variant.min_replicas
-    if decision.replicas < least and decision.reason is not Reason.SHORTAGE:
+    ordered = variant.is_paused or variant.pinned_replicas is not None
+    if decision.replicas < least and decision.reason is not Reason.SHORTAGE and not ordered:
         yield f"{variant.name}: {decision.replicas} replicas are less than minReplicas ({least})"
     pinned = variant.pinned_replicas
-    if pinned is not None and not variant.is_paused and decision.signal is Signal.FRESH:
+    if pinned is not None and not variant.is_paused:
         if decision.replicas > pinned:
             yield f"{variant.name}: {decision.replicas} replicas although it is pinned to {pinned}"
         elif decision.replicas < pinned and decision.reason is not Reason.SHORTAGE:
             yield f"{variant.name}: only {decision.replicas} replicas although it is pinned to {pinned}"
     floor = variant.current_replicas if most is None else min(variant.current_replicas, most)
-    if decision.signal is not Signal.FRESH and decision.replicas < floor:
+    is_ordered = pinned is not None and decision.replicas >= pinned
+    if decision.signal is not Signal.FRESH and decision.replicas < floor and not is_ordered:
         yield f"{variant.name}: scaled down to {decision.replicas} although its signal is {decision.signal}"
 
 
@@ -50,6 +52,8 @@ def warmth_problems(snapshot: Snapshot, decisions: Mapping[tuple[str, str], Deci
         decision = decisions[variant.namespace, variant.name]
         replicas[model] += decision.replicas
         must[model] = must.get(model, False) or not variant.may_scale_to_zero
+        if variant.is_paused or variant.pinned_replicas == 0:
+            excused.add(model)  # a person took the last one, or wants nothing changed
         if decision.reason is Reason.SHORTAGE:
             excused.add(model)
     for model in sorted(must):

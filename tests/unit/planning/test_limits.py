@@ -101,6 +101,40 @@ def test_what_a_person_ordered_stands(order: dict[str, Any], granted: int, says:
     assert says in decision.message
 
 
+def test_a_pin_to_fewer_is_followed_whatever_is_known() -> None:
+    """Nobody reports, so nothing would be scaled down; a person's word is another matter."""
+    made = _plan(_variant("a", "n1", "n1", pinned_replicas=1))
+
+    assert (_granted(made), made.decisions[0].bound_by) == ({"a": 1}, BoundBy.ORDERED)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"pinned_replicas": 0, "may_scale_to_zero": False},
+        {"pinned_replicas": 1, "min_replicas": 2},
+        {"is_paused": True, "min_replicas": 3},
+        {"is_paused": True, "may_scale_to_zero": False, "current_replicas": 0, "replicas": ()},
+    ],
+    ids=[
+        "a pin to nothing of what is to be kept warm",
+        "a pin below the minimum",
+        "a pause below it",
+        "a pause at none",
+    ],
+)
+def test_an_order_that_contradicts_a_bound_holds_up_nobody_else(order: dict[str, Any]) -> None:
+    """The order stands, and the other model is planned as ever."""
+    made = _plan(
+        _variant("a", "n1", **order),
+        _variant("other", model_id="other"),
+        models=(_wants("llama", 2), _wants("other", 3)),
+    )
+
+    assert _granted(made)["other"] == 3
+    assert made.solver.status is SolverStatus.OPTIMAL
+
+
 def test_young_replicas_do_not_go() -> None:
     """A load that went away leaves what has just been started until its time is up."""
     calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), models=(_wants("llama", 0),))
