@@ -79,7 +79,11 @@ def _identifier(spec: Json) -> str | None:
 
 
 def _desired_milli(status: Json) -> int:
-    return 1000 * _replicas(status, "desiredOptimizedAlloc", absent="nothing has been decided for it yet, or what was decided is advice only")
+    return 1000 * _replicas(
+        status,
+        "desiredOptimizedAlloc",
+        absent="nothing has been decided for it yet, or what was decided is advice only",
+    )
 
 
 def _ratio_milli(status: Json) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -21,7 +22,7 @@ def engine_argument(pod_spec: Json, name: str) -> int | None:
     flag = f"--{name}"
     for container in pod_spec.get("containers") or []:
         words = list(_words([*(container.get("command") or []), *(container.get("args") or [])]))
-        for word, following in zip(words, [*words[1:], ""], strict=True):
+        for word, following in pairwise([*words, ""]):
             head, _, tail = word.partition("=")
             text = tail or following
             if head.replace("_", "-") == flag and _NUMBER.match(text):

@@ -223,7 +223,7 @@ class VariantAutoscalingStatus:
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
     `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew.
-    `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice, nobody acts."""
+    `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice only."""
 
 
 @declaration()
