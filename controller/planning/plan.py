@@ -28,15 +28,16 @@ from controller.planning.relief import reliefs
 from controller.planning.verdict import total_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from controller.planning.decision import Relief
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot, Variant
     from controller.planning.state import PlanningState
 
 
-RELIEF_VARIANTS = 10_000
+RELIEF_VARIANTS = 3_000
 """How many variants may be planned again in all, to find out what would help: a large world tries less."""
 
 
@@ -48,13 +49,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
         return hold(snapshot, state, settings, status=SolverStatus.TIMED_OUT, message=str(error))
     except NumbersTooLargeError as error:
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
-    found = reliefs(
-        answer,
-        lambda problem: place(problem, limits=_limits(settings)).replicas,
-        most_solves=max(1, min(settings.relief_solves, RELIEF_VARIANTS // (1 + len(answer.variants)))),
-        limits=_limits(settings),
-    )
-    made = _plan(replace(answer, reliefs=found))
+    made = _plan(replace(answer, reliefs=_reliefs(answer, settings)))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {'; '.join(wrong)}"
@@ -86,6 +81,21 @@ def _solve(problem: PlacementProblem, settings: Settings) -> tuple[Solution, Sol
     """Return what each model would have alone, and the answer with what there is."""
     model = ColumnModel(problem)
     return Solution(replicas=model.alone(), placements=()), model.place(_limits(settings))
+
+
+def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
+    """Return what would help; all of it together may take half the effort of the plan itself."""
+    most = min(settings.relief_solves, RELIEF_VARIANTS // (1 + len(answer.variants)))
+    whole = _limits(settings)
+    each = replace(whole, deterministic_seconds=whole.deterministic_seconds / (2 * max(1, most)))
+
+    def again(problem: PlacementProblem) -> tuple[int, ...]:
+        try:
+            return place(problem, limits=each).replicas
+        except (NoSolutionError, NumbersTooLargeError):
+            return answer.granted.replicas  # nothing is known to help, which is no reason to lose the plan
+
+    return reliefs(answer, again, most_solves=most, limits=each)
 
 
 def _limits(settings: Settings) -> Limits:

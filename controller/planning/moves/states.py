@@ -9,6 +9,7 @@ cluster.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from controller.planning.columns.arrays import Integers
     from controller.planning.columns.program import Terms
     from controller.planning.lexicographic import Limits
+
+
+MOST_WAYS = 2000
+"""How many ways to evict from one node are looked at: enough for all of an eight-accelerator node's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,11 +104,13 @@ class _StateProgram:
         }
         self._ways: list[_Way] = []
         self._dearest = 0
+        self._is_whole = True
 
     def add_state(self, state: int, free: int, movable: Sequence[int], nodes: int) -> None:
         """Add a state that so many nodes are in, with every way to evict from it."""
-        first = len(self._ways)
-        for evicted in product(*(range(count + 1) for count in movable)):
+        first, few = len(self._ways), _few(movable)
+        self._is_whole &= few == list(movable)
+        for evicted in product(*(range(count + 1) for count in few)):
             gained = sum(n * kind.accelerators for n, kind in zip(evicted, self._kinds, strict=True))
             variable = self._program.variables(1, nodes).start
             self._ways.append(_Way(state=state, evicted=evicted, free=free + gained, variable=variable))
@@ -127,7 +134,7 @@ class _StateProgram:
         return Evictions(
             evicted=tuple(sorted(self._named(result.values, state_of))),
             placed={size: result.values[variable] for size, variable in self._placed.items()},
-            is_proven=result.is_optimal,
+            is_proven=result.is_optimal and self._is_whole,
         )
 
     def _fit(self, size: int) -> None:
@@ -154,3 +161,11 @@ class _StateProgram:
                 taken[way.state] = start + nodes
                 for node in np.flatnonzero(state_of == way.state)[start : start + nodes].tolist():
                     yield from ((node, kind, n) for kind, n in enumerate(way.evicted) if n)
+
+
+def _few(movable: Sequence[int]) -> list[int]:
+    """Return how many of each kind may leave one node: all, unless there are too many ways to choose."""
+    counts = list(movable)
+    while math.prod(count + 1 for count in counts) > MOST_WAYS:
+        counts[counts.index(max(counts))] -= 1
+    return counts

@@ -53,6 +53,14 @@ def test_the_budget_is_kept() -> None:
     assert (sum(n for *_, n in made.evicted), made.placed) == (1, {8: 1})
 
 
+def test_a_node_with_very_many_replicas_is_no_hindrance() -> None:
+    """Of the ways to empty a rack of seventy-two some are looked at, and one is found."""
+    kinds = [Kind(accelerators=size, price=size) for size in (1, 2, 4)]
+    made = _solve([4, 8], [[30, 11, 4], [0, 0, 0]], kinds, {8: 2})
+
+    assert (made.placed, sum(n * kinds[kind].accelerators for _, kind, n in made.evicted)) == ({8: 1}, 0)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_no_other_choice_is_better(block: int) -> None:
     """On small clusters everything is tried: nothing places more, or as much for less."""
