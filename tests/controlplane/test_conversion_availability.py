@@ -17,6 +17,7 @@ from forwarder import Forwarder
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
+from hack.bench.admission_reviews import create
 from hack.bench.conversion import objects
 from hack.bench.conversion.calls import account
 from hack.bench.conversion.client import Client
@@ -24,6 +25,7 @@ from hack.bench.conversion.exchange import Exchange
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.bench.conversion.upgraded import collection, submitted
 from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
+from hack.bench.webhook_request import http_request as webhook_request
 from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
@@ -93,6 +95,12 @@ def asked(connection: Exchange, values: Sequence[Json], version: str) -> list[Js
     return converted_objects(answer.body)
 
 
+def decided(connection: Exchange, value: Json) -> None:
+    """Have an admission review answered: then all that only admission needs is loaded."""
+    request = webhook_request("/mutate", create(value), server_name=SERVER_NAME, timeout_seconds=10)
+    assert connection.ask(request).status == 200
+
+
 def resident_bytes(pid: int) -> int:
     """Return how much memory a process holds."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
@@ -131,6 +139,7 @@ def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> 
     with webhooks(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
         with dial() as connection:
             asked(connection, many[:100], HUB)
+            decided(connection, large)
         before = resident_bytes(process.pid)
         with dial() as connection:
             for _ in range(3):
