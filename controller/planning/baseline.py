@@ -51,10 +51,15 @@ def _steps(
     free: Sequence[int],
     nodes_of: Sequence[Sequence[int]],
 ) -> Iterator[tuple[float, int, int | None]]:
-    """Yield each replica that would help the row and has room: (cost per useful amount, variant, node)."""
+    """Yield each replica that would help the row and has room: (cost per useful amount, variant, node).
+
+    For those whose place is not a matter of room on one node none is tried.
+    """
     missing = row.requirement - provided(problem, row, tuple(replicas))
     for v, amount in row.terms:
         terms = problem.variants[v]
+        if terms.is_choosy or terms.pods > 1:
+            continue
         node = fullest(nodes_of[v], free, terms.accelerators) if terms.accelerators else None
         has_room = node is not None or not terms.accelerators
         raised = [*replicas[:v], replicas[v] + 1, *replicas[v + 1 :]]

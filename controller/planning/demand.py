@@ -76,7 +76,7 @@ class ModelDemand:
 
 def staying_replicas(variant: Variant) -> tuple[Replica, ...]:
     """Return the pods that the scale target still asks for, in removal order, pods without a node first."""
-    ordered = sorted(variant.replicas, key=lambda replica: replica.node is not None)
+    ordered = sorted(variant.replicas, key=lambda replica: bool(replica.nodes))
     return tuple(ordered[max(0, len(ordered) - variant.current_replicas) :])
 
 

@@ -49,7 +49,7 @@ def fit(problem: PlacementProblem, replicas: tuple[int, ...]) -> Placements | No
     )
     for v in order:
         terms = problem.variants[v]
-        for _ in range(max(0, replicas[v] - len(terms.bound)) if terms.accelerators else 0):
+        for _ in range(terms.pods * max(0, replicas[v] - len(terms.bound)) if terms.accelerators else 0):
             node = fullest(nodes_of[v], free, terms.accelerators)
             if node is None:
                 return None

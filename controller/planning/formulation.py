@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Signal
 from controller.planning.demand import allowed_replicas, staying_replicas
-from controller.planning.inventory import bins
+from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.problem import (
     UNLIMITED_REPLICAS,
@@ -16,6 +17,7 @@ from controller.planning.problem import (
     Stage,
     VariantTerms,
 )
+from controller.planning.topology import Topologies
 from controller.planning.units import PERCENT, cost_units
 from controller.planning.weights import weighted
 
@@ -42,6 +44,8 @@ def formulate(
     """Return the problem over the nodes by name, and over the variants of all models, in the order given."""
     nodes = sorted(snapshot.nodes, key=lambda node: node.name)
     node_index = {node.name: index for index, node in enumerate(nodes)}
+    pools = sorted(snapshot.pools, key=lambda pool: pool.name)
+    topologies = Topologies(nodes, [node_to_come(pool) for pool in pools], snapshot.variants)
     rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
     rows: list[CoverRow] = []
     terms: list[VariantTerms] = []
@@ -51,10 +55,12 @@ def formulate(
         for variant in demand.variants:
             most = max((_enough(row, len(terms)) for row in own), default=0)
             untouchable = _untouchable(variant, demand, capacities)
-            terms.append(_terms(variant, node_index, most=most, lower=untouchable, settings=settings))
+            made = _terms(variant, node_index, most=most, lower=untouchable, settings=settings)
+            terms.append(
+                replace(made, together=topologies.together(variant), spread=topologies.spread(variant))
+            )
         rows += own
     variants = [variant for demand in demands for variant in demand.variants]
-    pools = sorted(snapshot.pools, key=lambda pool: pool.name)
     grouped, home = bins(nodes, variants, pools)
     return PlacementProblem(
         variants=tuple(terms),
@@ -63,18 +69,22 @@ def formulate(
         rows=weighted(rows, terms, settings),
         limits=limit_rows(snapshot, variants, terms),
         growth=tuple(
-            _growth(pool, where) for pool, where in zip(pools, home, strict=True) if where is not None
+            _growth(pool, where, topologies)
+            for pool, where in zip(pools, home, strict=True)
+            if where is not None
         ),
+        topologies=topologies.of_nodes(),
     )
 
 
-def _growth(pool: NodePool, where: int) -> GrowthTerms:
+def _growth(pool: NodePool, where: int, topologies: Topologies) -> GrowthTerms:
     return GrowthTerms(
         name=pool.name,
         bin=where,
         accelerators=pool.accelerators_per_node,
         price=cost_units(pool.price_per_node),
         limit=pool.nodes_addable,
+        domains=topologies.domains(node_to_come(pool)),
     )
 
 
@@ -166,20 +176,26 @@ def _needed(variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str
 def _terms(
     variant: Variant, node_index: Mapping[str, int], *, most: int, lower: int, settings: Settings
 ) -> VariantTerms:
-    bound = tuple(node_index.get(r.node) for r in staying_replicas(variant) if r.node is not None)
+    bound = tuple(
+        tuple(node_index[node] for node in replica.nodes if node in node_index)
+        for replica in staying_replicas(variant)
+        if replica.nodes
+    )
     limit = UNLIMITED_REPLICAS if variant.max_replicas is None else variant.max_replicas
     ordered = ordered_replicas(variant)
     limit = limit if ordered is None else min(limit, ordered)
     cost = cost_units(variant.cost_per_replica)
     return VariantTerms(
         name=f"{variant.namespace}/{variant.name}",
-        accelerators=variant.accelerators_per_replica,
+        accelerators=variant.accelerators_per_pod,
         cost=cost,
         start_price=cost // PERCENT * settings.start_price_percent,
         stop_price=cost // PERCENT * settings.stop_price_percent,
         current=allowed_replicas(variant),
         bound=bound,
         ready=sum(replica.ready for replica in staying_replicas(variant)),
+        pods=variant.pods_per_replica,
+        most_per_node=variant.most_per_node,
         lower=min(len(bound), lower, limit),
         upper=min(limit, max(most, variant.current_replicas)),
     )
@@ -188,7 +204,7 @@ def _terms(
 def _free(nodes: Sequence[Node], terms: Sequence[VariantTerms]) -> tuple[int, ...]:
     free = [node.accelerators_allocatable - node.accelerators_used_by_others for node in nodes]
     for variant in terms:
-        for node in variant.bound:
-            if node is not None:
+        for places in variant.bound:
+            for node in places:
                 free[node] -= variant.accelerators
     return tuple(free)

@@ -14,16 +14,25 @@ if TYPE_CHECKING:
     from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
     from controller.planning.snapshot import Variant
 
+    _Kind = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
+    """Of nodes: the variants that may use them, and the domains that matter to those."""
+
 
 def admits(node: Node, variant: Variant) -> bool:
-    """Tell whether a new replica of the variant may go to the node, whatever is free there."""
+    """Tell whether a new pod of the variant may go to the node, whatever is free there."""
     return (
         node.schedulable
+        and topology_keys(variant) <= {key for key, _ in node.labels}
         and variant.accelerator in ("", node.accelerator)
         and variant.node_selector <= node.labels
         and meets(node, variant.node_affinity)
         and all(any(tolerates(t, taint) for t in variant.tolerations) for taint in node.taints)
     )
+
+
+def topology_keys(variant: Variant) -> frozenset[str]:
+    """Return the labels by which the variant's pods are spread or kept together; other nodes are no choice."""
+    return frozenset({variant.together_in, variant.spread.topology_key if variant.spread else ""} - {""})
 
 
 def meets(node: Node, terms: Sequence[Sequence[NodeRequirement]]) -> bool:
@@ -69,27 +78,40 @@ def bins(
 ) -> tuple[tuple[Bin, ...], tuple[int | None, ...]]:
     """Group the nodes by the variants that may use them; replicas without accelerators need no node.
 
+    Where some of them spread their pods, each domain has bins of its own.
+
     Returns the bins, and the bin that each node pool's nodes would be in; None where nobody could use them.
     """
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    to_come = [_to_come(pool) for pool in pools]
-    eligible = _eligible([*nodes, *to_come], variants)
-    for index, askers in enumerate(eligible):
-        if askers:
-            groups[askers] += [index] if index < len(nodes) else []
-    order = {askers: position for position, askers in enumerate(sorted(groups))}
+    groups: dict[_Kind, list[int]] = defaultdict(list)
+    everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
+    kinds = [
+        (askers, _spread_over(node, askers, variants))
+        for node, askers in zip(everywhere, _eligible(everywhere, variants), strict=True)
+    ]
+    for index, kind in enumerate(kinds):
+        if kind[0]:
+            groups[kind] += [index] if index < len(nodes) else []
+    order = {kind: position for position, kind in enumerate(sorted(groups))}
     found = tuple(
         Bin(
-            nodes=tuple(groups[askers]),
-            sizes=tuple(sorted({variants[index].accelerators_per_replica for index in askers})),
-            variants=askers,
+            nodes=tuple(groups[kind]),
+            sizes=tuple(sorted({variants[index].accelerators_per_pod for index in kind[0]})),
+            variants=kind[0],
         )
-        for askers in order
+        for kind in order
     )
-    return found, tuple(order.get(askers) for askers in eligible[len(nodes) :])
+    return found, tuple(order.get(kind) for kind in kinds[len(nodes) :])
 
 
-def _to_come(pool: NodePool) -> Node:
+def _spread_over(
+    node: Node, askers: Sequence[int], variants: Sequence[Variant]
+) -> tuple[tuple[str, str], ...]:
+    """Return the node's domain of each topology that some of the askers spread their pods over."""
+    keys = {spread.topology_key for v in askers if (spread := variants[v].spread)}
+    return tuple(sorted(label for label in node.labels if label[0] in keys)) if keys else ()
+
+
+def node_to_come(pool: NodePool) -> Node:
     """Return what a node of a pool will look like."""
     return Node(
         name=pool.name,
@@ -105,15 +127,24 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[
     askers: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, variant in enumerate(variants):
         if variant.accelerators_per_replica:
-            looks = (variant.accelerator, variant.node_selector, variant.node_affinity, variant.tolerations)
+            looks = (
+                variant.accelerator,
+                variant.node_selector,
+                variant.node_affinity,
+                variant.tolerations,
+                topology_keys(variant),
+            )
             askers[looks].append(index)
     keys = {key for variant in variants for key, _ in variant.node_selector}
     keys |= {item.key for variant in variants for term in variant.node_affinity for item in term}
+    # Of these labels only the presence matters here, and there are as many values as racks.
+    needed = frozenset[str]().union(*(topology_keys(variant) for variant in variants)) - keys
     known: dict[tuple[object, ...], tuple[int, ...]] = {}
     result = []
     for node in nodes:
         labels = frozenset(label for label in node.labels if label[0] in keys)
-        kind = (node.schedulable, node.accelerator, labels, node.taints)
+        present = frozenset(key for key, _ in node.labels if key in needed) if needed else needed
+        kind = (node.schedulable, node.accelerator, labels, present, node.taints)
         if kind not in known:
             matching = [group for group in askers.values() if admits(node, variants[group[0]])]
             known[kind] = tuple(sorted(index for group in matching for index in group))

@@ -5,14 +5,23 @@ Variants and nodes are named by their index; both are sorted by name, so equal s
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PER_MILLE = 1000
 
 UNLIMITED_REPLICAS = 1_000_000
 """Where counting stops when nothing else bounds a variant."""
+
+
+NO_DOMAIN = -1
+"""Of a node without the topology's label."""
 
 
 EXACT_LIMIT = 2**53
@@ -49,6 +58,20 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SpreadTerms:
+    """That new pods go where few of the variant's are: not too many more than where there are fewest.
+
+    A new pod may go to a domain only if the pods there then exceed those of the domain with the fewest by at
+    most `max_skew`: the meaning of a core/v1 topology spread constraint that must not be violated.
+    """
+
+    topology: int
+    max_skew: int
+    domains: tuple[int, ...]
+    """Of the topology, ascending: all that count, room or not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class VariantTerms:
     """One variant in numbers. Replicas that leave anyway are not counted anywhere."""
 
@@ -56,7 +79,7 @@ class VariantTerms:
     """For messages only."""
 
     accelerators: int
-    """Per replica, on one node."""
+    """Per pod, on one node."""
 
     cost: int
     """Per replica."""
@@ -68,9 +91,9 @@ class VariantTerms:
     """For each replica stopped, in the unit of cost."""
 
     current: int
-    bound: tuple[int | None, ...]
-    """Node of each replica that has one, in removal order; None for a node outside the problem.
-    Replicas without a node are removed before all of them."""
+    bound: tuple[tuple[int, ...], ...]
+    """Nodes of the pods of each replica that has any, in removal order; nodes outside the problem are left
+    out. Replicas without a node are removed before all of them."""
 
     ready: int
     """Removed last."""
@@ -80,6 +103,26 @@ class VariantTerms:
 
     upper: int
     """Hard."""
+
+    pods: int = 1
+    """Per replica."""
+
+    together: int | None = None
+    """Topology: all pods of one replica are in one of its domains, and in one bin. None for anywhere."""
+
+    spread: SpreadTerms | None = None
+    most_per_node: int | None = None
+    """Pods of the variant on one node; None for as many as there is room for."""
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether room alone does not say where its pods may go."""
+        return self.together is not None or self.spread is not None or self.most_per_node is not None
+
+    @property
+    def accelerators_per_replica(self) -> int:
+        """What all pods of a replica hold together."""
+        return self.pods * self.accelerators
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +169,7 @@ class Bin:
 
     nodes: tuple[int, ...]
     sizes: tuple[int, ...]
-    """Of its variants' replicas, ascending."""
+    """Of its variants' pods, ascending."""
 
     variants: tuple[int, ...]
 
@@ -176,6 +219,9 @@ class GrowthTerms:
     limit: int
     """How many more nodes there can be."""
 
+    domains: tuple[int, ...] = ()
+    """Of such a node, per topology."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementProblem:
@@ -191,6 +237,9 @@ class PlacementProblem:
     rows: tuple[CoverRow, ...]
     limits: tuple[LimitRow, ...] = ()
     growth: tuple[GrowthTerms, ...] = ()
+    topologies: tuple[tuple[int, ...], ...] = ()
+    """Per topology: the domain of each node, or NO_DOMAIN. Nodes of one bin are in one domain of each topology
+    that pods are spread over."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,10 +274,10 @@ class Solution:
     """Of each variant: those that stay on their nodes plus those that get a place."""
 
     placements: tuple[tuple[int, int, int], ...]
-    """(variant, node, replicas) for those that get a place, sorted."""
+    """(variant, node, pods) for those that get a place, sorted."""
 
     grown: tuple[tuple[int, int, int], ...] = ()
-    """(variant, growth, replicas) for those whose place is on a node that is yet to be added, sorted."""
+    """(variant, growth, pods) for those whose place is on a node that is yet to be added, sorted."""
 
     added: tuple[int, ...] = ()
     """Nodes to add, per growth; empty when none are."""
@@ -254,11 +303,19 @@ def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]
     return sum(amount * replicas[v] for v, amount in row.terms)
 
 
+def staying_pods(problem: PlacementProblem, replicas: Sequence[int]) -> list[Counter[int]]:
+    """Return for each variant how many of its pods lie on each node after the removals."""
+    return [
+        Counter(node for nodes in terms.bound[max(0, len(terms.bound) - count) :] for node in nodes)
+        for terms, count in zip(problem.variants, replicas, strict=True)
+    ]
+
+
 def freed(problem: PlacementProblem, replicas: tuple[int, ...]) -> list[int]:
     """Return the free accelerators of each node after the removals that these replica counts imply."""
     free = list(problem.free)
     for variant, count in zip(problem.variants, replicas, strict=True):
-        for node in variant.bound[: max(0, len(variant.bound) - count)]:
-            if node is not None:
+        for nodes in variant.bound[: max(0, len(variant.bound) - count)]:
+            for node in nodes:
                 free[node] += variant.accelerators
     return free

@@ -84,11 +84,33 @@ class Replica:
     """Pod name, unique in its namespace."""
 
     node: str | None = None
-    """Where it is bound; None while it waits for the scheduler."""
+    """Where it is bound; None while it waits for the scheduler. Of several pods the first one's."""
 
     ready: bool = False
     sample: ReplicaSample | None = None
     """Newest report; None when the engine never answered."""
+
+    further_nodes: tuple[str, ...] = ()
+    """Where its other pods are bound, if it has several."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Where its pods are bound."""
+        return self.further_nodes if self.node is None else (self.node, *self.further_nodes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """A core/v1 topology spread constraint on the variant's own pods that must not be violated."""
+
+    topology_key: str
+    max_skew: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what no constraint can mean."""
+        wrong = out_of_range(max_skew=(self.max_skew, 1, 10**6))
+        if wrong:
+            raise ValueError(f"spread over {self.topology_key}: " + "; ".join(wrong))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +131,7 @@ class Variant:
     """Normalised type; empty when nobody knows, then any node that the selector admits will do."""
 
     accelerators_per_replica: int
-    """What one pod asks for, on one node; 0 = none, such replicas always find room."""
+    """What all pods of a replica ask for; 0 = none, such replicas always find room."""
 
     cost_per_replica: Decimal
     """In the user's own unit per hour."""
@@ -157,6 +179,16 @@ class Variant:
     """Capacity per replica as the status last said: what is known after a restart. None when the status
     called it an estimate."""
 
+    pods_per_replica: int = 1
+    """A replica can span several nodes: so many pods, which share its accelerators evenly."""
+
+    together_in: str = ""
+    """Label of nodes whose value all pods of one replica must share; empty for anywhere."""
+
+    spread: Spread | None = None
+    most_per_node: int | None = None
+    """Pods of the variant on one node; None for as many as there is room for."""
+
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
         wrong = out_of_range(
@@ -170,7 +202,14 @@ class Variant:
             priority=(self.priority, 1, LOWEST_PRIORITY),
             max_num_seqs=(self.max_num_seqs, 1, 10**6),
             max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
+            pods_per_replica=(self.pods_per_replica, 1, 10**3),
+            most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, 10**4),
         )
+        if self.accelerators_per_replica % max(1, self.pods_per_replica):
+            wrong.append(
+                f"accelerators_per_replica: must be a multiple of pods_per_replica ({self.pods_per_replica}), "
+                f"was {self.accelerators_per_replica}"
+            )
         if self.max_replicas is not None and self.max_replicas < self.min_replicas:
             wrong.append(
                 f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
@@ -182,6 +221,11 @@ class Variant:
     def key(self) -> tuple[str, str]:
         """The identity: (namespace, name)."""
         return (self.namespace, self.name)
+
+    @property
+    def accelerators_per_pod(self) -> int:
+        """What one pod asks for, on one node."""
+        return self.accelerators_per_replica // self.pods_per_replica
 
     @property
     def ready_replicas(self) -> int:

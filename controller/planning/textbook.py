@@ -18,7 +18,8 @@ from controller.planning.baseline import baseline
 from controller.planning.fit import assign
 from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import PER_MILLE, PlacementProblem, Solution, Stage
+from controller.planning.problem import NO_DOMAIN, PER_MILLE, PlacementProblem, Solution, Stage
+from controller.planning.textbook_rules import Pods, keep_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,7 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
     _keep_limits(model, variables, problem)
     if not unlimited:
         _fit_nodes(model, variables, problem)
+        _keep_rules(model, variables, given, problem)
     objectives = _objectives(variables, given, problem)
     outcome = minimize_in_order(
         model,
@@ -140,7 +142,8 @@ def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: Placement
     places: list[list[Var]] = [[] for _ in problem.variants]
     for b, bin_ in enumerate(problem.bins):
         for v in bin_.variants:
-            placed = model.new_int_var(0, problem.variants[v].upper, f"placed_{b}_{v}")
+            most = problem.variants[v].upper * problem.variants[v].pods
+            placed = model.new_int_var(0, most, f"placed_{b}_{v}")
             variables.placed[b, v] = placed
             places[v].append(placed)
         for size in bin_.sizes:
@@ -160,7 +163,20 @@ def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: Placement
             )
     for v, terms in enumerate(problem.variants):
         if terms.accelerators:
-            model.add(variables.new[v] == sum(places[v]))
+            model.add(terms.pods * variables.new[v] == sum(places[v]))
+
+
+def _keep_rules(
+    model: cp_model.CpModel, variables: Variables, given: PlacementProblem, problem: PlacementProblem
+) -> None:
+    """Spread pods, keep them together and keep them apart, where that is asked: then a bin is a node."""
+    home = {node: b for b, bin_ in enumerate(given.bins) for node in bin_.nodes}
+    to_come = [growth.bin for growth in given.growth for _ in range(growth.limit)]
+    home |= dict(enumerate(to_come, start=len(given.free)))
+    for v, terms in enumerate(problem.variants):
+        new = {problem.bins[b].nodes[0]: placed for (b, of), placed in variables.placed.items() if of == v}
+        if terms.is_choosy and new:
+            keep_rules(model, terms, Pods(new=new, stays=variables.stays[v]), problem, home)
 
 
 def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple[Var, int]]]:
@@ -168,8 +184,8 @@ def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple
     leaving: list[list[tuple[Var, int]]] = [[] for _ in problem.free]
     for terms, stays in zip(problem.variants, variables.stays, strict=True):
         removable = len(terms.bound) - terms.lower
-        for node, stay in zip(terms.bound[:removable], stays[:removable], strict=True):
-            if node is not None and terms.accelerators:
+        for places, stay in zip(terms.bound[:removable], stays[:removable], strict=True):
+            for node in places if terms.accelerators else ():
                 leaving[node].append((stay, terms.accelerators))
     return leaving
 
@@ -207,7 +223,7 @@ def _objectives(variables: Variables, given: PlacementProblem, problem: Placemen
         moves = (variables.started[v], variables.stopped[v])
         transitions = (terms.start_price, terms.stop_price)
         cost += [(variables.replicas[v], terms.cost), *zip(moves, transitions, strict=True)]
-        disruption += [(move, max(1, terms.accelerators)) for move in moves]
+        disruption += [(move, max(1, terms.accelerators_per_replica)) for move in moves]
     order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
     return [
         *(objective for stage in Stage for objective in _shortfalls(variables, problem, stage)),
@@ -285,8 +301,10 @@ def _solution(
 def expanded(problem: PlacementProblem) -> PlacementProblem:
     """Return the problem with every node that could be added among its nodes, behind the others.
 
-    Bins whose sizes do not divide each other become one bin per node with slots of a single accelerator.
+    Bins whose sizes do not divide each other become one bin per node with slots of a single accelerator, and
+    so do all bins where room alone does not say where pods may go.
     """
+    is_simple = not any(terms.is_choosy for terms in problem.variants)
     free = list(problem.free)
     bins = [list(bin_.nodes) for bin_ in problem.bins]
     for growth in problem.growth:
@@ -297,8 +315,13 @@ def expanded(problem: PlacementProblem) -> PlacementProblem:
         for bin_, nodes in zip(problem.bins, bins, strict=True)
         for part in (
             [replace(bin_, nodes=tuple(nodes))]
-            if bin_.is_divisible
+            if bin_.is_divisible and is_simple
             else [replace(bin_, nodes=(node,), sizes=(1,)) for node in nodes]
         )
     ]
-    return replace(problem, free=tuple(free), bins=tuple(split), growth=())
+    to_come = [growth.domains for growth in problem.growth for _ in range(growth.limit)]
+    topologies = tuple(
+        (*domains, *(of[index] if of else NO_DOMAIN for of in to_come))
+        for index, domains in enumerate(problem.topologies)
+    )
+    return replace(problem, free=tuple(free), bins=tuple(split), growth=(), topologies=topologies)

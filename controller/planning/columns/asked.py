@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Asked:
     """What k columns ask."""
 
-    replicas: Integers
-    """(k, classes): new ones, which need a place."""
+    new: Integers
+    """(k, classes): those which need a place."""
 
     limits: Integers
     """(k, limit rows)."""
@@ -33,27 +33,28 @@ class Asking:
 
     def __init__(self, problem: PlacementProblem, resources: Resources) -> None:
         self._resources = resources
-        # A node outside the problem gives nothing back.
         bound = [
-            (-1 if node is None else node, terms.accelerators)
+            (node, terms.accelerators)
             for terms in problem.variants
-            for node in terms.bound
+            for nodes in terms.bound
+            for node in nodes
         ]
         self._bound = np.array(bound, dtype=np.int64).reshape(-1, 2)
-        self._start = np.cumsum([0, *(len(terms.bound) for terms in problem.variants)])
+        self._first = np.cumsum([0, *(len(terms.bound) for terms in problem.variants)])
+        pods = [len(nodes) for terms in problem.variants for nodes in terms.bound]
+        self._pods = np.cumsum([0, *pods])
 
     def of(self, pool: Pool, models: Integers, columns: Integers) -> Asked:
         """Return what columns of some models ask; both (k,)."""
         cohort, resources = pool.cohort, self._resources
         variants, mixes = cohort.variants[models], pool.mixes[models, columns]
         more = mixes - cohort.bound[models]
-        replicas = np.zeros((len(models), len(resources.sizes) + 1), dtype=np.int64)
-        np.add.at(
-            replicas, (np.arange(len(models))[:, None], resources.class_of[variants]), np.maximum(more, 0)
-        )
+        placed = np.maximum(more, 0) * cohort.units[models] if pool.new is None else pool.new[models, columns]
+        new = np.zeros((len(models), len(resources.sizes) + 1), dtype=np.int64)
+        np.add.at(new, (np.arange(len(models))[:, None], cohort.place_class[models]), placed)
         amounts = resources.limit_amounts[:, variants]
         return Asked(
-            replicas=replicas[:, :-1],
+            new=new[:, :-1],
             limits=(amounts * mixes).sum(axis=2).T,
             leaving=self._leaving(variants, np.maximum(-more, 0)),
         )
@@ -62,10 +63,10 @@ class Asking:
         """Return (column, node, accelerators) of the first replicas in removal order; both inputs (k, w)."""
         if not leaving.any():
             return np.zeros((0, 3), dtype=np.int64)
-        counts = leaving.ravel()
+        first = self._first[variants.ravel()]
+        start = self._pods[first]
+        counts = self._pods[first + leaving.ravel()] - start
         column = np.repeat(np.arange(leaving.size) // leaving.shape[1], counts)
         turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        bound = self._bound[np.repeat(self._start[variants.ravel()], counts) + turn]
-        kept = bound[:, 0] >= 0
-        leaving_of: Integers = np.column_stack([column, bound])[kept]
+        leaving_of: Integers = np.column_stack([column, self._bound[np.repeat(start, counts) + turn]])
         return leaving_of

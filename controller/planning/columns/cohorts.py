@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.resources import NO_CLASS
-from controller.planning.problem import UNLIMITED_REPLICAS, Stage
+from controller.planning.columns.classes import NO_CLASS
+from controller.planning.columns.domains import domains_of, knows_all_ways, spread_over
+from controller.planning.problem import UNLIMITED_REPLICAS, Stage, provided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from controller.planning.columns.arrays import Booleans, Integers
+    from controller.planning.columns.domains import Domains
     from controller.planning.columns.resources import Resources
     from controller.planning.problem import CoverRow, PlacementProblem, VariantTerms
+
+    _Family = tuple[tuple[int, ...], bool, bool]
+    """Over how many domains each variant spreads, whether the mixes are few, whether some are confined."""
 
 
 ENUMERABLE_MIXES = 128
@@ -39,6 +44,7 @@ _NUMBERS = (
     "start_price",
     "stop_price",
     "accelerators",
+    "units",
 )
 
 
@@ -77,15 +83,32 @@ class Cohort:
     """(n, w): replicas that have a node."""
 
     settled: Integers
-    """(n, w): those of them that are not counted against the most slots, see `Resources`."""
+    """(n, w): units of them that are not counted against the most slots, see `Resources`."""
 
     ready: Integers
     cost: Integers
     start_price: Integers
     stop_price: Integers
     accelerators: Integers
+    """(n, w): of a replica's pods together."""
+
+    units: Integers
+    """(n, w): how many a replica makes in what its class counts: its pods, or one where they go together."""
+
     homeless: Integers
     """(n, w): 1 where no node would take a new replica."""
+
+    place_class: Integers
+    """(n, places): class of each place. A variant has one, or one in each domain that it spreads over."""
+
+    origin: tuple[int, ...]
+    """(places,): which of a model's variants each place is of."""
+
+    closed: Booleans
+    """(n, places): whether no node would take a new pod there."""
+
+    domains: tuple[Domains | None, ...]
+    """Per variant of a model: over what those at this position spread."""
 
     useful: Integers
     """(n, w): as many replicas as could ever find room, at most the upper bound."""
@@ -115,6 +138,17 @@ class Levels:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def values(self, problem: PlacementProblem, replicas: tuple[int, ...], added: Sequence[int]) -> list[int]:
+        """Return what replicas and added nodes come to at each level, cost last."""
+        missing = dict.fromkeys(self.keys, 0)
+        for row in problem.rows:
+            missing[row.level] += row.weight * row.shortfall(provided(problem, row, replicas))
+        cost = sum(growth.price * count for growth, count in zip(problem.growth, added, strict=True))
+        for terms, count in zip(problem.variants, replicas, strict=True):
+            more = count - terms.current
+            cost += count * terms.cost + (more * terms.start_price if more > 0 else -more * terms.stop_price)
+        return [*missing.values(), cost]
+
     def name(self, index: int) -> str:
         """Return `demand of priority 3`; the name after the last level is that of cost."""
         if index == len(self.keys):
@@ -137,19 +171,30 @@ def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) 
     columns = _columns(problem.variants) | {"settled": resources.settled}
     columns["homeless"] = (resources.class_of != NO_CLASS) & ~resources.is_allowed_anywhere
     room = np.append(resources.most_replicas, UNLIMITED_REPLICAS)[resources.class_of] + columns["settled"]
-    columns["useful"] = np.clip(room, columns["lower"], columns["upper"])
+    columns["upper"] = np.maximum(columns["lower"], np.minimum(columns["upper"], resources.most_apart))
+    columns["useful"] = np.clip(room // columns["units"], columns["lower"], columns["upper"])
     confined = (columns["useful"] < columns["upper"]).tolist()
-    families: dict[tuple[int, bool, bool], list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
+    families: dict[_Family, list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
     choices = (columns["upper"] - columns["lower"] + 1).tolist()
     for members, rows in _models(problem):
         few = math.prod(choices[variant] for variant in members) <= ENUMERABLE_MIXES
+        few &= knows_all_ways([problem.variants[variant] for variant in members])
         tight = any(confined[variant] for variant in members)
-        families[len(members), few, tight].append((members, rows))
+        families[_spreads(problem, members), few, tight].append((members, rows))
     position = {key: index for index, key in enumerate(levels.keys)}
     return tuple(
-        _cohort(columns, models, position, is_enumerable=few, is_confined=tight)
-        for (_, few, tight), models in sorted(families.items(), key=lambda item: item[0])
+        _cohort(problem, resources, columns, models, position, is_enumerable=few, is_confined=tight)
+        for (_, few, tight), models in sorted(families.items(), key=lambda item: _rank(item[0]))
     )
+
+
+def _spreads(problem: PlacementProblem, members: Sequence[int]) -> tuple[int, ...]:
+    """Return over how many domains each variant of a model spreads; 0 for none."""
+    return tuple(spread_over(problem.variants[v]) for v in members)
+
+
+def _rank(family: _Family) -> tuple[int, _Family]:
+    return len(family[0]), family
 
 
 def _models(problem: PlacementProblem) -> Iterator[tuple[tuple[int, ...], list[CoverRow]]]:
@@ -179,7 +224,8 @@ def _columns(terms: Sequence[VariantTerms]) -> dict[str, Integers]:
             t.cost,
             t.start_price,
             t.stop_price,
-            t.accelerators,
+            t.accelerators_per_replica,
+            t.pods if t.together is None else 1,
         )
         for t in terms
     ]
@@ -187,6 +233,8 @@ def _columns(terms: Sequence[VariantTerms]) -> dict[str, Integers]:
 
 
 def _cohort(
+    problem: PlacementProblem,
+    resources: Resources,
     columns: dict[str, Integers],
     models: Sequence[tuple[tuple[int, ...], list[CoverRow]]],
     position: dict[tuple[Stage, int], int],
@@ -195,6 +243,8 @@ def _cohort(
     is_confined: bool,
 ) -> Cohort:
     variants = np.array([members for members, _ in models], dtype=np.int64)
+    place_class = _place_class(problem, resources, variants)
+    is_open = np.append(resources.allowed.any(axis=1), values=False)
     levels = np.full((len(models), len(Stage)), -1, dtype=np.int64)
     for index, (_, rows) in enumerate(models):
         for row in rows:
@@ -203,10 +253,29 @@ def _cohort(
         variants=variants,
         **{name: column[variants] for name, column in columns.items()},
         requirements=tuple(_requirements(models, variants)),
+        place_class=place_class,
+        origin=tuple(
+            position
+            for position, v in enumerate(variants[0].tolist())
+            for _ in range(max(1, spread_over(problem.variants[v])))
+        ),
+        closed=(place_class != NO_CLASS) & ~is_open[place_class],
+        domains=tuple(domains_of(problem, resources, own) for own in variants.T.tolist()),
         levels=levels,
         is_enumerable=is_enumerable,
         is_confined=is_confined,
     )
+
+
+def _place_class(problem: PlacementProblem, resources: Resources, variants: Integers) -> Integers:
+    """Return the class of each place of each model, (n, places)."""
+    if not resources.domain_classes:
+        return resources.class_of[variants]
+    rows = [
+        [group for v in members for group in resources.domain_classes.get(v, (int(resources.class_of[v]),))]
+        for members in variants.tolist()
+    ]
+    return np.array(rows, dtype=np.int64)
 
 
 def _requirements(

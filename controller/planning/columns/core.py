@@ -120,16 +120,16 @@ class CoreProgram:
 
     def _take(self, asked: Sequence[Asked]) -> None:
         """Give every new replica a place, and exceed no limit."""
-        replicas: list[Terms] = [[] for _ in self._resources.sizes]
+        new: list[Terms] = [[] for _ in self._resources.sizes]
         limits: list[Terms] = [[] for _ in self._resources.limits]
         leaving: dict[int, Terms] = defaultdict(list)
         for variables, part in zip(self._columns, asked, strict=True):
-            for into, counts in ((replicas, part.replicas), (limits, part.limits)):
+            for into, counts in ((new, part.new), (limits, part.limits)):
                 for row, terms in enumerate(into):
                     terms.extend(_terms(variables, counts[:, row]))
             for column, node, accelerators in part.leaving.tolist():
                 leaving[node].append((variables[column], accelerators))
-        fit_replicas(self._program, self._resources, asked=replicas, leaving=leaving, growth=self._growth)
+        fit_replicas(self._program, self._resources, asked=new, leaving=leaving, growth=self._growth)
         for terms, most in zip(limits, self._resources.limits.tolist(), strict=True):
             self._program.row(terms, most=most)
 

@@ -7,12 +7,14 @@ replicas might leave has room that depends on who leaves, and rows of its own.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from controller.planning.problem import NO_DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +39,9 @@ class Fitting:
     own: dict[tuple[int, int], int] = field(default_factory=dict)
     """(node, size) -> replicas on a node that others might leave; only where slots do not suffice."""
 
+    on_node: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(class, node) -> pods of the class there; only in bins whose nodes are looked at one by one."""
+
 
 def fit_replicas(
     program: Program,
@@ -49,10 +54,11 @@ def fit_replicas(
     """Add the rows: new replicas `asked` per class, accelerators `leaving` each node, and nodes to add."""
     fitting = Fitting()
     _route(program, resources, asked, fitting)
-    for bin_, is_exact in enumerate(resources.is_exact.tolist()):
+    for bin_, by_slots in enumerate(resources.fits_by_slots.tolist()):
         here = {node: terms for node, terms in leaving.items() if resources.node_bin[node] == bin_}
         added = {g: growth[g] for g in np.flatnonzero(resources.growth_bin == bin_).tolist()}
-        fit = _fit_slots if is_exact else _fit_patterns
+        otherwise = _fit_each_node if resources.fits_by_nodes[bin_] else _fit_patterns
+        fit = _fit_slots if by_slots else otherwise
         fit(program, resources, fitting, bin_=bin_, leaving=here, growth=added)
     return fitting
 
@@ -79,23 +85,123 @@ def _fit_slots(
     leaving: Mapping[int, Terms],
     growth: Mapping[int, int],
 ) -> None:
-    """Let no size's slots run out."""
+    """Let no size's slots run out, neither on nodes nor in blocks of them."""
+    _keep_apart(program, resources, fitting, bin_=bin_, leaving=leaving, growth=growth)
+    uses = (resources.uses if resources.is_exact[bin_] else resources.safe_uses)[:, bin_]
     for row in np.flatnonzero(resources.row_bin == bin_).tolist():
-        size, capacity = int(resources.row_size[row]), int(resources.slots[row])
         terms = [
-            (variable, weight * int(resources.uses[group, bin_, row]))
+            (variable, weight * int(uses[group, row]))
             for (group, where), flow in fitting.flows.items()
-            if where == bin_ and resources.uses[group, bin_, row]
+            if where == bin_ and uses[group, row]
             for variable, weight in flow
         ]
+        if not terms:
+            continue
         terms += [(variable, -int(resources.growth_slots[g, row])) for g, variable in growth.items()]
-        for node, gone in leaving.items():
-            free = int(resources.free[node])
-            capacity -= max(0, free) // size
-            (slots,) = program.variables(1, max(0, free + sum(weight for _, weight in gone)) // size)
-            _limit_by_free(program, [(slots, size)], free, gone)
-            terms.append((slots, -1))
-        program.row(terms, most=capacity)
+        supply = _supply_of_blocks if resources.row_pods[row] > 1 else _supply_of_nodes
+        capacity, freed = supply(program, resources, row, leaving)
+        program.row([*terms, *freed], most=capacity)
+
+
+def _keep_apart(
+    program: Program,
+    resources: Resources,
+    fitting: Fitting,
+    *,
+    bin_: int,
+    leaving: Mapping[int, Terms],
+    growth: Mapping[int, int],
+) -> None:
+    """Let no class send more pods to a bin than its nodes may have of it: necessary, not sufficient."""
+    nodes = np.flatnonzero(resources.node_bin == bin_)
+    gone = np.array(
+        [sum(weight for _, weight in leaving.get(node, ())) for node in nodes.tolist()], dtype=np.int64
+    )
+    for group, (most, _) in resources.apart.items():
+        if resources.allowed[group, bin_]:
+            size = int(resources.sizes[group])
+            room = np.maximum(0, resources.free[nodes] + gone) // size
+            here = int(np.minimum(room, resources.most_on_nodes(group, nodes)).sum())
+            grown = [(v, -min(most, int(resources.growth_size[g]) // size)) for g, v in growth.items()]
+            program.row([*fitting.flows[group, bin_], *grown], most=here)
+
+
+def _fit_each_node(
+    program: Program,
+    resources: Resources,
+    fitting: Fitting,
+    *,
+    bin_: int,
+    leaving: Mapping[int, Terms],
+    growth: Mapping[int, int],
+) -> None:
+    """Say for each node how many pods of each class lie there; no node can be added to such a bin."""
+    nodes = np.flatnonzero(resources.node_bin == bin_).tolist()
+    taken: dict[int, Terms] = {node: [] for node in nodes}
+    for group in np.flatnonzero(resources.allowed[:, bin_]).tolist():
+        size, pods = int(resources.sizes[group]), int(resources.pods[group])
+        blocks: dict[int, Terms] = defaultdict(list)
+        for node, most in zip(nodes, resources.most_on_nodes(group, np.array(nodes)).tolist(), strict=True):
+            gone = sum(weight for _, weight in leaving.get(node, ()))
+            (here,) = program.variables(1, min(most, max(0, int(resources.free[node]) + gone) // size))
+            fitting.on_node[group, node] = here
+            taken[node].append((here, size))
+            blocks[int(resources.node_block[node]) if pods > 1 else NO_DOMAIN].append((here, -1))
+        wholes = program.variables(len(blocks), int(resources.most_replicas[group]))
+        for whole, lying in zip(wholes, blocks.values(), strict=True):
+            program.row([(whole, pods), *lying], least=0, most=0)
+        program.row([*fitting.flows[group, bin_], *((whole, -1) for whole in wholes)], most=0)
+    for node, terms in taken.items():
+        free = int(resources.free[node])
+        if node in leaving:
+            _limit_by_free(program, terms, free, leaving[node])
+        else:
+            program.row(terms, most=max(0, free))
+
+
+def _supply_of_nodes(
+    program: Program, resources: Resources, row: int, leaving: Mapping[int, Terms]
+) -> tuple[int, Terms]:
+    """Return the slots of nodes that nobody might leave, and as terms those of the others."""
+    size, capacity = int(resources.row_size[row]), int(resources.slots[row])
+    terms: Terms = []
+    for node, gone in leaving.items():
+        capacity -= max(0, int(resources.free[node])) // size
+        terms.append((_slots_of_node(program, resources, node, size, gone), -1))
+    return capacity, terms
+
+
+def _supply_of_blocks(
+    program: Program, resources: Resources, row: int, leaving: Mapping[int, Terms]
+) -> tuple[int, Terms]:
+    """Return the slots of blocks that nobody might leave, and as terms those of the others."""
+    size, pods = int(resources.row_size[row]), int(resources.row_pods[row])
+    capacity = int(resources.slots[row])
+    terms: Terms = []
+    for block in sorted({int(resources.node_block[node]) for node in leaving}):
+        here = np.flatnonzero(
+            (resources.node_bin == resources.row_bin[row]) & (resources.node_block == block)
+        )
+        kept = sum(max(0, int(resources.free[n])) // size for n in here.tolist() if n not in leaving)
+        whole = int((np.maximum(resources.free[here], 0) // size).sum())
+        parts: Terms = []
+        most = kept
+        for node in (n for n in here.tolist() if n in leaving):
+            parts.append((_slots_of_node(program, resources, node, size, leaving[node]), -1))
+            most += max(0, int(resources.free[node]) + sum(weight for _, weight in leaving[node])) // size
+        (slots,) = program.variables(1, most // pods)
+        program.row([(slots, pods), *parts], most=kept)
+        capacity -= whole // pods
+        terms.append((slots, -1))
+    return capacity, terms
+
+
+def _slots_of_node(program: Program, resources: Resources, node: int, size: int, gone: Terms) -> int:
+    """Return the variable for how many slots of a size a node has that replicas might leave."""
+    free = int(resources.free[node])
+    (slots,) = program.variables(1, max(0, free + sum(weight for _, weight in gone)) // size)
+    _limit_by_free(program, [(slots, size)], free, gone)
+    return slots
 
 
 def _limit_by_free(program: Program, taken: Terms, free: int, gone: Terms) -> None:

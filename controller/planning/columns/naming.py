@@ -1,4 +1,4 @@
-"""From replica counts to names of nodes: which new replica goes where, on nodes yet to come as well."""
+"""From chosen columns to names of nodes: which new pod goes where, on nodes yet to come as well."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.blocks import Blocks
 from controller.planning.columns.fitting import fit_replicas
 from controller.planning.columns.hosts import Hosts
 from controller.planning.columns.program import Program
-from controller.planning.columns.resources import NO_CLASS, slots_of
-from controller.planning.problem import freed
+from controller.planning.problem import NO_DOMAIN, freed, staying_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.columns.arrays import Integers
     from controller.planning.columns.fitting import Fitting
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
     Named = tuple[tuple[int, int, int], ...]
+    Asks = Mapping[tuple[int, int], int]
+    """(variant, class) -> new ones, in what the class counts."""
+
+    Lying = defaultdict[int, Counter[int]]
+    """Variant -> pods on each node."""
 
 FORCED = 10.0
 """Deterministic seconds that finding places may take: counts that have them are worth it."""
@@ -31,27 +36,28 @@ FORCED = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Places:
-    """Where new replicas go."""
+    """Where new pods go."""
 
     placements: Named
-    """(variant, node, replicas), sorted."""
+    """(variant, node, pods), sorted."""
 
-    grown: Named
-    """(variant, growth, replicas), sorted: those on nodes that are yet to be added."""
+    grown: Named = ()
+    """(variant, growth, pods), sorted: those on nodes that are yet to be added."""
 
 
 def name_nodes(
-    problem: PlacementProblem, resources: Resources, replicas: Sequence[int], added: Integers, limits: Limits
+    problem: PlacementProblem,
+    resources: Resources,
+    replicas: Sequence[int],
+    asks: Asks,
+    added: Integers,
+    limits: Limits,
 ) -> Places | None:
-    """Return a node for every new replica; None if there is no way, or none was found within the limits."""
-    after = _after(problem, resources, replicas, added)
-    new = [
-        max(0, count - len(terms.bound)) if terms.accelerators else 0
-        for count, terms in zip(replicas, problem.variants, strict=True)
-    ]
-    named = _fill(after, new)
+    """Return a node for every new pod; None if there is no way, or none was found within the limits."""
+    naming = _Naming(problem, _after(problem, resources, replicas, added), replicas)
+    named = naming.fill(asks)
     if named is None:
-        named = _by_program(after, new, limits)
+        named = naming.by_program(asks, limits)
     return _split(named, problem, added) if named is not None else None
 
 
@@ -64,12 +70,14 @@ def _after(
         [np.array(freed(problem, tuple(replicas)), dtype=np.int64), resources.growth_size[more]]
     )
     node_bin = np.concatenate([resources.node_bin, resources.growth_bin[more]])
+    node_block = np.concatenate([resources.node_block, np.full_like(more, NO_DOMAIN)])
     none = np.zeros(0, dtype=np.int64)
     return replace(
         resources,
         free=free,
         node_bin=node_bin,
-        slots=slots_of(free, node_bin, resources.row_bin, resources.row_size),
+        node_block=node_block,
+        slots=resources.slots_with(free, node_bin, node_block),
         growth_bin=none,
         growth_size=none,
         growth_limit=none,
@@ -77,89 +85,161 @@ def _after(
     )
 
 
-def _hosts(after: Resources) -> Hosts:
-    bins = {bin_: np.flatnonzero(after.node_bin == bin_).tolist() for bin_ in range(after.allowed.shape[1])}
-    return Hosts(after.free.tolist(), bins)
+class _Naming:
+    """Names nodes by what is free on them once those have gone that go."""
+
+    def __init__(self, problem: PlacementProblem, after: Resources, replicas: Sequence[int]) -> None:
+        self._after = after
+        self._most_per_node = {
+            v: terms.most_per_node
+            for v, terms in enumerate(problem.variants)
+            if terms.most_per_node is not None
+        }
+        self._lying = staying_pods(problem, replicas)
+        self._bins = {
+            bin_: np.flatnonzero(after.node_bin == bin_).tolist() for bin_ in range(after.allowed.shape[1])
+        }
+
+    def fill(self, asks: Asks) -> Lying | None:
+        """Place the largest first, then those with the fewest bins; None proves nothing where bins overlap."""
+        choice = [np.flatnonzero(row).tolist() for row in self._after.allowed]
+        return self._put(
+            [
+                (choice[group], v, group, count)
+                for (v, group), count in sorted(asks.items(), key=lambda ask: self._turn(ask[0], choice))
+            ],
+            Hosts(self._after.free.tolist(), self._bins),
+            defaultdict[int, Counter[int]](Counter),
+        )
+
+    def _put(
+        self, asked: Sequence[tuple[Sequence[int], int, int, int]], hosts: Hosts, named: Lying
+    ) -> Lying | None:
+        """Place (bins, variant, class, count) one after the other; None if one finds no place."""
+        together = any(self._after.pods[group] > 1 for _, _, group, _ in asked)
+        blocks = Blocks(self._after, hosts) if together else None
+        for bins, v, group, count in asked:
+            size, pods = int(self._after.sizes[group]), int(self._after.pods[group])
+            for _ in range(count):
+                if blocks and pods > 1:
+                    nodes = blocks.take(bins, size, pods)
+                else:
+                    node = hosts.take(bins, size, self._full(named, v))
+                    nodes = None if node is None else [node]
+                if nodes is None:
+                    return None
+                named[v].update(nodes)
+        return named
+
+    def by_program(self, asks: Asks, limits: Limits) -> Lying | None:
+        """Divide each class among its bins, and pack nodes by patterns, by a small integer program."""
+        program = Program()
+        one = program.constant()
+        counts = np.zeros(len(self._after.sizes), dtype=np.int64)
+        for (_, group), count in asks.items():
+            counts[group] += count
+        asked = [[(one, count)] for count in counts.tolist()]
+        fitting = fit_replicas(program, self._after, asked=asked, leaving={}, growth=())
+        result = program.solve(replace(limits, deterministic_seconds=FORCED))
+        if not result.values:
+            return None
+        named = self._read(asks, fitting, result.values)
+        return None if named is None or any(self._is_overfull(named, v) for v in named) else named
+
+    def _turn(self, key: tuple[int, int], choice: Sequence[Sequence[int]]) -> tuple[int, int, int, bool, int]:
+        """Return when to place (variant, class): the largest first, among equals those with the least choice."""
+        v, group = key
+        size = int(self._after.sizes[group])
+        is_free = v not in self._most_per_node
+        return -size * int(self._after.pods[group]), -size, len(choice[group]), is_free, v
+
+    def _full(self, named: Lying, v: int) -> frozenset[int]:
+        """Return the nodes that may take no more pods of a variant, whatever room they have."""
+        most = self._most_per_node.get(v)
+        if most is None:
+            return frozenset()
+        return frozenset(n for n in self._lying[v] + named[v] if self._lying[v][n] + named[v][n] >= most)
+
+    def _is_overfull(self, named: Lying, v: int) -> bool:
+        most = self._most_per_node.get(v)
+        return most is not None and any(self._lying[v][n] + count > most for n, count in named[v].items())
+
+    def _read(self, asks: Asks, fitting: Fitting, values: Sequence[int]) -> Lying | None:
+        """Name the nodes: by the patterns where there are any, else the largest first."""
+        hosts, named = Hosts(self._after.free.tolist(), self._bins), defaultdict[int, Counter[int]](Counter)
+        waiting = self._waiting(asks, fitting, values)
+        for (bin_, room, pattern), variable in fitting.patterns.items():
+            for _ in range(values[variable]):
+                lying = [left.pop() for size in pattern if (left := self._next(waiting, bin_, size))]
+                if lying:
+                    node = hosts.take_of_kind(bin_, room, room)
+                    for v in lying:
+                        named[v][node] += 1
+        self._follow(fitting, values, waiting, hosts, named)
+        # Classes are in the order of how hard they are to place.
+        rest = sorted(waiting.items(), key=lambda item: -item[0][1])
+        return self._put(
+            [([bin_], v, group, 1) for (bin_, group), queue in rest for v in queue], hosts, named
+        )
+
+    def _follow(
+        self,
+        fitting: Fitting,
+        values: Sequence[int],
+        waiting: Mapping[tuple[int, int], list[int]],
+        hosts: Hosts,
+        named: Lying,
+    ) -> None:
+        """Place pods where the program says on which node they lie; those that go together block by block."""
+        blocks: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for (group, node), variable in fitting.on_node.items():
+            block = int(self._after.node_block[node])
+            blocks[int(self._after.node_bin[node]), group, block] += [node] * values[variable]
+        for (bin_, group, _), nodes in blocks.items():
+            queue, pods = waiting.get((bin_, group), []), int(self._after.pods[group])
+            while queue and len(nodes) >= pods:
+                v = queue.pop()
+                for node in (nodes.pop() for _ in range(pods)):
+                    hosts.take_on(node, int(self._after.sizes[group]))
+                    named[v][node] += 1
+
+    def _next(self, waiting: Mapping[tuple[int, int], list[int]], bin_: int, size: int) -> list[int]:
+        """Return who waits for a place of a size in a bin."""
+        return next(
+            (
+                queue
+                for (where, group), queue in waiting.items()
+                if queue and where == bin_ and self._after.sizes[group] == size
+            ),
+            [],
+        )
+
+    def _waiting(
+        self, asks: Asks, fitting: Fitting, values: Sequence[int]
+    ) -> dict[tuple[int, int], list[int]]:
+        """Return the variants whose new ones go to each bin, by class: one entry for each."""
+        left = {key: sum(values[v] * weight for v, weight in terms) for key, terms in fitting.flows.items()}
+        waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for (v, group), count in sorted(asks.items()):
+            missing = count
+            for bin_ in np.flatnonzero(self._after.allowed[group]).tolist():
+                here = min(missing, left[group, bin_])
+                waiting[bin_, group] += [v] * here
+                left[group, bin_] -= here
+                missing -= here
+        return waiting
 
 
-def _fill(after: Resources, new: Sequence[int]) -> Counter[tuple[int, int]] | None:
-    """Place the largest first, then those with the fewest bins; None proves nothing where bins overlap."""
-    hosts = _hosts(after)
-    named: Counter[tuple[int, int]] = Counter()
-    choice = [np.flatnonzero(row).tolist() for row in after.allowed]
-    asking = [v for v, count in enumerate(new) if count]
-    for v in sorted(
-        asking, key=lambda v: (-after.sizes[after.class_of[v]], len(choice[after.class_of[v]]), v)
-    ):
-        group = after.class_of[v]
-        for _ in range(new[v]):
-            node = hosts.take(choice[group], int(after.sizes[group]))
-            if node is None:
-                return None
-            named[v, node] += 1
-    return named
-
-
-def _by_program(after: Resources, new: Sequence[int], limits: Limits) -> Counter[tuple[int, int]] | None:
-    """Divide each class among its bins, and pack nodes by patterns, by a small integer program."""
-    program = Program()
-    one = program.constant()
-    counts = np.zeros(len(after.sizes) + 1, dtype=np.int64)
-    np.add.at(counts, after.class_of, new)
-    asked = [[(one, int(count))] for count in counts[:-1]]
-    fitting = fit_replicas(program, after, asked=asked, leaving={}, growth=())
-    result = program.solve(replace(limits, deterministic_seconds=FORCED))
-    return _read(after, new, fitting, result.values) if result.values else None
-
-
-def _read(
-    after: Resources, new: Sequence[int], fitting: Fitting, values: Sequence[int]
-) -> Counter[tuple[int, int]]:
-    """Name the nodes: by the patterns where there are any, else the largest first."""
-    hosts = _hosts(after)
-    waiting = _waiting(after, new, fitting, values)
-    named: Counter[tuple[int, int]] = Counter()
-    for (bin_, free, pattern), variable in fitting.patterns.items():
-        for _ in range(values[variable]):
-            lying = [queue.pop() for size in pattern if (queue := waiting.get((bin_, size)))]
-            if lying:
-                node = hosts.take_of_kind(bin_, free, free)
-                named.update((v, node) for v in lying)
-    for (bin_, size), queue in sorted(waiting.items(), key=lambda item: -item[0][1]):
-        for v in reversed(queue):
-            place = hosts.take((bin_,), size)
-            if place is None:
-                raise RuntimeError(f"no node of bin {bin_} has room for {size}, although the rows said so")
-            named[v, place] += 1
-    return named
-
-
-def _waiting(
-    after: Resources, new: Sequence[int], fitting: Fitting, values: Sequence[int]
-) -> dict[tuple[int, int], list[int]]:
-    """Return the variants whose replicas go to each bin, by size: one entry for each replica."""
-    left = {key: sum(values[v] * weight for v, weight in terms) for key, terms in fitting.flows.items()}
-    waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for v, count in enumerate(new):
-        group = int(after.class_of[v])
-        missing = count if group != NO_CLASS else 0
-        for bin_ in np.flatnonzero(after.allowed[group]).tolist() if missing else ():
-            here = min(missing, left[group, bin_])
-            waiting[bin_, int(after.sizes[group])] += [v] * here
-            left[group, bin_] -= here
-            missing -= here
-    return waiting
-
-
-def _split(named: Counter[tuple[int, int]], problem: PlacementProblem, added: Integers) -> Places:
+def _split(named: Lying, problem: PlacementProblem, added: Integers) -> Places:
     """Tell places on nodes from those on nodes to be added."""
     nodes = len(problem.free)
     growth = np.repeat(np.arange(len(added)), added).tolist()
     grown: Counter[tuple[int, int]] = Counter()
-    for (v, node), count in named.items():
+    placed = [(v, node, count) for v, at in named.items() for node, count in at.items()]
+    for v, node, count in placed:
         if node >= nodes:
             grown[v, growth[node - nodes]] += count
     return Places(
-        placements=tuple(sorted((v, node, count) for (v, node), count in named.items() if node < nodes)),
+        placements=tuple(sorted(place for place in placed if place[1] < nodes)),
         grown=tuple(sorted((v, g, count) for (v, g), count in grown.items())),
     )

@@ -5,6 +5,7 @@ Sources: column generation and Lagrangian bounds (Geoffrion, 1974), the core con
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +20,12 @@ from controller.planning.columns.resources import resources_of
 from controller.planning.columns.search import Found, scope_of, search
 from controller.planning.columns.selection import (
     Selection,
+    asks_of,
     level_values,
     replicas_of,
     total_values,
 )
-from controller.planning.lexicographic import NoSolutionError
+from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
 
@@ -36,10 +38,14 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 
+NARROWINGS = 2
+"""How often a problem is solved again because replicas that were chosen found no place."""
+
+
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
     """Return a placement, how good it is at each level, and over what that holds.
 
-    Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
+    Raises NumbersTooLargeError.
     """
     return ColumnModel(problem).place(limits)
 
@@ -47,8 +53,9 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
 class ColumnModel:
     """A problem in columns. Raises NumbersTooLargeError."""
 
-    def __init__(self, problem: PlacementProblem) -> None:
+    def __init__(self, problem: PlacementProblem, *, narrowings: int = NARROWINGS) -> None:
         check_magnitude(problem)
+        self._narrowings = narrowings
         self._problem = problem
         self._resources = resources_of(problem)
         self._levels = levels_of(problem)
@@ -67,18 +74,68 @@ class ColumnModel:
         """Return the best placement that the limits allow; at once, where there is room for everybody."""
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
-        replicas = self.alone()
-        places = self._places(replicas, self._alone, limits) if self._keeps_limits(replicas) else None
+        everybody = self._everybody()
+        places = self._places(everybody, limits) if self._keeps_limits(self.alone()) else None
         if places is not None:
-            return _solution(self._everybody(), replicas, places)
+            return self._solution(everybody, places)
         found = search(
             self._pools, self._resources, Asking(self._problem, self._resources), self._levels, limits
         )
+        places = self._places(found, limits)
+        return self._solution(found, places) if places is not None else self._narrowed(found, limits)
+
+    def _narrowed(self, found: Found, limits: Limits) -> Solution:
+        """Return the answer without what found no place, or a better one to a problem that knows of it.
+
+        Rules that room alone does not tell can leave replicas without a place, although there is room.
+        """
+        cut = self._cut(found)
+        if not self._narrowings:
+            return cut
+        variants = tuple(
+            replace(terms, upper=max(terms.lower, count)) if count < chosen else terms
+            for terms, count, chosen in zip(
+                self._problem.variants,
+                cut.replicas,
+                self._replicas(found.pools, found.selection),
+                strict=True,
+            )
+        )
+        narrow = ColumnModel(replace(self._problem, variants=variants), narrowings=self._narrowings - 1)
+        other = narrow.place(limits)
+        values = [proof.value for proof in other.proofs]
+        if values >= [proof.value for proof in cut.proofs]:
+            return cut
+        return replace(other, proofs=_with_bounds(found.proofs, values))
+
+    def _cut(self, found: Found) -> Solution:
+        """Return the answer without the replicas that found no place."""
+        added = found.selection.added.tolist()
+        housed = house(self._problem, self._replicas(found.pools, found.selection), added=added)
+        values = self._levels.values(self._problem, housed.replicas, added)
+        return Solution(
+            replicas=housed.replicas,
+            placements=housed.placements,
+            grown=housed.grown,
+            added=tuple(added),
+            proofs=(proofs := _with_bounds(found.proofs, values)),
+            unproven=_worst(proofs)[0],
+            gap=_worst(proofs)[1],
+        )
+
+    def _solution(self, found: Found, places: Places) -> Solution:
         replicas = self._replicas(found.pools, found.selection)
-        places = self._places(replicas, found.selection, limits)
-        if places is None:
-            raise NoSolutionError("the replicas that were chosen could not be placed in time")
-        return _solution(found, replicas, places)
+        unproven, gap = _worst(found.proofs)
+        return Solution(
+            replicas=replicas,
+            placements=places.placements,
+            grown=places.grown,
+            added=tuple(found.selection.added.tolist()),
+            proofs=found.proofs,
+            alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
+            unproven=unproven,
+            gap=gap,
+        )
 
     def _everybody(self) -> Found:
         """Return the answer in which each model has what is best for it alone: nothing can be better."""
@@ -102,19 +159,27 @@ class ColumnModel:
     def _replicas(self, pools: Sequence[Pool], selection: Selection) -> tuple[int, ...]:
         return tuple(replicas_of(pools, selection, len(self._problem.variants)).tolist())
 
-    def _places(self, replicas: tuple[int, ...], selection: Selection, limits: Limits) -> Places | None:
-        return name_nodes(self._problem, self._resources, replicas, selection.added, limits)
+    def _places(self, found: Found, limits: Limits) -> Places | None:
+        return name_nodes(
+            self._problem,
+            self._resources,
+            self._replicas(found.pools, found.selection),
+            asks_of(found.pools, self._resources, found.selection),
+            found.selection.added,
+            limits,
+        )
 
 
-def _solution(found: Found, replicas: tuple[int, ...], places: Places) -> Solution:
-    worst = next((proof for proof in found.proofs if proof.gap), None)
-    return Solution(
-        replicas=replicas,
-        placements=places.placements,
-        grown=places.grown,
-        added=tuple(found.selection.added.tolist()),
-        proofs=found.proofs,
-        alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
-        unproven=worst.level if worst else "",
-        gap=worst.gap if worst else 0.0,
-    )
+def _worst(proofs: Sequence[Proof]) -> tuple[str, float]:
+    """Return the name and the gap of the first level that is not proven best."""
+    worst = next((proof for proof in proofs if proof.gap), None)
+    return (worst.level, worst.gap) if worst else ("", 0.0)
+
+
+def _with_bounds(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
+    """Return proofs of other values: once a level is worse, the bounds of those behind it say nothing."""
+    made, holds = [], True
+    for proof, value in zip(proofs, values, strict=True):
+        made.append(replace(proof, value=value, bound=min(proof.bound, value) if holds else 0))
+        holds = holds and value == proof.value
+    return tuple(made)

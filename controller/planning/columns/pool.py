@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.domains import laid_out
 from controller.planning.problem import PER_MILLE, Stage
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ class Pool:
     """(n, j, w)."""
 
     asked: Floats
-    """(n, j, w): replicas that count against the most slots."""
+    """(n, j, places): what counts against the most slots."""
+
+    new: Integers | None
+    """(n, j, places): new pods at each place; None where nothing is spread, and the mix says it."""
 
     shortfalls: Integers
     """(stages, n, j): weighted per mille."""
@@ -40,7 +44,7 @@ class Pool:
     """(n, j): accelerators that start or stop, at least one for each replica."""
 
     repeated: Booleans
-    """(n, j): whether an earlier column of the model has the same mix."""
+    """(n, j): whether an earlier column of the model has the same mix at the same places."""
 
     homeless: Booleans
     """(n, j): whether no node would take some of the new replicas."""
@@ -68,31 +72,37 @@ class Pool:
         """Return the pool with more mixes, (n, more, w)."""
         more = pool_of(self.cohort, mixes)
         together = np.concatenate([self.mixes, more.mixes], axis=1)
+        new = None if self.new is None or more.new is None else np.concatenate([self.new, more.new], axis=1)
         return Pool(
             cohort=self.cohort,
             mixes=together,
             asked=np.concatenate([self.asked, more.asked], axis=1),
+            new=new,
             shortfalls=np.concatenate([self.shortfalls, more.shortfalls], axis=2),
             cost=np.concatenate([self.cost, more.cost], axis=1),
             disturbed=np.concatenate([self.disturbed, more.disturbed], axis=1),
-            repeated=_repeated(together),
+            repeated=_repeated(together if new is None else np.concatenate([together, new], axis=2)),
             homeless=np.concatenate([self.homeless, more.homeless], axis=1),
             least=self.least,
         )
 
 
 def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
-    """Return the columns for mixes, (n, j, w)."""
+    """Return the columns for mixes, (n, j, w): one each, or as many as there are ways to spread it."""
+    mixes, asked, new = laid_out(cohort, mixes)
     shortfalls = _shortfalls(cohort, mixes)
     homeless: Booleans = np.any((mixes > cohort.bound[:, None]) & (cohort.homeless[:, None] > 0), axis=2)
+    if new is not None:
+        homeless |= np.any((new > 0) & cohort.closed[:, None], axis=2)
     return Pool(
         cohort=cohort,
         mixes=mixes,
-        asked=np.maximum(mixes - cohort.settled[:, None, :], 0).astype(np.float64),
+        asked=asked,
+        new=new,
         shortfalls=shortfalls,
         cost=_cost(cohort, mixes),
         disturbed=_weighted(np.abs(mixes - cohort.current[:, None, :]), np.maximum(cohort.accelerators, 1)),
-        repeated=_repeated(mixes),
+        repeated=_repeated(mixes if new is None else np.concatenate([mixes, new], axis=2)),
         homeless=homeless,
         least=_least(shortfalls, homeless),
     )

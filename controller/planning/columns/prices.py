@@ -105,9 +105,7 @@ class Market:
         self._resources = resources
         self._phase = phase
         classes = len(resources.sizes)
-        self._class_of = [
-            np.where(c < 0, classes, c) for c in (resources.class_of[p.cohort.variants] for p in pools)
-        ]
+        self._class_of = [np.where(c < 0, classes, c) for c in (p.cohort.place_class for p in pools)]
         starts = np.cumsum([0, *(len(pool.cost) for pool in pools)])
         blocks = _blocks(phase)
         self._block_of = [blocks[start:stop] for start, stop in pairwise(starts)]

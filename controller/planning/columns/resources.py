@@ -9,20 +9,22 @@ sufficient for sizes rounded up to powers of two.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.classes import NO_CLASS, NO_VARIANT, classes_of
+from controller.planning.columns.slots import SlotRows, count_slots
+from controller.planning.problem import UNLIMITED_REPLICAS
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.columns.arrays import Booleans, Integers
-    from controller.planning.problem import Bin, PlacementProblem
-
-
-NO_CLASS = -1
-"""Of a variant whose replicas need no accelerator."""
+    from controller.planning.columns.classes import PlaceClass
+    from controller.planning.problem import PlacementProblem, VariantTerms
 
 NO_BIN = -1
 """Of a node that nobody may use."""
@@ -35,14 +37,20 @@ class Resources:
     class_of: Integers
     """(variants,): class, or NO_CLASS."""
 
+    domain_classes: Mapping[int, tuple[int, ...]]
+    """Variant -> class in each domain that it spreads its pods over."""
+
     sizes: Integers
-    """(classes,): accelerators per replica."""
+    """(classes,): accelerators per pod."""
+
+    pods: Integers
+    """(classes,): how many pods go together to one block of nodes; 1 for those that go by themselves."""
 
     allowed: Booleans
-    """(classes, bins): where replicas of the class may go."""
+    """(classes, bins): where pods of the class may go."""
 
     uses: Integers
-    """(classes, bins, slot rows): how many slots a replica holds there at least; 0 where it may not go."""
+    """(classes, bins, slot rows): how many slots a pod holds there at least; 0 where it may not go."""
 
     safe_uses: Integers
     """(classes, bins, slot rows): as many as are enough for it, wherever the others are."""
@@ -50,15 +58,31 @@ class Resources:
     is_exact: Booleans
     """(bins,): whether the two are the same."""
 
+    fits_by_slots: Booleans
+    """(bins,): whether slots decide what fits there, by the safe uses if the two differ."""
+
+    is_apart: Booleans
+    """(bins,): whether few pods of some variant may share a node there."""
+
+    apart: Mapping[int, tuple[int, Counter[int]]]
+    """Class -> most pods on one node, and how many lie on each when all stay; of those that have such a rule."""
+
+    fits_by_nodes: Booleans
+    """(bins,): whether each of its nodes is looked at by itself; elsewhere patterns decide."""
+
     row_bin: Integers
     row_size: Integers
-    """(slot rows,)."""
+    row_pods: Integers
+    """(slot rows,): bin, size, and how many slots of that size on nodes of one block make one of the row's."""
 
     free: Integers
     """(nodes,): when every bound replica stays; negative when overcommitted."""
 
     node_bin: Integers
     """(nodes,): bin, or NO_BIN."""
+
+    node_block: Integers
+    """(nodes,): the domain that pods which go together share; NO_DOMAIN where none do."""
 
     slots: Integers
     """(slot rows,): how many are free when every bound replica stays."""
@@ -67,7 +91,13 @@ class Resources:
     """(slot rows,): how many there are when every bound replica that may go has gone."""
 
     settled: Integers
-    """(variants,): bound replicas that are not counted against the most slots."""
+    """(variants,): of bound replicas, what is not counted against the most slots, in what classes count."""
+
+    most_apart: Integers
+    """(variants,): more replicas than this never find nodes on which few enough of their own are."""
+
+    counted: tuple[tuple[tuple[int, ...], ...], ...]
+    """Per variant and bound replica, in removal order: the bins of what is counted."""
 
     limits: Integers
     """(limit rows,): at least what those replicas use that must not be touched."""
@@ -91,6 +121,19 @@ class Resources:
         return np.concatenate([self.most_slots, self.limits])
 
     @property
+    def fits_exactly(self) -> bool:
+        """Whether what is said to fit is all that fits."""
+        by_patterns = ~self.fits_by_slots & ~self.is_apart
+        return bool(((self.is_exact & ~self.is_apart) | by_patterns | self.fits_by_nodes).all())
+
+    def most_on_nodes(self, group: int, nodes: Integers) -> Integers:
+        """Return how many new pods of a class its own rule admits on each node, whatever room there is."""
+        if group not in self.apart:
+            return np.full(len(nodes), UNLIMITED_REPLICAS, dtype=np.int64)
+        most, lying = self.apart[group]
+        return np.array([max(0, most - lying[node]) for node in nodes.tolist()], dtype=np.int64)
+
+    @property
     def is_allowed_anywhere(self) -> Booleans:
         """(variants,): whether there is a bin for new replicas."""
         anywhere: Booleans = np.append(self.allowed.any(axis=1), values=False)[self.class_of]
@@ -105,130 +148,139 @@ class Resources:
         most: Integers = np.where(self.allowed, fits, 0).sum(axis=1)
         return most
 
+    def slots_with(self, free: Integers, node_bin: Integers, node_block: Integers) -> Integers:
+        """Return how many slots of each row some nodes have."""
+        return count_slots(free, node_bin, node_block, self.row_bin, self.row_size, self.row_pods)
+
 
 def resources_of(problem: PlacementProblem) -> Resources:
     """Return the problem's shared resources."""
-    classes, class_of = _classes(problem)
+    classes, class_of, domain_classes = classes_of(problem)
     allowed = np.zeros((len(classes), len(problem.bins)), dtype=np.bool_)
-    for index, (_, bins) in enumerate(classes):
-        allowed[index, list(bins)] = True
-    sizes = np.array([size for size, _ in classes], dtype=np.int64)
-    chains = [_chain(bin_) for bin_ in problem.bins]
-    rows = [
-        (index, size)
-        for index, chain in enumerate(chains)
-        for size in sorted({*chain, *problem.bins[index].sizes})
-    ]
-    row_bin, row_size = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    in_chain = np.array([size in chains[bin_] for bin_, size in rows], dtype=np.bool_)
-    is_exact = np.array(
-        [chain == bin_.sizes for chain, bin_ in zip(chains, problem.bins, strict=True)], dtype=np.bool_
-    )
+    for index, kind in enumerate(classes):
+        allowed[index, list(kind.bins)] = True
+    rows = SlotRows(problem, classes)
     node_bin = np.full(len(problem.free), NO_BIN, dtype=np.int64)
     for index, bin_ in enumerate(problem.bins):
         node_bin[list(bin_.nodes)] = index
     free = np.array(problem.free, dtype=np.int64)
-    leaving, settled = _leaving(problem, node_bin, allowed, class_of)
-    growth_bin = np.array([growth.bin for growth in problem.growth], dtype=np.int64)
+    node_block = rows.node_block(node_bin)
+    gained, counted = _leaving(problem, node_bin, node_block, classes, class_of)
     growth_size = np.array([growth.accelerators for growth in problem.growth], dtype=np.int64)
+    growth_bin = np.array([growth.bin for growth in problem.growth], dtype=np.int64)
     amounts = _limit_amounts(problem)
     lower = np.array([terms.lower for terms in problem.variants], dtype=np.int64)
+    slots = rows.slots(node_bin, node_block)
     return Resources(
         class_of=class_of,
-        sizes=sizes,
+        domain_classes=domain_classes,
+        sizes=np.array([kind.size for kind in classes], dtype=np.int64),
+        pods=np.array([kind.pods for kind in classes], dtype=np.int64),
         allowed=allowed,
-        uses=_uses(sizes, allowed, row_bin, row_size),
-        safe_uses=_safe_uses(sizes, allowed, chains, rows, in_chain),
-        is_exact=is_exact,
-        row_bin=row_bin,
-        row_size=row_size,
+        uses=rows.uses(allowed),
+        safe_uses=rows.safe_uses(allowed),
+        is_exact=rows.is_exact,
+        fits_by_slots=rows.fits_by_slots,
+        fits_by_nodes=rows.fits_by_nodes,
+        is_apart=rows.is_apart,
+        apart=_apart(problem, classes),
+        row_bin=rows.bin,
+        row_size=rows.size,
+        row_pods=rows.pods,
         free=free,
         node_bin=node_bin,
-        slots=slots_of(free, node_bin, row_bin, row_size),
+        node_block=node_block,
+        slots=slots(free),
         # What stays on an overcommitted node has its room all the same.
-        most_slots=slots_of(np.maximum(free, 0) + leaving, node_bin, row_bin, row_size),
-        settled=settled,
+        most_slots=slots(np.maximum(free, 0) + gained),
+        settled=np.array(
+            [
+                len(terms.bound) * _units(terms) - sum(map(len, bins))
+                for terms, bins in zip(problem.variants, counted, strict=True)
+            ],
+            dtype=np.int64,
+        ),
+        most_apart=_most_apart(problem, np.maximum(free, 0) + gained),
+        counted=counted,
         limits=np.maximum(np.array([row.limit for row in problem.limits], dtype=np.int64), amounts @ lower),
         limit_amounts=amounts,
         growth_bin=growth_bin,
         growth_size=growth_size,
         growth_slots=np.where(
-            row_bin == growth_bin[:, None], growth_size[:, None] // np.maximum(row_size, 1), 0
+            (rows.bin == growth_bin[:, None]) & (rows.pods == 1),
+            growth_size[:, None] // np.maximum(rows.size, 1),
+            0,
         ),
         growth_price=np.array([growth.price for growth in problem.growth], dtype=np.int64),
         growth_limit=np.array([growth.limit for growth in problem.growth], dtype=np.int64),
     )
 
 
-def _classes(problem: PlacementProblem) -> tuple[list[tuple[int, tuple[int, ...]]], Integers]:
-    """Return (size, bins) of each class, and the class of each variant."""
-    bins_of: list[list[int]] = [[] for _ in problem.variants]
-    for index, bin_ in enumerate(problem.bins):
-        for variant in bin_.variants:
-            bins_of[variant].append(index)
-    kinds = [
-        (terms.accelerators, tuple(bins)) if terms.accelerators else None
-        for terms, bins in zip(problem.variants, bins_of, strict=True)
-    ]
-    classes = sorted({kind for kind in kinds if kind})
-    number = {kind: index for index, kind in enumerate(classes)}
-    return classes, np.array([number[kind] if kind else NO_CLASS for kind in kinds], dtype=np.int64)
-
-
-def _chain(bin_: Bin) -> tuple[int, ...]:
-    """Return the bin's sizes if each divides the next, else powers of two up to the largest, rounded up."""
-    if bin_.is_divisible:
-        return bin_.sizes
-    return tuple(2**power for power in range((bin_.sizes[-1] - 1).bit_length() + 1))
-
-
-def _uses(sizes: Integers, allowed: Booleans, row_bin: Integers, row_size: Integers) -> Integers:
-    per_row = sizes[:, None] // np.maximum(row_size, 1)[None, :]
-    here = row_bin[None, :] == np.arange(allowed.shape[1])[:, None]
-    uses: Integers = per_row[:, None, :] * here[None, :, :] * allowed[:, :, None]
-    return uses
-
-
-def _safe_uses(
-    sizes: Integers,
-    allowed: Booleans,
-    chains: Sequence[tuple[int, ...]],
-    rows: Sequence[tuple[int, int]],
-    in_chain: Booleans,
-) -> Integers:
-    uses = np.zeros((*allowed.shape, len(rows)), dtype=np.int64)
-    for group, bin_ in np.argwhere(allowed).tolist():
-        rounded = min(size for size in chains[bin_] if size >= sizes[group])
-        for row in np.flatnonzero(in_chain).tolist():
-            if rows[row][0] == bin_:
-                uses[group, bin_, row] = rounded // rows[row][1]
-    return uses
-
-
-def slots_of(free: Integers, node_bin: Integers, row_bin: Integers, row_size: Integers) -> Integers:
-    """Return how many slots of each row the nodes have."""
-    counts = [
-        int((np.maximum(free[node_bin == bin_], 0) // size).sum())
-        for bin_, size in zip(row_bin.tolist(), row_size.tolist(), strict=True)
-    ]
-    return np.array(counts, dtype=np.int64)
-
-
 def _leaving(
-    problem: PlacementProblem, node_bin: Integers, allowed: Booleans, class_of: Integers
-) -> tuple[Integers, Integers]:
-    """Return what each node gains when all that may go has gone, and the bound replicas not counted there."""
+    problem: PlacementProblem,
+    node_bin: Integers,
+    node_block: Integers,
+    classes: Sequence[PlaceClass],
+    class_of: Integers,
+) -> tuple[Integers, tuple[tuple[tuple[int, ...], ...], ...]]:
+    """Return what each node gains when all that may go has gone, and the bins of what is counted there."""
     gained = np.zeros(len(problem.free), dtype=np.int64)
-    settled = np.zeros(len(problem.variants), dtype=np.int64)
-    for variant, terms in enumerate(problem.variants):
-        for turn, node in enumerate(terms.bound):
-            may_go = node is not None and turn < len(terms.bound) - terms.lower
-            if may_go:
+    bins, blocks = node_bin.tolist(), node_block.tolist()
+    counted = []
+    for terms, group in zip(problem.variants, class_of.tolist(), strict=True):
+        allowed = classes[group].bins if group != NO_CLASS else ()
+        places = []
+        for turn, nodes in enumerate(terms.bound):
+            may_go = turn < len(terms.bound) - terms.lower
+            for node in nodes if may_go else ():
                 gained[node] += terms.accelerators
-            bin_ = node_bin[node] if may_go else NO_BIN
-            if bin_ == NO_BIN or class_of[variant] == NO_CLASS or not allowed[class_of[variant], bin_]:
-                settled[variant] += 1
-    return gained, settled
+            here = tuple(bins[node] for node in nodes if may_go and bins[node] in allowed)
+            if terms.together is not None:
+                is_whole = len(here) == terms.pods and len({(bins[n], blocks[n]) for n in nodes}) == 1
+                here = here[:1] if is_whole else ()
+            places.append(here)
+        counted.append(tuple(places))
+    return gained, tuple(counted)
+
+
+def _apart(
+    problem: PlacementProblem, classes: Sequence[PlaceClass]
+) -> Mapping[int, tuple[int, Counter[int]]]:
+    found = {}
+    for group, kind in enumerate(classes):
+        terms = None if kind.alone == NO_VARIANT else problem.variants[kind.alone]
+        if terms and terms.most_per_node is not None:
+            found[group] = terms.most_per_node, Counter(node for nodes in terms.bound for node in nodes)
+    return found
+
+
+def _most_apart(problem: PlacementProblem, free: Integers) -> Integers:
+    """Return how many replicas could ever be apart, given the most that is free on each node, (variants,)."""
+    most = np.full(len(problem.variants), UNLIMITED_REPLICAS, dtype=np.int64)
+    for v, terms in enumerate(problem.variants):
+        if terms.most_per_node is None or not terms.accelerators:
+            continue
+        lying = Counter(node for nodes in terms.bound for node in nodes)
+        fresh = Counter[int]()
+        for b, bin_ in enumerate(problem.bins):
+            if v in bin_.variants:
+                fresh.update({node: int(free[node]) // terms.accelerators for node in bin_.nodes})
+                grown = [growth for growth in problem.growth if growth.bin == b]
+                fresh[-1] += sum(
+                    g.limit * min(terms.most_per_node, g.accelerators // terms.accelerators) for g in grown
+                )
+        places = sum(
+            count if node < 0 else max(lying[node], min(terms.most_per_node, count))
+            for node, count in (fresh | lying).items()
+        )
+        outside = sum(terms.pods - len(nodes) for nodes in terms.bound)
+        most[v] = (places + outside) // terms.pods
+    return most
+
+
+def _units(terms: VariantTerms) -> int:
+    """Return how many a replica makes in what its class counts."""
+    return terms.pods if terms.together is None else 1
 
 
 def _limit_amounts(problem: PlacementProblem) -> Integers:

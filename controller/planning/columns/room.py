@@ -69,11 +69,18 @@ class Room:
         bins = self.resources.node_bin
         changed = np.flatnonzero((free != self.free) & (bins != NO_BIN))
         for bin_ in np.unique(bins[changed]).tolist():
-            nodes, rows = changed[bins[changed] == bin_], self.resources.row_bin == bin_
+            nodes = changed[bins[changed] == bin_]
+            rows = (self.resources.row_bin == bin_) & (self.resources.row_pods == 1)
             size = self.resources.row_size[rows][:, None]
             was, now = np.maximum(self.free[nodes], 0), np.maximum(free[nodes], 0)
             self.slots[rows] += (now // size - was // size).sum(axis=1)
+        blocks = np.isin(self.resources.row_bin, bins[changed]) & (self.resources.row_pods > 1)
+        if blocks.any():
+            self.slots[blocks] += self._blocks(free)[blocks] - self._blocks(self.free)[blocks]
         self.free = free
+
+    def _blocks(self, free: Integers) -> Integers:
+        return self.resources.slots_with(free, self.resources.node_bin, self.resources.node_block)
 
     def _place(self, more: Integers) -> bool:
         """Give back the room of fewer replicas per class and take that of more; tell whether all found it."""
@@ -132,5 +139,5 @@ def _limits(asked: Sequence[Asked]) -> Integers:
 
 
 def _replicas(asked: Sequence[Asked]) -> Integers:
-    total: Integers = np.concatenate([part.replicas for part in asked]).sum(axis=0)
+    total: Integers = np.concatenate([part.new for part in asked]).sum(axis=0)
     return total

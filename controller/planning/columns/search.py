@@ -208,7 +208,8 @@ class _Search:
             if found and problem.value(found) < counted:
                 self._accept(level, found)
             if core.is_complete:
-                bound = max(bound, result.bound if result.values else bound)
+                if self._resources.fits_exactly:
+                    bound = max(bound, result.bound if result.values else bound)
                 break
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.classes import NO_CLASS
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
@@ -62,6 +63,22 @@ def total_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
             at = pool.cohort.levels[:, stage]
             np.add.at(values, at[at >= 0], pool.unserved[stage][at >= 0])
     return [int(value) for value in values]
+
+
+def asks_of(pools: Sequence[Pool], resources: Resources, selection: Selection) -> dict[tuple[int, int], int]:
+    """Return (variant, class) -> new ones, in what the class counts; those that need a place."""
+    asks: dict[tuple[int, int], int] = {}
+    for pool, columns in zip(pools, selection.columns, strict=True):
+        cohort, model = pool.cohort, np.arange(len(columns))
+        if pool.new is None:
+            new = np.maximum(pool.mixes[model, columns] - cohort.bound, 0) * cohort.units
+        else:
+            new = pool.new[model, columns]
+        for row, place in np.argwhere((new > 0) & (cohort.place_class != NO_CLASS)).tolist():
+            variant = int(cohort.variants[row, cohort.origin[place]])
+            key = variant, int(cohort.place_class[row, place])
+            asks[key] = asks.get(key, 0) + int(new[row, place])
+    return asks
 
 
 def replicas_of(pools: Sequence[Pool], selection: Selection, variants: int) -> Integers:

@@ -58,8 +58,8 @@ class Pools:
         """Begin with all that are free or in use by the variants of the problem."""
         room = list(problem.free)
         for terms in problem.variants:
-            for node in terms.bound:
-                if node is not None:
+            for places in terms.bound:
+                for node in places:
                     room[node] += terms.accelerators
         known = kinds(problem)
         self._left = [max(0, sum(room[node] for node in kind.nodes)) for kind in known]

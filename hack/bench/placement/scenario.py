@@ -29,13 +29,15 @@ def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int])
     variants: list[VariantTerms] = []
     for terms, count, hosts in zip(problem.variants, solution.replicas, new, strict=True):
         leaving = max(0, len(terms.bound) - count)
-        for left in terms.bound[:leaving]:
-            if left is not None:
+        for places in terms.bound[:leaving]:
+            for left in places:
                 free[left] += terms.accelerators
         for host in hosts:
             free[host] -= terms.accelerators
         kept = terms.bound[leaving:]
-        variants.append(replace(terms, current=count, bound=(*hosts, *kept), ready=len(kept)))
+        variants.append(
+            replace(terms, current=count, bound=(*((host,) for host in hosts), *kept), ready=len(kept))
+        )
     rows = _rows(problem, variants, demands)
     return replace(problem, variants=_bounded(variants, rows), free=tuple(free), rows=tuple(rows))
 

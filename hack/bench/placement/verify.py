@@ -49,16 +49,16 @@ def _places(problem: PlacementProblem, solution: Solution) -> Iterator[str]:
         if room[node] < 0:
             yield f"node {node}: {-room[node]} accelerators too many"
     for v, terms in enumerate(problem.variants):
-        homeless = max(0, solution.replicas[v] - len(terms.bound)) if terms.accelerators else 0
+        homeless = terms.pods * max(0, solution.replicas[v] - len(terms.bound)) if terms.accelerators else 0
         if placed[v] != homeless:
-            yield f"{terms.name}: {placed[v]} places for {homeless} replicas"
+            yield f"{terms.name}: {placed[v]} places for {homeless} pods"
 
 
 def _room(problem: PlacementProblem, solution: Solution) -> list[int]:
     """Return what is free on each node once those have gone that are wanted no more."""
     room = list(problem.free)
     for terms, count in zip(problem.variants, solution.replicas, strict=True):
-        for index, node in enumerate(terms.bound):
-            if node is not None and index < len(terms.bound) - count:
+        for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
+            for node in nodes:
                 room[node] += terms.accelerators
     return room

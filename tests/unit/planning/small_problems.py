@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import (
+    NO_DOMAIN,
     Bin,
     CoverRow,
     GrowthTerms,
     LimitKind,
     LimitRow,
     PlacementProblem,
+    SpreadTerms,
     Stage,
     VariantTerms,
     freed,
@@ -37,8 +40,8 @@ def small_problem(random: Random) -> PlacementProblem:
         rows += _rows(random, model, own, variants)
     allowed = [[v for v, _ in enumerate(variants) if random.random() < 0.7] for _ in range(bins)]
     for v, terms in enumerate(variants):
-        for node in terms.bound:
-            if node is not None:
+        for nodes in terms.bound:
+            for node in nodes:
                 free[node] -= terms.accelerators
         if terms.accelerators and not any(v in group for group in allowed):
             allowed[random.randrange(bins)].append(v)
@@ -67,8 +70,74 @@ def small_problem(random: Random) -> PlacementProblem:
     )
 
 
+def choosy_problem(random: Random) -> PlacementProblem:
+    """Return a problem in which pods are spread over zones, kept together in racks, or kept apart.
+
+    Nodes of one zone stand together in a bin, as those do that `inventory.bins` makes.
+    """
+    zones = random.randint(1, 3)
+    zone = [*range(zones), *(random.randrange(zones) for _ in range(random.randint(0, 2)))]
+    rack = [random.choice((0, 0, 1, NO_DOMAIN)) for _ in zone]
+    free = [random.choice((1, 2, 2, 4)) for _ in zone]
+    variants, rows = [], []
+    for model in range(random.randint(1, 2)):
+        own = range(len(variants), len(variants) + random.randint(1, 2))
+        variants += [
+            _choosy(random, _variant(random, f"{model}-{v}", free), tuple(range(zones))) for v in own
+        ]
+        rows += _rows(random, model, own, variants)
+    for terms in variants:
+        for nodes in terms.bound:
+            for node in nodes:
+                free[node] -= terms.accelerators
+    allowed = [v for v, terms in enumerate(variants) if terms.accelerators]
+    groups: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    for node, where in enumerate(zone):
+        groups[where, rack[node] != NO_DOMAIN].append(node)
+    bins = []
+    for (_, has_rack), nodes in sorted(groups.items()):
+        group = tuple(v for v in allowed if has_rack or variants[v].together is None)
+        if group:
+            sizes = tuple(sorted({variants[v].accelerators for v in group}))
+            bins.append(Bin(nodes=tuple(nodes), sizes=sizes, variants=group))
+    return PlacementProblem(
+        variants=tuple(variants),
+        free=tuple(free),
+        bins=tuple(bins),
+        rows=tuple(rows),
+        limits=tuple(_limits(random, variants)),
+        topologies=(tuple(zone), tuple(rack)),
+    )
+
+
+def _choosy(random: Random, terms: VariantTerms, zones: tuple[int, ...]) -> VariantTerms:
+    """Return the variant with a rule, or with several pods in each replica."""
+    kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
+    if kind == "spread":
+        skew = random.choice((1, 1, 1, 2))
+        return replace(terms, spread=SpreadTerms(topology=0, max_skew=skew, domains=zones))
+    if kind == "apart":
+        return replace(terms, most_per_node=random.choice((1, 1, 2)))
+    if kind == "plain" or not terms.accelerators:
+        return terms
+    bound = tuple(nodes * 2 for nodes in terms.bound)
+    upper = min(2, terms.upper)
+    together = 1 if kind == "together" else None
+    return replace(
+        terms,
+        pods=2,
+        together=together,
+        bound=bound,
+        upper=upper,
+        lower=min(terms.lower, upper),
+        accelerators=random.choice((1, 2)),
+    )
+
+
 def _variant(random: Random, name: str, free: Sequence[int]) -> VariantTerms:
-    bound = tuple(random.choice((*range(len(free)), None)) for _ in range(random.choice((0, 0, 1, 2))))
+    bound = tuple(
+        random.choice((*((n,) for n in range(len(free))), ())) for _ in range(random.choice((0, 0, 1, 2)))
+    )
     upper = random.randint(1, 3)
     return VariantTerms(
         name=name,
@@ -173,6 +242,9 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         )
     ]
 
+    if any(terms.is_choosy or terms.pods > 1 for terms in problem.variants):
+        return _is_placeable(problem, replicas, free, where)
+
     @cache
     def fits(left: tuple[int, ...], room: tuple[int, ...]) -> bool:
         if not left:
@@ -185,6 +257,64 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         )
 
     return fits(tuple(sorted(new, key=lambda v: -problem.variants[v].accelerators)), tuple(free))
+
+
+def _is_placeable(
+    problem: PlacementProblem, replicas: Sequence[int], free: list[int], where: Sequence[Sequence[int]]
+) -> bool:
+    """Tell whether all new pods find nodes and keep the rules, by trying all."""
+    waiting = [
+        v
+        for v, count in enumerate(replicas)
+        for _ in range(max(0, count - len(problem.variants[v].bound)) * problem.variants[v].pods)
+        if problem.variants[v].accelerators
+    ]
+    new = [Counter[int]() for _ in replicas]
+
+    def place(turn: int, first: int) -> bool:
+        if turn == len(waiting):
+            return all(keeps_rules(problem, v, replicas[v], at) for v, at in enumerate(new) if at.total())
+        v = waiting[turn]
+        size = problem.variants[v].accelerators
+        # Pods of a variant are alike: their nodes ascend.
+        for index in range(first, len(where[v])):
+            node = where[v][index]
+            if free[node] < size:
+                continue
+            free[node] -= size
+            new[v][node] += 1
+            goes_on = turn + 1 < len(waiting) and waiting[turn + 1] == v
+            found = place(turn + 1, index if goes_on else 0)
+            free[node] += size
+            new[v][node] -= 1
+            if found:
+                return True
+        return False
+
+    return place(0, 0)
+
+
+def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]) -> bool:
+    """Tell whether a variant's new pods go where its rules admit them."""
+    terms = problem.variants[v]
+    lying = Counter(new)
+    for nodes in terms.bound[max(0, len(terms.bound) - count) :]:
+        lying.update(nodes)
+    if terms.most_per_node and any(lying[node] > terms.most_per_node for node in +new):
+        return False
+    if terms.together is not None:
+        blocks = Counter[tuple[int, int]]()
+        for node, pods in new.items():
+            home = next(b for b, bin_ in enumerate(problem.bins) if node in bin_.nodes)
+            blocks[home, problem.topologies[terms.together][node]] += pods
+        if any(pods % terms.pods for pods in blocks.values()):
+            return False
+    if terms.spread:
+        domain_of = problem.topologies[terms.spread.topology]
+        there = {d: sum(n for node, n in lying.items() if domain_of[node] == d) for d in terms.spread.domains}
+        gaining = {domain_of[node] for node in +new}
+        return all(there[d] - min(there.values()) <= terms.spread.max_skew for d in gaining)
+    return True
 
 
 def best_rank(problem: PlacementProblem) -> list[int]:

@@ -62,8 +62,8 @@ def test_the_places_are_real() -> None:
 def _check_places(problem: PlacementProblem, solution: Solution) -> None:
     free = list(problem.free)
     for terms, count in zip(problem.variants, solution.replicas, strict=True):
-        for node in terms.bound[: max(0, len(terms.bound) - count)]:
-            if node is not None:
+        for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
+            for node in nodes:
                 free[node] += terms.accelerators
     given = dict.fromkeys(range(len(problem.variants)), 0)
     room = {

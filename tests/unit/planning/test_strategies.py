@@ -277,7 +277,7 @@ def test_a_limit_is_kept() -> None:
 
 def test_who_shrinks_makes_room() -> None:
     """The replica that goes frees the first node in removal order."""
-    shrinking = replace(terms(1, current=2), bound=(0, 1))
+    shrinking = replace(terms(1, current=2), bound=((0,), (1,)))
     rows = [demand(0, 1, (0, 1)), demand(1, 1, (1, 1))]
     full = problem([shrinking, terms(1)], rows, ((0, 0), (0, 1)))
 
@@ -350,9 +350,8 @@ def test_every_answer_is_a_possible_plan(name: str, world: PlacementProblem) -> 
     for v, (variant, count) in enumerate(zip(world.variants, found.replicas, strict=True)):
         assert variant.lower <= count <= variant.upper
         leaving = max(0, len(variant.bound) - count)
-        for host in variant.bound[:leaving]:
-            if host is not None:
-                free[host] += variant.accelerators
+        for host in (node for nodes in variant.bound[:leaving] for node in nodes):
+            free[host] += variant.accelerators
         assert new[v] == (max(0, count - len(variant.bound)) if variant.accelerators else 0)
     assert all(free[node] >= 0 for node in gaining)
     for row in world.limits:

@@ -1,0 +1,159 @@
+"""Where the pods of a mix go that are spread over domains: each way is a column of its own.
+
+A place is a variant in one domain; a variant that is not spread has one place. New pods fill the domains with
+the fewest pods first, as the scheduler makes them. What is left then may go to any of those that are equally
+full: for each of them there is a way that begins there. If more than one may be ahead, there are also ways
+that make the most of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.cohorts import Cohort
+    from controller.planning.columns.resources import Resources
+    from controller.planning.problem import PlacementProblem, VariantTerms
+
+
+FULLY_TURNED = 3
+"""Among so many domains one way to begin with each of them is every way."""
+
+MOST_TURNS = 27
+"""Up to how many ways a model's variants begin each with a domain of its own, in all combinations."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Domains:
+    """Over what n variants spread, which all have as many domains."""
+
+    max_skew: Integers
+    """(n,)."""
+
+    lying: Integers
+    """(n, domains): bound pods when all stay."""
+
+    counted: Integers
+    """(n, most bound replicas + 1, domains): pods that count against the most slots when so many stay."""
+
+
+def spread_over(terms: VariantTerms) -> int:
+    """Return over how many domains a variant spreads its pods; 0 for none."""
+    return len(terms.spread.domains) if terms.spread and terms.accelerators else 0
+
+
+def knows_all_ways(members: Sequence[VariantTerms]) -> bool:
+    """Tell whether the ways to spread a model's pods that become columns are all that there are."""
+    is_even = all(terms.spread is None or terms.spread.max_skew == 1 for terms in members)
+    domains = [max(1, spread_over(terms)) for terms in members]
+    return is_even and max(domains) <= FULLY_TURNED and math.prod(domains) <= MOST_TURNS
+
+
+def domains_of(problem: PlacementProblem, resources: Resources, variants: Sequence[int]) -> Domains | None:
+    """Return over what the variants spread, or None when they don't."""
+    terms = [problem.variants[v] for v in variants]
+    if not all(spread_over(t) for t in terms):
+        return None
+    lying = np.array([_lying(problem, t, t.bound).tolist() for t in terms], dtype=np.int64)
+    most = max(len(t.bound) for t in terms)
+    counted = np.zeros((len(terms), most + 1, lying.shape[1]), dtype=np.int64)
+    for index, v in enumerate(variants):
+        bound = terms[index].bound
+        kept = [nodes if bins else () for nodes, bins in zip(bound, resources.counted[v], strict=True)]
+        for stay in range(1, most + 1):
+            counted[index, stay] = _lying(problem, terms[index], kept[max(0, len(kept) - stay) :])
+    return Domains(
+        max_skew=np.array([t.spread.max_skew for t in terms if t.spread], dtype=np.int64),
+        lying=lying,
+        counted=counted,
+    )
+
+
+def _lying(problem: PlacementProblem, terms: VariantTerms, places: Sequence[Sequence[int]]) -> Integers:
+    """Return how many pods lie in each domain, (domains,)."""
+    counts = np.zeros(len(terms.spread.domains) if terms.spread else 0, dtype=np.int64)
+    for nodes in places if terms.spread else ():
+        for node in nodes:
+            domain = problem.topologies[terms.spread.topology][node] if terms.spread else 0
+            if terms.spread and domain in terms.spread.domains:
+                counts[terms.spread.domains.index(domain)] += 1
+    return counts
+
+
+def laid_out(cohort: Cohort, mixes: Integers) -> tuple[Integers, Floats, Integers | None]:
+    """Return mixes (n, j, w) in every way to spread them, what each asks, and its new pods, at each place.
+
+    Without anything to spread there is one way for each, and the new pods are None.
+    """
+    if not any(cohort.domains):
+        counted = mixes * cohort.units[:, None, :] - cohort.settled[:, None, :]
+        return mixes, np.maximum(counted, 0).astype(np.float64), None
+    is_lopsided = any(found is not None and bool((found.max_skew > 1).any()) for found in cohort.domains)
+    ways = [
+        _way(cohort, mixes, turns=turns, is_lopsided=lopsided)
+        for lopsided in ((False, True) if is_lopsided else (False,))
+        for turns in _turns([found.lying.shape[1] if found else 1 for found in cohort.domains])
+    ]
+    asked: Floats = np.concatenate([way[0] for way in ways], axis=1).astype(np.float64)
+    new: Integers = np.concatenate([way[1] for way in ways], axis=1)
+    return np.tile(mixes, (1, len(ways), 1)), asked, new
+
+
+def _turns(domains: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return which domain comes first for each variant: all combinations, or one after the other if many."""
+    if math.prod(domains) <= MOST_TURNS:
+        return list(product(*(range(count) for count in domains)))
+    return [(turn,) * len(domains) for turn in range(max(domains))]
+
+
+def _way(
+    cohort: Cohort, mixes: Integers, *, turns: Sequence[int], is_lopsided: bool
+) -> tuple[Integers, Integers]:
+    """Return what one way asks, and its new pods, at each place: both (n, j, places)."""
+    asked, new = [], []
+    for position, domains in enumerate(cohort.domains):
+        mix, units = mixes[:, :, position], cohort.units[:, position, None]
+        more = np.maximum(mix - cohort.bound[:, position, None], 0) * units
+        if domains is None:
+            asked.append(np.maximum(mix * units - cohort.settled[:, position, None], 0)[:, :, None])
+            new.append(more[:, :, None])
+            continue
+        skew = domains.max_skew if is_lopsided else np.ones_like(domains.max_skew)
+        spread = _spread(domains.lying, more, skew, turns[position])
+        stay = np.minimum(mix, domains.counted.shape[1] - 1)
+        asked.append(domains.counted[np.arange(len(mix))[:, None], stay] + spread)
+        new.append(spread)
+    return np.concatenate(asked, axis=2), np.concatenate(new, axis=2)
+
+
+def _spread(lying: Integers, more: Integers, skew: Integers, turn: int) -> Integers:
+    """Return the new pods in each domain, (n, j, domains), given those that lie there (n, domains).
+
+    `more` pods (n, j) fill up to a level that is the highest one or `skew` below what they reach at most; the
+    rest goes to one domain after the other, beginning with the one whose turn it is.
+    """
+    lowest = np.sort(lying, axis=1).cumsum(axis=1)
+    ranks = np.arange(1, lying.shape[1] + 1)
+    # To fill all domains to a level takes as much as the fullest set of them that it exceeds.
+    reached = ((more[:, :, None] + lowest[:, None, :]) // ranks).min(axis=2)
+    is_even = np.maximum(reached[:, :, None] - lying[:, None, :], 0).sum(axis=2) == more
+    top = np.where(is_even, reached, reached + 1)
+    level = np.maximum(top - skew[:, None], lying.min(axis=1)[:, None])
+    level = np.minimum(level, reached)
+    filled = np.maximum(level[:, :, None] - lying[:, None, :], 0)
+    room = np.maximum(level[:, :, None] + skew[:, None, None] - lying[:, None, :] - filled, 0)
+    order = np.roll(np.arange(lying.shape[1]), -(turn % lying.shape[1]))
+    left = more - filled.sum(axis=2)
+    before = np.cumsum(room[:, :, order], axis=2) - room[:, :, order]
+    given = np.clip(left[:, :, None] - before, 0, room[:, :, order])
+    spread: Integers = filled.copy()
+    spread[:, :, order] += given
+    return spread

@@ -1,0 +1,76 @@
+"""Where nodes are, as far as pods ask: zones to spread over, racks to stay within."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from controller.planning.inventory import meets, topology_keys
+from controller.planning.problem import NO_DOMAIN, SpreadTerms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.cluster import Node
+    from controller.planning.snapshot import Variant
+
+
+class Topologies:
+    """The topologies that some variant asks for, by the label that names their domains."""
+
+    def __init__(self, nodes: Sequence[Node], to_come: Sequence[Node], variants: Sequence[Variant]) -> None:
+        self._nodes = nodes
+        self._to_come = to_come
+        self._keys = sorted(frozenset[str]().union(*(topology_keys(variant) for variant in variants)))
+        self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
+
+    @cached_property
+    def _numbers(self) -> list[dict[str, int]]:
+        """Per topology the number of each domain."""
+        labels = [dict(node.labels) for node in (*self._nodes, *self._to_come)] if self._keys else []
+        return [
+            {value: number for number, value in enumerate(sorted({of[key] for of in labels if key in of}))}
+            for key in self._keys
+        ]
+
+    def domains(self, node: Node) -> tuple[int, ...]:
+        """Return the domain of a node in each topology."""
+        labels = dict(node.labels) if self._keys else {}
+        return tuple(
+            numbers.get(labels.get(key, ""), NO_DOMAIN)
+            for key, numbers in zip(self._keys, self._numbers, strict=True)
+        )
+
+    def of_nodes(self) -> tuple[tuple[int, ...], ...]:
+        """Return per topology the domain of each node."""
+        rows = [self.domains(node) for node in self._nodes]
+        return tuple(tuple(row[index] for row in rows) for index, _ in enumerate(self._keys))
+
+    def together(self, variant: Variant) -> int | None:
+        """Return the topology that all pods of a replica share; what has one pod shares everything."""
+        asks = variant.together_in and variant.pods_per_replica > 1
+        return self._keys.index(variant.together_in) if asks else None
+
+    def spread(self, variant: Variant) -> SpreadTerms | None:
+        """Return over what the variant spreads its pods."""
+        if variant.spread is None:
+            return None
+        topology = self._keys.index(variant.spread.topology_key)
+        looks = (topology, variant.accelerator, variant.node_selector, variant.node_affinity)
+        if looks not in self._known:
+            # A domain of which there is no node yet counts only where there are no others.
+            self._known[looks] = self._admitted(self._nodes, topology, variant) or self._admitted(
+                self._to_come, topology, variant
+            )
+        return SpreadTerms(topology=topology, max_skew=variant.spread.max_skew, domains=self._known[looks])
+
+    def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
+        """Return the domains that count: cordoned and tainted nodes make one, too, as the scheduler has it."""
+        admitted = {
+            self.domains(node)[topology]
+            for node in nodes
+            if variant.accelerator in ("", node.accelerator)
+            and variant.node_selector <= node.labels
+            and meets(node, variant.node_affinity)
+        }
+        return tuple(sorted(admitted - {NO_DOMAIN}))
