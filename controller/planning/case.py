@@ -10,6 +10,7 @@ from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
+from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcity, ledger, scarcity
 from controller.planning.units import cost_of
 from controller.planning.wording import count, scarcity_clause
@@ -43,6 +44,9 @@ class Answer:
     settings: Settings
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
+
+    strategy: Strategy = Strategy.OPTIMAL
+    """Who granted."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -198,6 +202,13 @@ class Case:
             priorities=[d.priority for d in self.answer.demands for _ in d.variants],
             variant=self.first + self.position,
         )
+
+    @property
+    def unused_clause(self) -> str:
+        """Return why there is room for one more replica and it is not granted."""
+        if self.answer.strategy is Strategy.OPTIMAL:
+            return "what is free goes further elsewhere"
+        return f"{self.answer.strategy} leaves what is free"
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""

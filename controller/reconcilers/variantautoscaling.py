@@ -236,7 +236,7 @@ class VariantAutoscalingReconciler:
         async def write(autoscaling: Json) -> None:
             async with gate:
                 await self._write(autoscaling, statuses[_key(autoscaling)])
-            self._tell(autoscaling, decisions.get(_key(autoscaling)))
+            self._tell(autoscaling, decisions.get(_key(autoscaling)), plan.solver.strategy)
 
         results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
         failed = [result for result in results if isinstance(result, BaseException)]
@@ -271,7 +271,7 @@ class VariantAutoscalingReconciler:
                 "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
             )
 
-    def _tell(self, autoscaling: Json, decision: Decision | None) -> None:
+    def _tell(self, autoscaling: Json, decision: Decision | None, strategy: str) -> None:
         """Log a decision that differs from the published one, and put it into an event."""
         if decision is None:
             return
@@ -286,6 +286,7 @@ class VariantAutoscalingReconciler:
             replicas=decision.replicas,
             was=was,
             reason=str(decision.reason),
+            strategy=strategy,
             message=decision.message,
         )
         self._tools.events.record(
