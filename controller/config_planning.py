@@ -125,6 +125,10 @@ class PlanningConfig:
     good plan stands. That is the default because a solver mostly fails for one interval, in which a plan by
     other rules would move replicas that the next good plan moves back."""
 
+    pod_deletion_cost: bool = True
+    """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
+    so that those go whose accelerators are worth most when free. What a person has set is left as it is."""
+
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 

@@ -14,6 +14,7 @@ from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory
 from controller.observe.karpenter import karpenter_pools
+from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.pods import by_deployment, deployment_of, is_ready
 from controller.observe.policies import Policies
 from controller.observe.quotas import Tenant, limits
@@ -54,6 +55,8 @@ class Terms:
     """Go before Karpenter's of the same name."""
 
     budgets: tuple[Budget, ...] = ()
+    steers_removal: bool = True
+    """Whether ReplicaSets are told which pods are to go first."""
 
 
 NEVER_WATCHED: Final = Idleness()
@@ -74,6 +77,9 @@ class Gathered:
 
     problems: tuple[str, ...] = ()
     """What of the cluster could not be planned with, one sentence each."""
+
+    pods: Mapping[Key, tuple[Json, ...]] = field(default_factory=dict)
+    """Of each planned VariantAutoscaling, in the order in which they are to go."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,11 +128,12 @@ def gather(
     groups = by_deployment(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
+    space = rooms(inventory(world.nodes, (), frozenset()), world.pods)
 
     def around(target: Key) -> Surroundings:
         return Surroundings(
             deployment=world.deployments[target],
-            pods=groups.get(target, ()),
+            pods=_in_order(groups.get(target, ()), space, terms),
             autoscaler=autoscalers.get(target),
             policies=policies,
             may_scale_to_zero=may_scale_to_zero,
@@ -150,6 +157,11 @@ class _Seen:
     claimed: set[Key] = field(default_factory=set)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
+    pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
+
+
+def _in_order(pods: tuple[Json, ...], space: Mapping[str, Room], terms: Terms) -> tuple[Json, ...]:
+    return leaving_order(pods, space) if terms.steers_removal else pods
 
 
 def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], Surroundings]) -> None:
@@ -168,6 +180,7 @@ def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], 
     seen.variants.append(variant)
     seen.tenants.append(_tenant(variant, surroundings))
     seen.claimed.add(target)
+    seen.pods[key] = surroundings.pods
     why = _why_unheeded(surroundings.deployment, surroundings.autoscaler)
     seen.unheeded |= {key: why} if why else {}
 
@@ -190,6 +203,7 @@ def _gathered(world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Te
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
         problems=(*bounds.problems, *growth.problems),
+        pods=seen.pods,
     )
 
 

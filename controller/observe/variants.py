@@ -37,7 +37,7 @@ class Surroundings:
 
     deployment: Json
     pods: tuple[Json, ...]
-    """The Deployment's present pods in the order in which they would be removed."""
+    """The Deployment's present pods in the order in which they are to go."""
 
     autoscaler: Json | None
     policies: Policies

@@ -118,8 +118,9 @@ class Variant:
     """What the scale target asks for now (`spec.replicas`)."""
 
     replicas: tuple[Replica, ...] = ()
-    """The pods, in the order in which the ReplicaSet controller deletes: not bound, not ready, newest first.
-    Fewer than `current_replicas`: the missing ones are yet to be created. More: the first are leaving."""
+    """The pods, in the order in which the ReplicaSet controller deletes them, as far as it is told to: not
+    bound, not ready, then those whose leaving frees most. Fewer than `current_replicas`: the missing ones are
+    yet to be created. More: the first are leaving."""
 
     desired_replicas: int | None = None
     """The last published decision; None before the first."""
