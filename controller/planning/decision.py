@@ -199,12 +199,19 @@ class NodePlacement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
-    """Replicas of a variant to be evicted from a node: they find room elsewhere, others need theirs."""
+    """Replicas to be evicted from a node: they find room elsewhere, others need theirs."""
 
     namespace: str
     name: str
+    """Of the variant, or of the pod."""
+
     node: str
     replicas: int
+    is_other: bool = False
+    """Whether it is a pod that belongs to no variant."""
+
+    benefits: tuple[tuple[str, str], ...] = ()
+    """(namespace, name) of the variants that find room then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

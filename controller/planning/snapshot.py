@@ -158,6 +158,12 @@ class Variant:
     """Capacity per replica as the status last said: what is known after a restart. None when the status
     called it an estimate."""
 
+    disruption_budget: str = ""
+    """Name of the one PodDisruptionBudget that its pods are under; all under it share what it allows."""
+
+    evictable_replicas: int | None = None
+    """Evictions that the budget allows now; None without one. 0 also where budgets overlap or differ."""
+
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
         wrong = out_of_range(
@@ -169,6 +175,7 @@ class Variant:
             pinned_replicas=(self.pinned_replicas or 0, 0, MAX_REPLICAS),
             held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
+            evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
             max_num_seqs=(self.max_num_seqs, 1, 10**6),
             max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
         )
