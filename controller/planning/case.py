@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
-from controller.planning.formulation import held_replicas
+from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcity, ledger, scarcity
@@ -125,10 +125,8 @@ class Case:
 
     @property
     def granted(self) -> int:
-        """Replicas to publish: those that have a place; what is not decided anew stays even without one."""
-        if self.demand.signal is Signal.FRESH or self.variant.pinned_replicas is not None:
-            return self.placed
-        return max(self.placed, allowed_replicas(self.variant))
+        """Replicas to publish."""
+        return published_replicas(self.variant, self.demand, self.placed)
 
     @property
     def held(self) -> int:
@@ -213,6 +211,14 @@ class Case:
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""
         return scarcity_clause(found, self.variant, nodes=self.answer.nodes, variants=self.answer.variants)
+
+
+def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
+    """Return those that have a place; what is not decided anew stays even without one, as far as ordered."""
+    if demand.signal is Signal.FRESH:
+        return placed
+    stays, ordered = allowed_replicas(variant), ordered_replicas(variant)
+    return max(placed, stays if ordered is None else min(stays, ordered))
 
 
 def cases(answer: Answer) -> Iterator[Case]:

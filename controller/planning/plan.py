@@ -52,14 +52,15 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
-    wanted, granted = _solve(given.problem, settings)
+    model = ColumnModel(given.problem)
+    wanted = Solution(replicas=model.alone(), placements=())
+
+    def placed(problem: PlacementProblem) -> Solution:
+        """Place with the columns that are there, or with new ones where limits are tighter."""
+        return (model if problem is given.problem else ColumnModel(problem)).place(_limits(settings))
+
+    granted = given.granted(placed)
     return given.answered(wanted=wanted, granted=granted, strategy=Strategy.OPTIMAL), given.next_state
-
-
-def _solve(problem: PlacementProblem, settings: Settings) -> tuple[Solution, Solution]:
-    """Return what each model would have alone, and the answer with what there is."""
-    model = ColumnModel(problem)
-    return Solution(replicas=model.alone(), placements=()), model.place(_limits(settings))
 
 
 def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:

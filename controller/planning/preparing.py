@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.planning.capacity import learn
-from controller.planning.case import Answer
+from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.formulation import formulate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controller.planning.demand import ModelDemand
-    from controller.planning.problem import PlacementProblem, Solution
+    from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings, Strategy
     from controller.planning.snapshot import Snapshot
@@ -31,6 +31,29 @@ class Prepared:
     capacities: Mapping[tuple[str, str], Capacity]
     problem: PlacementProblem
     next_state: PlanningState
+
+    def granted(self, place: Callable[[PlacementProblem], Solution]) -> Solution:
+        """Return what a way of placing grants, with room within the limits for what stays without a place."""
+        solution = place(self.problem)
+        for is_last in (False, True):
+            excesses = [self._excess(row, solution) for row in self.problem.limits]
+            if not any(excesses):
+                break
+            limits = tuple(
+                replace(row, limit=0 if is_last else max(0, row.limit - excess)) if excess else row
+                for row, excess in zip(self.problem.limits, excesses, strict=True)
+            )
+            solution = place(replace(self.problem, limits=limits))
+        return solution
+
+    def _excess(self, row: LimitRow, solution: Solution) -> int:
+        """Return by how much what would be published exceeds a limit, and what is now."""
+        asked = [(variant, demand) for demand in self.demands for variant in demand.variants]
+        published = sum(
+            amount * published_replicas(*asked[v], solution.replicas[v]) for v, amount in row.terms
+        )
+        now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
+        return max(0, published - max(row.limit, now))
 
     def answered(self, *, wanted: Solution, granted: Solution, strategy: Strategy) -> Answer:
         """Return the answer that somebody found."""

@@ -60,7 +60,7 @@ def _by_rule(
     strategy = Strategy(report.strategy)
     answer = given.answered(
         wanted=Solution(replicas=COUNTS[strategy](endless(given.problem)), placements=()),
-        granted=STRATEGIES[strategy](given.problem),
+        granted=given.granted(STRATEGIES[strategy]),
         strategy=strategy,
     )
     made = _signed(assembled(answer, report))
