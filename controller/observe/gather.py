@@ -10,19 +10,22 @@ from apiserver.kinds.llmd.identity import names_deployment
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
+from controller.observe.disruptions import Disruptions
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
+from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.pods import by_deployment, deployment_of, is_ready
 from controller.observe.policies import Policies
 from controller.observe.quotas import Tenant, limits
 from controller.observe.variants import Surroundings, is_switched_off, variant_of
-from controller.planning.cluster import Budget, NodePool
+from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 Key = tuple[str, str]
+Movable = Mapping[str, tuple[MovablePod, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +42,9 @@ class World:
 
     node_pools: Sequence[Json] = ()
     """Karpenter's NodePools; none where there is no Karpenter."""
+
+    disruption_budgets: Sequence[Json] = ()
+    """PodDisruptionBudgets; none where they cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +134,7 @@ def gather(
     groups = by_deployment(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
+    disruptions = Disruptions(world.disruption_budgets)
     space = rooms(inventory(world.nodes, (), frozenset()), world.pods)
 
     def around(target: Key) -> Surroundings:
@@ -139,13 +146,16 @@ def gather(
             may_scale_to_zero=may_scale_to_zero,
             sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
+            disruption=disruptions.of(groups.get(target, ())),
         )
 
     seen = _Seen()
     for autoscaling in sorted(world.autoscalings, key=_seniority):
         _take(autoscaling, seen, world, around)
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
-    return _gathered(world, seen, rules, terms)
+    floor = lowest_priority([*seen.pods.values()])
+    movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
+    return _gathered(world, seen, rules, terms, movable)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -185,13 +195,15 @@ def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], 
     seen.unheeded |= {key: why} if why else {}
 
 
-def _gathered(world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms) -> Gathered:
+def _gathered(
+    world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms, movable: Movable
+) -> Gathered:
     claimed = frozenset(seen.claimed)
     bounds = limits(world.quotas, seen.tenants, world.pods, claimed)
     growth = karpenter_pools(world.node_pools, world.nodes)
     declared = {pool.name for pool in terms.pools}
     snapshot = Snapshot(
-        nodes=inventory(world.nodes, world.pods, claimed),
+        nodes=inventory(world.nodes, world.pods, claimed, movable),
         variants=tuple(seen.variants),
         models=rules,
         pools=(*terms.pools, *(pool for pool in growth.pools if pool.name not in declared)),
