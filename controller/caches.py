@@ -25,6 +25,9 @@ RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas
 NODE_POOLS: Final = Resource(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
 )
+DISRUPTION_BUDGETS: Final = Resource(
+    group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"
+)
 SILENT_SECONDS: Final = 600.0
 """A copy that the API server has not confirmed for so long is too old to decide on."""
 
@@ -62,17 +65,26 @@ class Caches:
             reduce=without_managed_fields,
         )
 
+        self._disruption_budgets = OptionalCache(
+            cluster,
+            DISRUPTION_BUDGETS,
+            without="disruption budgets, which the API server keeps all the same",
+            silent_seconds=SILENT_SECONDS,
+            reduce=without_managed_fields,
+        )
+        self._optional = (self._quotas, self._node_pools, self._disruption_budgets)
+
     async def run(self) -> None:
         """Keep all copies current until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for cache in (*self._all, self._quotas, self._node_pools):
+            for cache in (*self._all, *self._optional):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
         """Wait until every first list is in."""
         for cache in self._all:
             await cache.synced.wait()
-        for optional in (self._quotas, self._node_pools):
+        for optional in self._optional:
             await optional.settled.wait()
 
     def why_not_current(self) -> str | None:
@@ -94,6 +106,7 @@ class Caches:
             autoscalers=self._autoscalers.items(),
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
+            disruption_budgets=self._disruption_budgets.items(),
         )
 
     def config_maps(self) -> Mapping[str, Json]:

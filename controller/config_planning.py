@@ -13,7 +13,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
 from controller.planning.cluster import Budget, NodePool, Taint
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Fallback, Settings, Strategy, UnmetUnit
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Refuses misspelled fields inside lists, too."""
@@ -95,7 +95,7 @@ class PlanningConfig:
     """Samples up to this age hold what is and never scale down; older ones are unknown."""
 
     solve_seconds: Annotated[int, Range(1, 600)] = 20
-    """Longest time for one plan; then what runs stands. Most take a fraction of a second."""
+    """Longest time for one plan; then the fallback decides. Most take a fraction of a second."""
 
     scale_to_zero: bool = False
     """Whether the last replica of a model without load may go."""
@@ -114,6 +114,20 @@ class PlanningConfig:
 
     stop_price_percent: Annotated[int, Range(0, 1000)] = 10
     """Price of stopping a replica, in percent of its cost per hour."""
+
+    strategy: Literal["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "optimal"
+    """Who decides: the solver, or the rules of another autoscaler. Those know nothing of the other models'
+    variants, of prices of starting and stopping or of nodes that can be added; limits and nodes cut what they
+    ask for."""
+
+    fallback: Literal["hold", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "hold"
+    """What is done when no answer can be had in time, or it is refused, or the solver dies. `hold`: the last
+    good plan stands. That is the default because a solver mostly fails for one interval, in which a plan by
+    other rules would move replicas that the next good plan moves back."""
+
+    pod_deletion_cost: bool = True
+    """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
+    so that those go whose accelerators are worth most when free. What a person has set is left as it is."""
 
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
@@ -159,6 +173,8 @@ def settings_of(planning: PlanningConfig) -> Settings:
         held_seconds=float(planning.held_seconds),
         start_price_percent=planning.start_price_percent,
         stop_price_percent=planning.stop_price_percent,
+        strategy=Strategy(planning.strategy),
+        fallback=Fallback(planning.fallback),
         unmet_unit=UnmetUnit(planning.unmet_unit),
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
         deterministic_seconds=planning.solve_seconds / 20,

@@ -210,6 +210,7 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
         minimum_hold_seconds=float(planning.minimum_hold_seconds),
         pools=pools_of(planning),
         budgets=budgets_of(planning),
+        pod_deletion_cost=planning.pod_deletion_cost,
         advisory=Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces)),
     )
 

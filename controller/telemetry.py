@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -21,6 +22,7 @@ _LEVEL_GAP: Final = "stowplan_plan_level_gap_ratio"
 _NODES: Final = "stowplan_requested_nodes"
 _COST: Final = "stowplan_plan_cost"
 _GAP: Final = "stowplan_plan_gap_ratio"
+_STRATEGY: Final = "stowplan_plan_strategy"
 _SILENT: Final = "stowplan_silent_engines"
 
 _GAUGES: Final = (
@@ -32,7 +34,8 @@ _GAUGES: Final = (
     (_LEVEL_GAP, "Distance of the last plan from its proven bound, by level.", ("level",)),
     (_NODES, "Nodes to add that the last plan counts on.", ("pool",)),
     (_COST, "Cost per hour of all granted replicas.", ()),
-    (_GAP, "Distance of the last plan from its proven bound.", ()),
+    (_GAP, "Distance of the last plan from its proven bound; not a number where nobody knows.", ()),
+    (_STRATEGY, "1 for who made the last plan: a strategy, or hold.", ("strategy",)),
     (_SILENT, "Engines that did not answer.", ()),
 )
 
@@ -63,7 +66,8 @@ class Telemetry:
         for request in plan.requests:
             self._gauges[_NODES].labels(request.pool).set(request.nodes)
         self._gauges[_COST].set(float(plan.cost))
-        self._gauges[_GAP].set(plan.solver.gap)
+        self._gauges[_GAP].set(math.nan if plan.solver.gap is None else plan.solver.gap)
+        self._gauges[_STRATEGY].labels(plan.solver.strategy).set(1)
         self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
         self._cycles.labels(str(plan.solver.status)).inc()

@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Literal, Self
 
 from apiserver.cluster.errors import Expired, Unavailable
+from apiserver.cluster.resource import PODS
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.slim_import import load_client_library
 from apiserver.cluster.transport import Call, Transport
@@ -28,6 +29,7 @@ LIST_SECONDS = 60.0
 PAGE_SIZE = 500
 _WATCH_SLACK_SECONDS = 30.0
 _JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"
 
 
@@ -288,6 +290,46 @@ class Cluster:
             path=resource.path(namespace, name, subresource=subresource),
             body=[*operations],
             content_type=_JSON_PATCH,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def patch_merge(
+        self,
+        resource: Resource,
+        name: str,
+        change: Json,
+        *,
+        namespace: str | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """Apply a merge patch (RFC 7386); `Conflict` if its `metadata.resourceVersion` is not current."""
+        call = Call(
+            method="PATCH",
+            path=resource.path(namespace, name),
+            body=change,
+            content_type=_MERGE_PATCH,
+            timeout_seconds=timeout_seconds,
+        )
+        return await self._transport.json(call)
+
+    async def evict(
+        self, namespace: str, name: str, *, uid: str, timeout_seconds: float = CALL_SECONDS
+    ) -> Json:
+        """Evict a pod (policy/v1): `Throttled` where a PodDisruptionBudget does not allow it now.
+
+        `Conflict` if the pod no longer has the uid.
+        """
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        call = Call(
+            method="POST",
+            path=PODS.path(namespace, name, subresource="eviction"),
+            body=eviction,
             timeout_seconds=timeout_seconds,
         )
         return await self._transport.json(call)

@@ -10,18 +10,22 @@ from apiserver.kinds.llmd.identity import names_deployment
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
+from controller.observe.disruptions import Disruptions
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory
 from controller.observe.karpenter import karpenter_pools
+from controller.observe.leaving import Room, leaving_order, rooms
+from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.pods import by_deployment, deployment_of, is_ready
 from controller.observe.policies import Policies
 from controller.observe.quotas import Tenant, limits
 from controller.observe.variants import Surroundings, is_switched_off, variant_of
-from controller.planning.cluster import Budget, NodePool
+from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 Key = tuple[str, str]
+Movable = Mapping[str, tuple[MovablePod, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,9 @@ class World:
     node_pools: Sequence[Json] = ()
     """Karpenter's NodePools; none where there is no Karpenter."""
 
+    disruption_budgets: Sequence[Json] = ()
+    """PodDisruptionBudgets; none where they cannot be read."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
@@ -54,6 +61,8 @@ class Terms:
     """Go before Karpenter's of the same name."""
 
     budgets: tuple[Budget, ...] = ()
+    steers_removal: bool = True
+    """Whether ReplicaSets are told which pods are to go first."""
 
 
 NEVER_WATCHED: Final = Idleness()
@@ -74,6 +83,9 @@ class Gathered:
 
     problems: tuple[str, ...] = ()
     """What of the cluster could not be planned with, one sentence each."""
+
+    pods: Mapping[Key, tuple[Json, ...]] = field(default_factory=dict)
+    """Of each planned VariantAutoscaling, in the order in which they are to go."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,23 +134,28 @@ def gather(
     groups = by_deployment(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
+    disruptions = Disruptions(world.disruption_budgets)
+    space = rooms(inventory(world.nodes, (), frozenset()), world.pods)
 
     def around(target: Key) -> Surroundings:
         return Surroundings(
             deployment=world.deployments[target],
-            pods=groups.get(target, ()),
+            pods=_in_order(groups.get(target, ()), space, terms),
             autoscaler=autoscalers.get(target),
             policies=policies,
             may_scale_to_zero=may_scale_to_zero,
             sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
+            disruption=disruptions.of(groups.get(target, ())),
         )
 
     seen = _Seen()
     for autoscaling in sorted(world.autoscalings, key=_seniority):
         _take(autoscaling, seen, world, around)
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
-    return _gathered(world, seen, rules, terms)
+    floor = lowest_priority([*seen.pods.values()])
+    movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
+    return _gathered(world, seen, rules, terms, movable)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -150,6 +167,11 @@ class _Seen:
     claimed: set[Key] = field(default_factory=set)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
+    pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
+
+
+def _in_order(pods: tuple[Json, ...], space: Mapping[str, Room], terms: Terms) -> tuple[Json, ...]:
+    return leaving_order(pods, space) if terms.steers_removal else pods
 
 
 def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], Surroundings]) -> None:
@@ -168,17 +190,20 @@ def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], 
     seen.variants.append(variant)
     seen.tenants.append(_tenant(variant, surroundings))
     seen.claimed.add(target)
+    seen.pods[key] = surroundings.pods
     why = _why_unheeded(surroundings.deployment, surroundings.autoscaler)
     seen.unheeded |= {key: why} if why else {}
 
 
-def _gathered(world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms) -> Gathered:
+def _gathered(
+    world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Terms, movable: Movable
+) -> Gathered:
     claimed = frozenset(seen.claimed)
     bounds = limits(world.quotas, seen.tenants, world.pods, claimed)
     growth = karpenter_pools(world.node_pools, world.nodes)
     declared = {pool.name for pool in terms.pools}
     snapshot = Snapshot(
-        nodes=inventory(world.nodes, world.pods, claimed),
+        nodes=inventory(world.nodes, world.pods, claimed, movable),
         variants=tuple(seen.variants),
         models=rules,
         pools=(*terms.pools, *(pool for pool in growth.pools if pool.name not in declared)),
@@ -190,6 +215,7 @@ def _gathered(world: World, seen: _Seen, rules: tuple[ModelRule, ...], terms: Te
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
         problems=(*bounds.problems, *growth.problems),
+        pods=seen.pods,
     )
 
 

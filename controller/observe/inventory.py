@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import Key, deployment_of, is_present
 from controller.observe.scheduling import NAME_FIELD, repellent_taints
-from controller.planning.cluster import Node
+from controller.planning.cluster import MovablePod, Node
+
+NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
+"""Nobody else's pods may be evicted."""
 
 
-def inventory(nodes: Sequence[Json], pods: Sequence[Json], planned: frozenset[Key]) -> tuple[Node, ...]:
-    """Return the nodes that have accelerators; `planned` are the Deployments that planning decides on."""
+def inventory(
+    nodes: Sequence[Json],
+    pods: Sequence[Json],
+    planned: frozenset[Key],
+    movable: Mapping[str, tuple[MovablePod, ...]] = NONE_MOVABLE,
+) -> tuple[Node, ...]:
+    """Return the nodes that have accelerators; `planned` are the Deployments that planning decides on.
+
+    `movable` are those of the other pods that may be evicted, by node.
+    """
     held: Counter[str] = Counter()
     for pod in pods:
         node = pod["spec"].get("nodeName")
         if node and is_present(pod) and deployment_of(pod) not in planned:
             held[node] += accelerators_of(pod["spec"])
-    found = (_node(node, held[node["metadata"]["name"]]) for node in nodes)
+    names = (node["metadata"]["name"] for node in nodes)
+    found = (_node(node, held[name], movable.get(name, ())) for node, name in zip(nodes, names, strict=True))
     return tuple(node for node in found if node.accelerators_allocatable)
 
 
-def _node(node: Json, held: int) -> Node:
+def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
     name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
     spec, status = node.get("spec") or {}, node.get("status") or {}
     return Node(
@@ -31,6 +45,7 @@ def _node(node: Json, held: int) -> Node:
         accelerator=product_of(labels),
         accelerators_allocatable=accelerators_in(status.get("allocatable") or {}),
         accelerators_used_by_others=held,
+        movable=movable,
         labels=frozenset({**labels, NAME_FIELD: name}.items()),
         taints=repellent_taints(spec.get("taints") or []),
         schedulable=not spec.get("unschedulable") and _is_ready(status),

@@ -11,6 +11,9 @@ from controller.planning.cluster import NodeRequirement, Taint, Toleration
 NAME_FIELD: Final = "metadata.name"
 """Stands among a node's labels for its name, which affinity may also ask for; no label is called so."""
 
+MOVING: Final = "stowplan.dev/moving"
+"""Taint that keeps new pods off a node while pods are moved from it; planning looks beyond that."""
+
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -35,11 +38,11 @@ def tolerations(pod_spec: Json) -> frozenset[Toleration]:
 
 
 def repellent_taints(taints: Sequence[Json]) -> frozenset[Taint]:
-    """Return the taints that keep pods away, and not only at a distance."""
+    """Return the taints that keep pods away, and not only at a distance or for a moment."""
     return frozenset(
         Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
         for taint in taints
-        if taint["effect"] in _REPELLENT
+        if taint["effect"] in _REPELLENT and taint["key"] != MOVING
     )
 
 

@@ -37,7 +37,7 @@ class Surroundings:
 
     deployment: Json
     pods: tuple[Json, ...]
-    """The Deployment's present pods in the order in which they would be removed."""
+    """The Deployment's present pods in the order in which they are to go."""
 
     autoscaler: Json | None
     policies: Policies
@@ -47,6 +47,9 @@ class Surroundings:
 
     held_since_seconds: float | None
     """Pods that started later must not go yet, in seconds since 1970; None where all may."""
+
+    disruption: tuple[str, int | None] = ("", None)
+    """The PodDisruptionBudget that the pods are under, and how many evictions it allows."""
 
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
@@ -79,6 +82,8 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         held_replicas=_held(around),
         max_num_seqs=_most_sequences(spec, template),
         max_num_batched_tokens=engine_argument(template, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
+        disruption_budget=around.disruption[0],
+        evictable_replicas=around.disruption[1],
         published_capacity_tokens=_published_capacity(_status(autoscaling, "decision")),
     )
 

@@ -142,6 +142,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         autoscalers=[*values("HorizontalPodAutoscaler").values()],
         quotas=[*values("ResourceQuota").values()],
         node_pools=[*values("NodePool").values()],
+        disruption_budgets=[*values("PodDisruptionBudget").values()],
     )
 
 

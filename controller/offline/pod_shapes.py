@@ -25,6 +25,7 @@ class Metadata:
 
     name: Annotated[str, Length(1, 253)]
     namespace: Maybe[Annotated[str, Length(1, 63)]] = UNSET
+    generation: Maybe[int] = UNSET
     labels: Maybe[dict[str, str]] = UNSET
     annotations: Maybe[dict[str, str]] = UNSET
     owner_references: Maybe[tuple[Owner, ...]] = UNSET
@@ -73,6 +74,28 @@ class TolerationSeen:
 
 
 @declaration()
+class EmptyDirectory:
+    """A directory that lives as long as its pod."""
+
+    medium: Maybe[str] = UNSET
+
+
+@declaration()
+class Volume:
+    """What a pod mounts."""
+
+    name: str
+    empty_dir: Maybe[EmptyDirectory] = UNSET
+
+
+@declaration()
+class SpreadSeen:
+    """How evenly pods are to lie."""
+
+    when_unsatisfiable: Maybe[str] = UNSET
+
+
+@declaration()
 class PodSpec:
     """What a pod is made of, and where it may run."""
 
@@ -82,6 +105,9 @@ class PodSpec:
     node_selector: Maybe[dict[str, str]] = UNSET
     tolerations: Maybe[tuple[TolerationSeen, ...]] = UNSET
     affinity: Maybe[Affinity] = UNSET
+    volumes: Maybe[tuple[Volume, ...]] = UNSET
+    topology_spread_constraints: Maybe[tuple[SpreadSeen, ...]] = UNSET
+    priority: Maybe[int] = UNSET
 
 
 @declaration()

@@ -202,6 +202,47 @@ class NodePool:
     spec: NodePoolSpec
 
 
+@declaration()
+class LabelDemand:
+    """Which pods a budget is about, by one label."""
+
+    key: str
+    operator: str
+    values: Maybe[tuple[str, ...]] = UNSET
+
+
+@declaration()
+class PodSelector:
+    """Which pods a budget is about."""
+
+    match_labels: Maybe[dict[str, str]] = UNSET
+    match_expressions: Maybe[tuple[LabelDemand, ...]] = UNSET
+
+
+@declaration()
+class DisruptionSpec:
+    """What a budget protects."""
+
+    selector: Maybe[PodSelector] = UNSET
+
+
+@declaration()
+class DisruptionStatus:
+    """What a budget allows now."""
+
+    disruptions_allowed: Maybe[Annotated[int, Range(0)]] = UNSET
+    observed_generation: Maybe[int] = UNSET
+
+
+@declaration()
+class DisruptionBudget:
+    """A PodDisruptionBudget."""
+
+    metadata: Metadata
+    spec: DisruptionSpec
+    status: Maybe[DisruptionStatus] = UNSET
+
+
 SHAPES: Final[Mapping[GroupKind, type]] = {
     ("llmd.ai", "VariantAutoscaling"): Identified,
     ("apps", "Deployment"): Deployment,
@@ -211,5 +252,6 @@ SHAPES: Final[Mapping[GroupKind, type]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): Autoscaler,
     ("", "ResourceQuota"): Quota,
     ("karpenter.sh", "NodePool"): NodePool,
+    ("policy", "PodDisruptionBudget"): DisruptionBudget,
 }
 """The kinds that are read."""

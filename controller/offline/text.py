@@ -18,7 +18,6 @@ from controller.planning.decision import (
     NodeRequest,
     Plan,
     Relief,
-    SolverStatus,
 )
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
@@ -59,8 +58,7 @@ class Shown:
     @property
     def is_enough(self) -> bool:
         """Whether there is an answer in which everybody gets what is needed."""
-        solved = self.plan.solver.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
-        return solved and not self.short
+        return self.plan.solver.is_answered and not self.short
 
 
 def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
@@ -101,8 +99,11 @@ def conclusion(shown: Shown) -> str:
 
 
 def proof(plan: Plan) -> str:
-    """Return what the solver says for its answer."""
+    """Return what can be said for the answer."""
     solver = plan.solver
+    if solver.gap is None:
+        why = f"{solver.message}; " if solver.message else ""
+        return f"{why}decided by {solver.strategy}: how far from the best is not known"
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
-from controller.planning.formulation import held_replicas
+from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
+from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcity, ledger, scarcity
 from controller.planning.units import cost_of
 from controller.planning.wording import count, scarcity_clause
@@ -43,6 +44,9 @@ class Answer:
     settings: Settings
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
+
+    strategy: Strategy = Strategy.OPTIMAL
+    """Who granted."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -121,10 +125,8 @@ class Case:
 
     @property
     def granted(self) -> int:
-        """Replicas to publish: those that have a place; what is not decided anew stays even without one."""
-        if self.demand.signal is Signal.FRESH or self.variant.pinned_replicas is not None:
-            return self.placed
-        return max(self.placed, allowed_replicas(self.variant))
+        """Replicas to publish."""
+        return published_replicas(self.variant, self.demand, self.placed)
 
     @property
     def held(self) -> int:
@@ -199,9 +201,24 @@ class Case:
             variant=self.first + self.position,
         )
 
+    @property
+    def unused_clause(self) -> str:
+        """Return why there is room for one more replica and it is not granted."""
+        if self.answer.strategy is Strategy.OPTIMAL:
+            return "what is free goes further elsewhere"
+        return f"{self.answer.strategy} leaves what is free"
+
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""
         return scarcity_clause(found, self.variant, nodes=self.answer.nodes, variants=self.answer.variants)
+
+
+def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
+    """Return those that have a place; what is not decided anew stays even without one, as far as ordered."""
+    if demand.signal is Signal.FRESH:
+        return placed
+    stays, ordered = allowed_replicas(variant), ordered_replicas(variant)
+    return max(placed, stays if ordered is None else min(stays, ordered))
 
 
 def cases(answer: Answer) -> Iterator[Case]:

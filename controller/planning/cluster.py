@@ -40,6 +40,41 @@ class NodeRequirement:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MovablePod:
+    """A pod that belongs to no variant and may be evicted, since its owner makes another one elsewhere.
+
+    Raises ValueError when a number is out of its range.
+    """
+
+    namespace: str
+    name: str
+    accelerators: int
+    price_class: int = 2
+    """1 (evicted first) to 3."""
+
+    node_selector: frozenset[tuple[str, str]] = frozenset()
+    node_affinity: tuple[tuple[NodeRequirement, ...], ...] = ()
+    """Node selector terms, as in `Variant.node_affinity`."""
+
+    tolerations: frozenset[Toleration] = frozenset()
+    disruption_budget: str = ""
+    """Name of the one PodDisruptionBudget that it is under; empty without one."""
+
+    evictable: int | None = None
+    """Evictions that the budget allows now, of all pods that are under it; None without one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no pod can mean."""
+        wrong = out_of_range(
+            accelerators=(self.accelerators, 1, 10**4),
+            price_class=(self.price_class, 1, 3),
+            evictable=(self.evictable or 0, 0, 10**6),
+        )
+        if wrong:
+            raise ValueError(f"pod {self.namespace}/{self.name}: " + "; ".join(wrong))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
     """A machine with accelerators of one type."""
 
@@ -55,6 +90,9 @@ class Node:
     taints: frozenset[Taint] = frozenset()
     schedulable: bool = True
     """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
+
+    movable: tuple[MovablePod, ...] = ()
+    """Those of the others' pods that may be evicted; what they hold counts as used by others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

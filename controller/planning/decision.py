@@ -101,10 +101,10 @@ class SolverStatus(StrEnum):
     """A valid plan; a better one may exist, see the gap."""
 
     TIMED_OUT = "TimedOut"
-    """No plan within the limits: current replicas stand."""
+    """No plan within the limits: the fallback decided."""
 
     FAILED = "Failed"
-    """The answer broke a rule, or the process ended: current replicas stand."""
+    """The answer broke a rule, or the process ended: the fallback decided."""
 
 
 class ReliefKind(StrEnum):
@@ -199,12 +199,19 @@ class NodePlacement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
-    """Replicas of a variant to be evicted from a node: they find room elsewhere, others need theirs."""
+    """Replicas to be evicted from a node: they find room elsewhere, others need theirs."""
 
     namespace: str
     name: str
+    """Of the variant, or of the pod."""
+
     node: str
     replicas: int
+    is_other: bool = False
+    """Whether it is a pod that belongs to no variant."""
+
+    benefits: tuple[tuple[str, str], ...] = ()
+    """(namespace, name) of the variants that find room then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,19 +247,27 @@ class LevelReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SolverReport:
-    """What the solver can say for its answer. Nothing here depends on a clock."""
+    """What can be said for the answer. Nothing here depends on a clock."""
 
     status: SolverStatus
     unproven: str
     """The first level of the lexicographic order that was not proven optimal; empty when all were."""
 
-    gap: float
-    """Relative distance to the proven bound at that level; 1 without an answer."""
+    gap: float | None
+    """Relative distance to the proven bound at that level; 1 without an answer, None where nobody looked."""
 
     message: str
-    """Why there is no answer, or an empty text."""
+    """Why the solver has no answer, or an empty text."""
 
     levels: tuple[LevelReport, ...] = ()
+    strategy: str = "optimal"
+    """Who made the plan: a strategy by its name, or `hold` where what runs stands."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether somebody decided anew."""
+        solved = self.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
+        return solved or self.strategy not in {"optimal", "hold"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,7 @@
 """What is free but lies apart: which replicas would have to move for those who go short to find room.
 
-Only replicas of fresh models that may be preempted move, and only among nodes for the same variants.
+Only replicas of fresh models that may be preempted move, and pods of others that say so, only among nodes for
+the same variants, and never more than disruption budgets allow.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import numpy as np
 
 from controller.planning.decision import Move, Signal
 from controller.planning.moves import Kind, fewest_evictions
-from controller.planning.shortage import OTHERS, ledger
+from controller.planning.offers import Allowances, offers
+from controller.planning.shortage import ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.case import Answer
+    from controller.planning.columns.arrays import Integers
     from controller.planning.lexicographic import Limits
-    from controller.planning.moves import Evictions
-    from controller.planning.problem import Bin
+    from controller.planning.offers import Offer
 
 UNLIMITED = 10**6
 """Stands for any number of moves."""
@@ -44,85 +46,107 @@ class Defragmentation:
 def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Iterator[Defragmentation]:
     """Yield what helps in each bin whose sizes divide each other; with `most` moves in all, or any number."""
     after = ledger(answer.problem, answer.granted, answer.nodes)
+    allowances = Allowances(answer.snapshot)
     left = UNLIMITED if most is None else most
+    missing_anywhere = _missing(answer)
     for bin_ in answer.problem.bins:
-        missing = {v: count for v, count in _missing(answer).items() if v in bin_.variants}
+        missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
+        lying = offers(answer, bin_, after, allowances)
         free = [after.free[node] for node in bin_.nodes]
-        lying = [{v: n for v, n in after.held[node] if _may_move(answer, v)} for node in bin_.nodes]
         wanted = Counter[int]()
         for v, count in missing.items():
             wanted[answer.problem.variants[v].accelerators] += count
-        evictions, kinds = _evictions(answer, free, lying, wanted, most=left, limits=limits)
-        found = Defragmentation(
-            moves=tuple(_moves(answer, bin_, lying, evictions, kinds)),
-            replicas=_granted(answer, missing, evictions.placed),
+        kinds = _kinds(lying)
+        evicted = fewest_evictions(
+            np.array(free, dtype=np.int64), _counts(lying, kinds), kinds, wanted, most=left, limits=limits
         )
-        if found.moves:
-            left -= found.moved
-            yield found
+        granted = _granted(answer, missing, evicted.placed)
+        chosen = [*_chosen(lying, kinds, evicted.evicted)]
+        if chosen:
+            for _, offer, count in chosen:
+                allowances.spend(offer.budget, count)
+            names = tuple(answer.variants[v].key for v, more in granted.items() if more)
+            where = [answer.nodes[node].name for node in bin_.nodes]
+            moves = tuple(_move(offer, where[row], count, names) for row, offer, count in chosen)
+            left -= sum(count for *_, count in chosen)
+            yield Defragmentation(moves=moves, replicas=granted)
 
 
 def _missing(answer: Answer) -> Mapping[int, int]:
-    """Return the replicas that those who go short would have with unlimited nodes and do not get."""
-    return {
-        v: answer.wanted.replicas[v] - answer.granted.replicas[v]
-        for model, demand in enumerate(answer.demands)
-        if demand.signal is Signal.FRESH and answer.shortage_per_mille(model, answer.granted.replicas)
-        for v in answer.variants_of(model)
-        if answer.problem.variants[v].accelerators and answer.wanted.replicas[v] > answer.granted.replicas[v]
-    }
+    """Return the replicas that those who go short would have with unlimited nodes and do not get.
+
+    What a quota, a budget or a ceiling forbids anyway is no reason to move anybody.
+    """
+    replicas = list(answer.granted.replicas)
+    found = {}
+    for model, demand in enumerate(answer.demands):
+        if demand.signal is not Signal.FRESH:
+            continue
+        if not answer.shortage_per_mille(model, answer.granted.replicas):
+            continue
+        for v in answer.variants_of(model):
+            most = min(answer.wanted.replicas[v] - replicas[v], _allowed(answer, v, replicas))
+            if answer.problem.variants[v].accelerators and most > 0:
+                found[v] = most
+                replicas[v] += most
+    return found
 
 
-def _may_move(answer: Answer, v: int) -> bool:
-    if v == OTHERS or not answer.problem.variants[v].accelerators:
-        return False
-    return answer.variants[v].may_be_preempted and not answer.problem.variants[v].lower
+def _allowed(answer: Answer, v: int, replicas: Sequence[int]) -> int:
+    """Return how many more replicas the limits allow beside those that are counted."""
+    return min(
+        (
+            (row.limit - sum(each * replicas[other] for other, each in row.terms)) // amount
+            for row in answer.problem.limits
+            if (amount := dict(row.terms).get(v, 0))
+        ),
+        default=UNLIMITED,
+    )
 
 
-def _evictions(
-    answer: Answer,
-    free: Sequence[int],
-    lying: Sequence[Mapping[int, int]],
-    wanted: Mapping[int, int],
-    *,
-    most: int,
-    limits: Limits,
-) -> tuple[Evictions, Sequence[Kind]]:
-    """Return what to evict, by size; an accelerator that moves has a price of one."""
-    sizes = sorted({answer.problem.variants[v].accelerators for there in lying for v in there})
-    counts = np.zeros((len(free), len(sizes)), dtype=np.int64)
+def _kinds(lying: Sequence[Sequence[Offer]]) -> Sequence[Kind]:
+    alike = sorted({(offer.accelerators, offer.price) for there in lying for offer in there})
+    return [Kind(accelerators=accelerators, price=price) for accelerators, price in alike]
+
+
+def _counts(lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
+    """Return how many replicas of each kind may leave each node."""
+    counts = np.zeros((len(lying), len(kinds)), dtype=np.int64)
     for row, there in enumerate(lying):
-        for v, accelerators in there.items():
-            size = answer.problem.variants[v].accelerators
-            counts[row, sizes.index(size)] += accelerators // size
-    kinds = [Kind(accelerators=size, price=size) for size in sizes]
-    found = fewest_evictions(np.array(free, dtype=np.int64), counts, kinds, wanted, most=most, limits=limits)
-    return found, kinds
+        for offer in there:
+            counts[row, kinds.index(_kind(offer))] += offer.replicas
+    return counts
 
 
-def _moves(
-    answer: Answer,
-    bin_: Bin,
-    lying: Sequence[Mapping[int, int]],
-    evictions: Evictions,
-    kinds: Sequence[Kind],
-) -> Iterator[Move]:
-    """Yield whose replicas leave which node: of the lowest priority first."""
-    for row, kind, count in evictions.evicted:
-        size, left = kinds[kind].accelerators, count
-        for v in sorted(lying[row], key=lambda v: (-answer.variants[v].priority, v)):
-            if answer.problem.variants[v].accelerators == size and left:
-                leaving = min(left, lying[row][v] // size)
+def _kind(offer: Offer) -> Kind:
+    return Kind(accelerators=offer.accelerators, price=offer.price)
+
+
+def _chosen(
+    lying: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
+) -> Iterator[tuple[int, Offer, int]]:
+    """Yield (row, offer, replicas): whose replicas leave which node, of the lowest priority first."""
+    for row, kind, count in evicted:
+        left = count
+        alike = [offer for offer in lying[row] if _kind(offer) == kinds[kind]]
+        for offer in sorted(alike, key=lambda offer: (-offer.priority, offer.namespace, offer.name)):
+            leaving = min(left, offer.replicas)
+            if leaving:
                 left -= leaving
-                variant = answer.variants[v]
-                yield Move(
-                    namespace=variant.namespace,
-                    name=variant.name,
-                    node=answer.nodes[bin_.nodes[row]].name,
-                    replicas=leaving,
-                )
+                yield row, offer, leaving
+
+
+def _move(offer: Offer, node: str, replicas: int, benefits: tuple[tuple[str, str], ...]) -> Move:
+    return Move(
+        namespace=offer.namespace,
+        name=offer.name,
+        node=node,
+        replicas=replicas,
+        is_other=offer.is_other,
+        benefits=benefits,
+    )
 
 
 def _granted(answer: Answer, missing: Mapping[int, int], placed: Mapping[int, int]) -> Mapping[int, int]:

@@ -124,7 +124,7 @@ def _replaced(case: Case) -> Verdict | None:
     if case.wanted <= case.placed or _is_frozen(case):
         return None
     found, limit = case.scarcity(), case.limit
-    why = case.scarcity_clause(found) if found else "what is free goes further elsewhere"
+    why = case.scarcity_clause(found) if found else case.unused_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
     others = [v.name for v, wanted, placed in case.siblings if placed > wanted]
@@ -193,7 +193,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     else:
-        bound_by, why = BoundBy.ACCELERATORS, "what is free goes further elsewhere"
+        bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
     return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=f"{what}{joint}{why}")
 
 

@@ -41,7 +41,7 @@ def hold(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
         cost=total_cost(made, variants),
-        solver=SolverReport(status=status, unproven="", gap=1.0, message=message),
+        solver=SolverReport(status=status, unproven="", gap=1.0, message=message, strategy="hold"),
     )
     return plan, next_state
 

@@ -16,6 +16,33 @@ class UnmetUnit(StrEnum):
     """The same for every model: most models are served."""
 
 
+class Strategy(StrEnum):
+    """Who decides."""
+
+    OPTIMAL = "optimal"
+    """The solver: the best plan for all models together, with its distance from the proven bound."""
+
+    WVA_GREEDY = "wva-greedy"
+    """One variant per model, by priority and then regret, as the workload-variant autoscaler allocates."""
+
+    WVA_COST_AWARE = "wva-cost-aware"
+    """From what runs: more of the best cost per capacity, less of the dearest; then a limiter."""
+
+    KTHENA_EXPANSION = "kthena-expansion"
+    """Blocks of doubling size in order of their cost, as Kthena's autoscaler expands."""
+
+
+class Fallback(StrEnum):
+    """What is done when no answer can be had in time, or none that can be trusted."""
+
+    HOLD = "hold"
+    """What runs stands, or what was last decided if that is more."""
+
+    WVA_GREEDY = "wva-greedy"
+    WVA_COST_AWARE = "wva-cost-aware"
+    KTHENA_EXPANSION = "kthena-expansion"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """Thresholds, prices and limits of planning.
@@ -52,6 +79,12 @@ class Settings:
 
     stop_price_percent: int = 10
     """Price of stopping a replica, in percent of its cost per hour."""
+
+    strategy: Strategy = Strategy.OPTIMAL
+    """Who decides."""
+
+    fallback: Fallback = Fallback.HOLD
+    """What is done without an answer."""
 
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
     """Who goes short among models of one priority."""

@@ -140,8 +140,9 @@ class Variant:
     """What the scale target asks for now (`spec.replicas`)."""
 
     replicas: tuple[Replica, ...] = ()
-    """The pods, in the order in which the ReplicaSet controller deletes: not bound, not ready, newest first.
-    Fewer than `current_replicas`: the missing ones are yet to be created. More: the first are leaving."""
+    """The pods, in the order in which the ReplicaSet controller deletes them, as far as it is told to: not
+    bound, not ready, then those whose leaving frees most. Fewer than `current_replicas`: the missing ones are
+    yet to be created. More: the first are leaving."""
 
     desired_replicas: int | None = None
     """The last published decision; None before the first."""
@@ -189,6 +190,12 @@ class Variant:
     most_per_node: int | None = None
     """Pods of the variant on one node; None for as many as there is room for."""
 
+    disruption_budget: str = ""
+    """Name of the one PodDisruptionBudget that its pods are under; all under it share what it allows."""
+
+    evictable_replicas: int | None = None
+    """Evictions that the budget allows now; None without one. 0 also where budgets overlap or differ."""
+
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
         wrong = out_of_range(
@@ -200,6 +207,7 @@ class Variant:
             pinned_replicas=(self.pinned_replicas or 0, 0, MAX_REPLICAS),
             held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
+            evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
             max_num_seqs=(self.max_num_seqs, 1, 10**6),
             max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
             pods_per_replica=(self.pods_per_replica, 1, 10**3),

@@ -12,14 +12,13 @@ from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
-from controller.planning.decision import Decision, Signal, SolverReport, SolverStatus
+from controller.planning.decision import Decision, Signal, SolverReport
 from controller.planning.snapshot import Variant
 from controller.reconcilers.advisory import Advice
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
-_SOLVED: Final = frozenset({SolverStatus.OPTIMAL, SolverStatus.FEASIBLE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +99,8 @@ def moment(time: datetime) -> str:
 
 def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     decision, solver = verdict.decision, verdict.solver
-    solved = solver.status in _SOLVED
+    solved = solver.is_answered
+    succeeded = "OptimizationFellBack" if solver.message else "OptimizationSucceeded"
     advice = verdict.advice
     return {
         "TargetResolved": ("True", *_target_finding(verdict)),
@@ -109,7 +109,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
         "MetricsAvailable": _metrics_finding(verdict),
         "OptimizationReady": (
             "True" if solved else "False",
-            "OptimizationSucceeded" if solved else "OptimizationFailed",
+            succeeded if solved else "OptimizationFailed",
             decision.message,
         ),
     } | ({"Advisory": ("True", advice.reason, advice.message)} if advice else {})
@@ -174,9 +174,14 @@ def _decision(verdict: Verdict) -> Json:
         "costPerReplica": decimal_text(verdict.variant.cost_per_replica),
         "costSource": verdict.cost_source,
         "solverStatus": str(solver.status),
-        "gap": f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip("."),
+        "gap": _gap(solver),
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _gap(solver: SolverReport) -> str | None:
+    """Return the gap as text, or None where nobody knows it."""
+    return None if solver.gap is None else f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip(".")
 
 
 def _shortened(message: str) -> str:

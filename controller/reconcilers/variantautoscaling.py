@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -49,6 +49,7 @@ from controller.reconcilers.advisory import (
     joined,
     with_advice,
 )
+from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.status import (
     Verdict,
     age_seconds,
@@ -105,11 +106,14 @@ class CycleSettings:
     pools: tuple[NodePool, ...] = ()
     budgets: tuple[Budget, ...] = ()
     advisory: Scope = NOT_ADVISORY
+    pod_deletion_cost: bool = True
+    """Whether ReplicaSets are told which pods are to go first."""
 
     @property
     def terms(self) -> Terms:
         """What of this is about planning."""
         return Terms(
+            steers_removal=self.pod_deletion_cost,
             grace_seconds=self.grace_seconds,
             minimum_hold_seconds=self.minimum_hold_seconds,
             pools=self.pools,
@@ -149,6 +153,7 @@ class VariantAutoscalingReconciler:
         self._engines = EngineRecords()
         self._idleness = Idleness()
         self._problems: tuple[str, ...] = ()
+        self._marker = PodMarker(tools.cluster, now=tools.now)
 
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once.
@@ -165,15 +170,26 @@ class VariantAutoscalingReconciler:
             now_seconds=tools.now().timestamp(),
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._idleness,
-            terms=self._settings.terms,
+            terms=self._terms(),
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         plan, advices = await self._plan(world, gathered.snapshot)
+        await self._mark(gathered, plan, advices)
         cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
         written = await self._publish(world, self._statuses(cycle, advices), plan)
         return Outcome(
             plan=plan, gathered=gathered, written=written, scrape_failures=len(failures), advices=advices
         )
+
+    def _terms(self) -> Terms:
+        terms = self._settings.terms
+        return replace(terms, steers_removal=terms.steers_removal and self._marker.is_working)
+
+    async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
+        """Mark the pods that are to go, and take off the marks of those that are not."""
+        allowed = self._settings.pod_deletion_cost
+        due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
+        await self._marker.write(due)
 
     async def _plan(self, world: World, snapshot: Snapshot) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its sentences, and the advice for those that nobody acts for."""
@@ -236,7 +252,7 @@ class VariantAutoscalingReconciler:
         async def write(autoscaling: Json) -> None:
             async with gate:
                 await self._write(autoscaling, statuses[_key(autoscaling)])
-            self._tell(autoscaling, decisions.get(_key(autoscaling)))
+            self._tell(autoscaling, decisions.get(_key(autoscaling)), plan.solver.strategy)
 
         results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
         failed = [result for result in results if isinstance(result, BaseException)]
@@ -271,7 +287,7 @@ class VariantAutoscalingReconciler:
                 "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
             )
 
-    def _tell(self, autoscaling: Json, decision: Decision | None) -> None:
+    def _tell(self, autoscaling: Json, decision: Decision | None, strategy: str) -> None:
         """Log a decision that differs from the published one, and put it into an event."""
         if decision is None:
             return
@@ -286,6 +302,7 @@ class VariantAutoscalingReconciler:
             replicas=decision.replicas,
             was=was,
             reason=str(decision.reason),
+            strategy=strategy,
             message=decision.message,
         )
         self._tools.events.record(

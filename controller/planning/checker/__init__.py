@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.checker.bounds import bound_problems, warmth_problems
 from controller.planning.checker.limits import limit_problems
+from controller.planning.checker.moves import move_problems
 from controller.planning.checker.places import place_problems
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *warmth_problems(snapshot, decisions),
         *limit_problems(snapshot, decisions),
         *place_problems(snapshot, plan, decisions),
+        *move_problems(snapshot, plan),
     )
 
 

@@ -32,3 +32,10 @@ PENDING: Final[Mapping[str, Callable[[PlacementProblem], int]]] = {
     "kthena-expansion": kthena_expansion.pending_accelerators,
 }
 """Accelerators that each asks for by its counts alone and that no node has: its pods would stay pending."""
+
+COUNTS: Final[Mapping[str, Callable[[PlacementProblem], tuple[int, ...]]]] = {
+    "wva-greedy": wva_greedy.counts,
+    "wva-cost-aware": wva_cost_aware.counts,
+    "kthena-expansion": kthena_expansion.counts,
+}
+"""Replicas of each variant that each asks for, before limits and nodes cut them."""

@@ -51,8 +51,9 @@ def _decide(problem: PlacementProblem, model: Asking, targets: list[int], least:
         _scale_down(problem, model, targets, least)
     for v in model.variants:
         targets[v] = max(targets[v], least[v])
-    if model.warmth and not any(targets[v] for v in model.variants):
-        targets[_cheapest(problem, model)] = 1
+    for row in model.warmth:
+        v = min((v for v, _ in row.terms), key=lambda v: (problem.variants[v].cost, v))
+        targets[v] = max(targets[v], min(targets[v] + missing(row, targets), problem.variants[v].upper))
 
 
 def _scale_up(problem: PlacementProblem, row: CoverRow, targets: list[int]) -> None:
@@ -69,8 +70,8 @@ def _scale_down(problem: PlacementProblem, model: Asking, targets: list[int], le
     for v in sorted(model.variants, key=lambda v: (-problem.variants[v].cost, v)):
         amounts = {row: dict(row.terms).get(v, 0) for row in model.demands}
         keep = least[v]
-        if v == cheapest and model.warmth and not any(targets[w] for w in model.variants if w != v):
-            keep = max(keep, 1)
+        if v == cheapest:
+            keep = max([keep, *(missing(row, targets) + targets[v] for row in model.warmth)])
         most = [spare[row] // amount for row, amount in amounts.items() if amount]
         count = max(0, min([targets[v] - keep, *most]))
         targets[v] -= count

@@ -227,12 +227,23 @@ class FakeApiServer:
         return {name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}}
 
     async def _post(self, _request: web.Request, where: Location, body: Json) -> Json:
+        if where.subresource == "eviction":
+            return await self._evict(where, body)
         name = body["metadata"].get("name") or f"{body['metadata']['generateName']}{self.version}"
         if (where.collection, where.namespace, name) in self.objects:
             raise Refusal(409, "AlreadyExists", f'"{name}" already exists')
         body["metadata"]["name"] = name
         path = f"{where.collection}/" if not where.namespace else self._path(where)
         return self.put(path, body)
+
+    async def _evict(self, where: Location, body: Json) -> Json:
+        pod = self._find(where)
+        if pod["metadata"]["uid"] != body["deleteOptions"]["preconditions"]["uid"]:
+            raise Refusal(409, "Conflict", "Precondition failed: uid")
+        if pod["metadata"].get("labels", {}).get("budget") == "0":
+            raise Refusal(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's budget.")
+        self.drop(f"/{self._path(where)}")
+        return status(201, "", "")
 
     async def _put(self, _request: web.Request, where: Location, body: Json) -> Json:
         current = self._find(where)
@@ -258,6 +269,11 @@ class FakeApiServer:
             for operation in body:
                 patch(obj, operation)
             return self.put(self._path(where), obj)
+        if request.content_type == "application/merge-patch+json":
+            obj = self._find(where)
+            if body["metadata"].get("resourceVersion") not in {None, obj["metadata"]["resourceVersion"]}:
+                raise Refusal(409, "Conflict", "the object has been modified")
+            return self.put(self._path(where), merged(obj, body))
         raise Refusal(415, "UnsupportedMediaType", request.content_type)
 
     def _path(self, where: Location) -> str:

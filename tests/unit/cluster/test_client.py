@@ -96,6 +96,36 @@ async def test_json_patch(cluster: Cluster) -> None:
         await cluster.patch_json(CONFIG_MAPS, "a", operations, namespace="default")
 
 
+async def test_merge_patch(cluster: Cluster) -> None:
+    """What is not named stays, and who has written since wins."""
+    made = await cluster.create(CONFIG_MAPS, config_map("a", x="1", y="1"))
+    version = {"resourceVersion": made["metadata"]["resourceVersion"]}
+    patched = await cluster.patch_merge(
+        CONFIG_MAPS, "a", {"metadata": version, "data": {"x": "2"}}, namespace="default"
+    )
+    assert patched["data"] == {"x": "2", "y": "1"}
+
+    with pytest.raises(errors.Conflict, match="modified"):
+        await cluster.patch_merge(
+            CONFIG_MAPS, "a", {"metadata": version, "data": {"x": "3"}}, namespace="default"
+        )
+
+
+async def test_eviction(cluster: Cluster) -> None:
+    """A budget refuses for now, a namesake is not meant, and else the pod goes."""
+    pod = {"metadata": {"name": "p", "namespace": "default", "labels": {"budget": "0"}}}
+    made = await cluster.create(PODS, pod)
+    with pytest.raises(errors.Throttled, match="budget"):
+        await cluster.evict("default", "p", uid=made["metadata"]["uid"])
+
+    made = await cluster.replace(PODS, made | {"metadata": made["metadata"] | {"labels": {}}})
+    with pytest.raises(errors.Conflict):
+        await cluster.evict("default", "p", uid="another")
+    await cluster.evict("default", "p", uid=made["metadata"]["uid"])
+    with pytest.raises(errors.NotFound):
+        await cluster.get(PODS, "p", namespace="default")
+
+
 async def test_list_reads_every_page(cluster: Cluster, api: FakeApiServer) -> None:
     """Pages are joined, and items know what they are."""
     for number in range(7):

@@ -9,7 +9,15 @@ from decimal import Decimal
 import pytest
 from planning_builders import node, sample, variant
 
-from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota, Taint, Toleration
+from controller.planning.cluster import (
+    Budget,
+    MovablePod,
+    NodePool,
+    NodeRequirement,
+    Quota,
+    Taint,
+    Toleration,
+)
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
@@ -24,6 +32,18 @@ FULL = PlanningInputs(
                 8,
                 labels=frozenset({("zone", "a"), ("rack", "1")}),
                 taints=frozenset({Taint(key="gpu")}),
+                used=2,
+                movable=(
+                    MovablePod(
+                        namespace="jobs",
+                        name="batch",
+                        accelerators=2,
+                        price_class=1,
+                        tolerations=frozenset({Toleration(key="gpu", operator="Exists")}),
+                        disruption_budget="batch",
+                        evictable=1,
+                    ),
+                ),
             ),
         ),
         variants=(
@@ -36,6 +56,8 @@ FULL = PlanningInputs(
                 tolerations=frozenset({Toleration(key="gpu", operator="Exists")}),
                 node_affinity=((NodeRequirement(key="zone", operator="In", values=("a", "b")),),),
                 pinned_replicas=3,
+                disruption_budget="a",
+                evictable_replicas=1,
             ),
         ),
         models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0, demand_tokens=9_000),),

@@ -1,0 +1,74 @@
+"""PodDisruptionBudgets: which one pods are under, and how many evictions it allows now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from apiserver.schema.json import Json
+
+
+class Disruptions:
+    """All budgets, ready to be asked about pods."""
+
+    def __init__(self, budgets: Sequence[Json]) -> None:
+        self._at_home: dict[str, list[Json]] = defaultdict(list)
+        for budget in budgets:
+            self._at_home[budget["metadata"]["namespace"]].append(budget)
+
+    def of(self, pods: Sequence[Json]) -> tuple[str, int | None]:
+        """Return the budget that all of some pods are under, and its evictions; no name and None without one.
+
+        0 evictions where a pod is under several, which the API server never evicts, or not all are under
+        the same.
+        """
+        if not self._at_home:
+            return "", None
+        found = {tuple(self._names(pod)) for pod in pods} or {()}
+        names = found.pop()
+        if found or len(names) > 1:
+            return "", 0
+        if not names:
+            return "", None
+        namespace = pods[0]["metadata"]["namespace"]
+        budget = next(item for item in self._at_home[namespace] if item["metadata"]["name"] == names[0])
+        return names[0], _allowed(budget)
+
+    def _names(self, pod: Json) -> list[str]:
+        labels = pod["metadata"].get("labels") or {}
+        return [
+            budget["metadata"]["name"]
+            for budget in self._at_home.get(pod["metadata"]["namespace"], ())
+            if _selects((budget.get("spec") or {}).get("selector"), labels)
+        ]
+
+
+def _allowed(budget: Json) -> int:
+    """Return the evictions that a status allows; none while it is not about the budget as it stands."""
+    status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
+    is_current = status.get("observedGeneration", generation) >= generation
+    return int(status.get("disruptionsAllowed", 0)) if is_current else 0
+
+
+def _selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether a label selector selects, as policy/v1 says: none selects nothing, an empty one all."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _meets(item, labels.get(item["key"])) for item in selector.get("matchExpressions") or []
+    )
+
+
+def _meets(item: Json, value: str | None) -> bool:
+    match item["operator"]:
+        case "In":
+            return value in (item.get("values") or ())
+        case "NotIn":
+            return value not in (item.get("values") or ())
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return True  # an operator that is not known may select: that errs towards fewer evictions

@@ -1,0 +1,167 @@
+"""Which pods of a variant are to go first, and what its ReplicaSet has to be told for that.
+
+A ReplicaSet deletes what is not bound, does not run or is not ready first, whatever it costs; then it goes
+by the annotation `controller.kubernetes.io/pod-deletion-cost`. Where that leaves a choice, those go whose
+leaving frees most. A value is ours while a second annotation says the same: who writes another one takes it
+over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of
+from controller.observe.orders import PREFIX
+from controller.observe.pods import (
+    DELETION_COST,
+    deletion_cost,
+    is_present,
+    removal_order,
+    removal_ranks,
+    standing,
+)
+from controller.planning.cluster import Node
+
+OURS: Final = f"{PREFIX}pod-deletion-cost"
+"""Annotation beside the cost that we wrote, with the same value."""
+
+_GOES_FIRST: Final = "-1"
+"""Pods without the annotation count as 0."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """A node, and how much of it is free."""
+
+    is_schedulable: bool
+    accelerators: int
+    free: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """What is to change in one pod's annotations; None takes one away."""
+
+    namespace: str
+    name: str
+    resource_version: str
+    """As the pod was seen: who has written since wins."""
+
+    annotations: Mapping[str, str | None]
+
+
+def rooms(nodes: Sequence[Node], pods: Sequence[Json]) -> Mapping[str, Room]:
+    """Return what is free on each node beside all pods."""
+    held: Counter[str] = Counter()
+    for pod in pods:
+        if pod["spec"].get("nodeName") and is_present(pod):
+            held[pod["spec"]["nodeName"]] += accelerators_of(pod["spec"])
+    return {
+        node.name: Room(
+            is_schedulable=node.schedulable,
+            accelerators=node.accelerators_allocatable,
+            free=node.accelerators_allocatable - held[node.name],
+        )
+        for node in nodes
+    }
+
+
+def leaving_order(pods: Sequence[Json], space: Mapping[str, Room]) -> tuple[Json, ...]:
+    """Return the pods of a Deployment in the order in which they are to go.
+
+    From nodes that take no new pods first; then from those that become empty, the fewest pods first; then
+    where the largest room comes about. During a rollout it is the ReplicaSets' own order: there are two.
+    """
+    usual = removal_order(pods, cost=_others_cost)
+    if _is_rolling(pods):
+        return usual
+    own: dict[str, list[int]] = defaultdict(list)
+    for pod in pods:
+        if not _is_theirs(pod):
+            own[_node(pod)].append(accelerators_of(pod["spec"]))
+
+    def turn(pod: Json) -> tuple[object, ...]:
+        if _is_theirs(pod):
+            return (*standing(pod), _others_cost(pod), 1)
+        return (*standing(pod), _others_cost(pod), 0, *_worth(_node(pod), own[_node(pod)], space))
+
+    return tuple(sorted(usual, key=turn))
+
+
+def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
+    """Return what to write so that of pods in the order of `leaving_order` the last `keep` stay.
+
+    A pod is marked where the ReplicaSet might delete one on another node in its place.
+    """
+    cut = 0 if _is_rolling(pods) else max(0, len(pods) - keep)
+    ranks = removal_ranks(pods, cost=_others_cost)
+    lowest: dict[str, tuple[int, ...]] = {}
+    for pod in pods[cut:]:
+        rank = ranks[pod["metadata"]["name"]]
+        lowest[_node(pod)] = min(rank, lowest.get(_node(pod), rank))
+
+    def goes(pod: Json) -> bool:
+        rank = ranks[pod["metadata"]["name"]]
+        in_doubt = any(other <= rank for node, other in lowest.items() if node != _node(pod))
+        return not _is_theirs(pod) and (in_doubt or _is_ours(pod))
+
+    going = [change for pod in pods[:cut] for change in _change(pod, goes=goes(pod))]
+    return (*going, *(change for pod in pods[cut:] for change in _change(pod, goes=False)))
+
+
+def _change(pod: Json, *, goes: bool) -> list[Mark]:
+    """Return what to write to one pod: nothing where it is as it should be."""
+    present = pod["metadata"].get("annotations") or {}
+    wanted: dict[str, str | None]
+    if goes and not _is_ours(pod):
+        wanted = {DELETION_COST: _GOES_FIRST, OURS: _GOES_FIRST}
+    elif not goes and OURS in present:
+        wanted = {OURS: None, DELETION_COST: None} if _is_ours(pod) else {OURS: None}
+    else:
+        return []
+    metadata = pod["metadata"]
+    return [
+        Mark(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            resource_version=metadata.get("resourceVersion", ""),
+            annotations=wanted,
+        )
+    ]
+
+
+def _worth(node: str, own: Sequence[int], space: Mapping[str, Room]) -> tuple[int, int, int, str]:
+    """Return in which turn a node's pods go."""
+    if not any(own):
+        return 0, 0, 0, ""  # what holds no accelerators frees none
+    room = space.get(node)
+    if room is None or not room.is_schedulable:
+        return 0, 0, 0, node
+    free = room.free + sum(own)
+    return (1, len(own), -free, node) if free >= room.accelerators else (2, -free, len(own), node)
+
+
+def _node(pod: Json) -> str:
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def _others_cost(pod: Json) -> int:
+    return 0 if _is_ours(pod) else deletion_cost(pod)
+
+
+def _is_ours(pod: Json) -> bool:
+    present = pod["metadata"].get("annotations") or {}
+    return OURS in present and present.get(DELETION_COST) == present[OURS]
+
+
+def _is_theirs(pod: Json) -> bool:
+    return DELETION_COST in (pod["metadata"].get("annotations") or {}) and not _is_ours(pod)
+
+
+def _is_rolling(pods: Sequence[Json]) -> bool:
+    """Tell whether pods come from more than one template."""
+    return len({(pod["metadata"].get("labels") or {}).get("pod-template-hash") for pod in pods}) > 1

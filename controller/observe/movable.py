@@ -1,0 +1,105 @@
+"""Pods with accelerators that belong to no variant and whose owners let them be moved.
+
+The owner says so on the pod, by an annotation: consent is with whom it disturbs, stands in the manifest, and
+is there when somebody plans from files. What could not go elsewhere as it is stays, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of
+from controller.observe.disruptions import Disruptions
+from controller.observe.orders import PREFIX
+from controller.observe.pods import Key, deployment_of, is_present, is_ready
+from controller.observe.scheduling import node_affinity, tolerations
+from controller.planning.cluster import MovablePod
+
+MOVABLE: Final = f"{PREFIX}movable"
+"""`true`: the pod may be evicted to make room, since another one takes its place elsewhere."""
+
+_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
+_PORTABLE: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
+_CHEAP, _USUAL, _DEAR = 1, 2, 3
+
+
+def movable_pods(
+    pods: Sequence[Json], planned: frozenset[Key], disruptions: Disruptions, *, highest_priority: int
+) -> Mapping[str, tuple[MovablePod, ...]]:
+    """Return by node what may be moved; `planned` are the Deployments that planning decides on.
+
+    `highest_priority` is that of the Kubernetes priority class which a pod may have at most.
+    """
+    found: dict[str, list[MovablePod]] = defaultdict(list)
+    for pod in pods:
+        if not _is_consenting(pod) or deployment_of(pod) in planned:
+            continue
+        if _is_portable(pod) and _priority(pod) <= highest_priority and accelerators_of(pod["spec"]):
+            found[pod["spec"]["nodeName"]].append(_record(pod, disruptions))
+    return {node: tuple(listed) for node, listed in found.items()}
+
+
+def lowest_priority(groups: Sequence[Sequence[Json]]) -> int:
+    """Return the lowest value of the priority classes of some Deployments' pods."""
+    return min((_priority(pod) for pods in groups for pod in pods), default=0)
+
+
+def _record(pod: Json, disruptions: Disruptions) -> MovablePod:
+    budget, evictable = disruptions.of([pod])
+    spec, priority = pod["spec"], _priority(pod)
+    return MovablePod(
+        namespace=pod["metadata"]["namespace"],
+        name=pod["metadata"]["name"],
+        accelerators=accelerators_of(spec),
+        price_class=_CHEAP if priority < 0 else _DEAR if priority else _USUAL,
+        node_selector=frozenset((spec.get("nodeSelector") or {}).items()),
+        node_affinity=node_affinity(spec),
+        tolerations=tolerations(spec),
+        disruption_budget=budget,
+        evictable=evictable,
+    )
+
+
+def _is_consenting(pod: Json) -> bool:
+    said = pod["metadata"].get("annotations") or {}
+    return said.get(MOVABLE) == "true" and said.get(_SAFE_TO_EVICT) != "false"
+
+
+def _is_portable(pod: Json) -> bool:
+    """Tell whether a pod runs, is made anew when it goes, and may start on any node with room for it."""
+    spec = pod["spec"]
+    owners = [item for item in pod["metadata"].get("ownerReferences") or [] if item.get("controller")]
+    return bool(
+        spec.get("nodeName")
+        and is_present(pod)
+        and is_ready(pod)
+        and owners
+        and owners[0]["kind"] not in _BOUND_TO_NODES
+        and not spec.get("resourceClaims")
+        and all(_is_anywhere(volume) for volume in spec.get("volumes") or [])
+        and not any(_constraints(spec))
+    )
+
+
+def _is_anywhere(volume: Json) -> bool:
+    """Tell whether a volume is the same on every node, or made anew: memory is, a disk is not."""
+    if (volume.get("emptyDir") or {}).get("medium") == "Memory":
+        return True
+    return bool(_PORTABLE & volume.keys())
+
+
+def _constraints(spec: Json) -> Iterator[bool]:
+    """Yield whether other pods decide about the node, too: of those we do not keep account."""
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        yield bool((affinity.get(kind) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"))
+    for item in spec.get("topologySpreadConstraints") or []:
+        yield item.get("whenUnsatisfiable") != "ScheduleAnyway"
+
+
+def _priority(pod: Json) -> int:
+    return int(pod["spec"].get("priority") or 0)

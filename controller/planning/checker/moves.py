@@ -1,0 +1,81 @@
+"""Whether everything that is to be evicted is there, may be, and keeps its disruption budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.planning.decision import Plan
+    from controller.planning.snapshot import Snapshot
+
+    Place = tuple[str, str, str, bool]
+    """Namespace and name, node, and whether it is a pod of others."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lot:
+    """What may be evicted from one node."""
+
+    replicas: int
+    is_protected: bool
+    budget: tuple[str, str]
+    allowed: int | None
+
+
+def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    """Yield every move that cannot be or must not be."""
+    variants = {(variant.namespace, variant.name) for variant in snapshot.variants}
+    lots = _lots(snapshot)
+    moved: Counter[Place] = Counter()
+    for move in plan.moves:
+        moved[move.namespace, move.name, move.node, move.is_other] += move.replicas
+        if not move.benefits or not set(move.benefits) <= variants:
+            yield f"{move.name}: is moved for nobody"
+    for place, replicas in sorted(moved.items()):
+        lot = lots.get(place)
+        if lot is None or replicas > lot.replicas:
+            yield f"{place[1]}: there are no {replicas} to be evicted from node {place[2]}"
+        elif lot.is_protected:
+            yield f"{place[1]}: must not be moved"
+    yield from _budgets(lots, moved)
+
+
+def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
+    found: dict[Place, _Lot] = {}
+    for variant in snapshot.variants:
+        for node, replicas in Counter(replica.node for replica in variant.replicas).items():
+            if node is not None:
+                found[variant.namespace, variant.name, node, False] = _Lot(
+                    replicas=replicas,
+                    is_protected=variant.is_paused or not variant.may_be_preempted,
+                    budget=(variant.namespace, variant.disruption_budget or f"variant {variant.name}"),
+                    allowed=variant.evictable_replicas,
+                )
+    for host in snapshot.nodes:
+        for pod in host.movable:
+            found[pod.namespace, pod.name, host.name, True] = _Lot(
+                replicas=1,
+                is_protected=False,
+                budget=(pod.namespace, pod.disruption_budget or f"pod {pod.name}"),
+                allowed=pod.evictable,
+            )
+    return found
+
+
+def _budgets(lots: Mapping[Place, _Lot], moved: Counter[Place]) -> Iterator[str]:
+    """Yield every disruption budget that is exceeded; one is as small as the smallest that is said of it."""
+    allowed: dict[tuple[str, str], int] = {}
+    for lot in lots.values():
+        if lot.allowed is not None:
+            allowed[lot.budget] = min(lot.allowed, allowed.get(lot.budget, lot.allowed))
+    evicted: Counter[tuple[str, str]] = Counter()
+    for place, replicas in moved.items():
+        if place in lots:
+            evicted[lots[place].budget] += replicas
+    for budget, replicas in sorted(evicted.items()):
+        if budget in allowed and replicas > allowed[budget]:
+            yield f"disruption budget {'/'.join(budget)}: {replicas} evictions, {allowed[budget]} allowed"

@@ -1,0 +1,184 @@
+"""What may be evicted from the nodes of a bin, never more than disruption budgets allow.
+
+Where more replicas lie under a budget than may be evicted, only so many are offered at all: then whatever is
+chosen of them keeps it. Offered are those on the nodes that are closest to being empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from controller.planning.inventory import meets, tolerates
+from controller.planning.shortage import OTHERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controller.planning.case import Answer
+    from controller.planning.cluster import MovablePod, Node
+    from controller.planning.problem import Bin
+    from controller.planning.shortage import Ledger
+    from controller.planning.snapshot import Snapshot, Variant
+
+    BudgetKey = tuple[str, str]
+    """Namespace, and name of a disruption budget or else of what has none."""
+
+_OTHERS_PRIORITY = 101
+"""Pods of others go before replicas that are as dear to move."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """Replicas on one node that are alike and may be evicted."""
+
+    namespace: str
+    name: str
+    """Of the variant, or of the pod."""
+
+    is_other: bool
+    accelerators: int
+    """Per replica."""
+
+    price: int
+    """Of evicting one: an accelerator of a variant costs one, of others two to four."""
+
+    priority: int
+    """The largest goes first."""
+
+    replicas: int
+    budget: BudgetKey
+
+
+class Allowances:
+    """How many evictions each disruption budget still allows."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._left: dict[BudgetKey, int] = {}
+        for variant in snapshot.variants:
+            self._know(_budget(variant), variant.evictable_replicas)
+        for node in snapshot.nodes:
+            for pod in node.movable:
+                self._know(_budget(pod), pod.evictable)
+
+    def left(self, budget: BudgetKey) -> int | None:
+        """Return what is left; None where there is no limit."""
+        return self._left.get(budget)
+
+    def spend(self, budget: BudgetKey, replicas: int) -> None:
+        """Take evictions off."""
+        if budget in self._left:
+            self._left[budget] -= replicas
+
+    def _know(self, budget: BudgetKey, allowed: int | None) -> None:
+        if allowed is not None:
+            self._left[budget] = min(allowed, self._left.get(budget, allowed))
+
+
+def offers(answer: Answer, bin_: Bin, after: Ledger, allowances: Allowances) -> list[list[Offer]]:
+    """Return what may be evicted from each node of a bin."""
+    placed: Counter[tuple[int, int]] = Counter()
+    for v, node, count in answer.granted.placements:
+        placed[node, v] += count * answer.problem.variants[v].accelerators
+    found = [[*_replicas(answer, after, node, placed)] for node in bin_.nodes]
+    nodes = [answer.nodes[node] for node in bin_.nodes]
+    for row, pods in enumerate(_others(nodes, bin_.sizes)):
+        found[row] += pods
+    held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
+    return _within(found, held, allowances)
+
+
+def _replicas(
+    answer: Answer, after: Ledger, node: int, placed: Mapping[tuple[int, int], int]
+) -> Iterator[Offer]:
+    """Yield what stays on a node after the plan and may move; what is only to come is nothing to evict."""
+    for v, held in after.held[node]:
+        if not _may_move(answer, v) or held <= placed[node, v]:
+            continue
+        variant, size = answer.variants[v], answer.problem.variants[v].accelerators
+        yield Offer(
+            namespace=variant.namespace,
+            name=variant.name,
+            is_other=False,
+            accelerators=size,
+            price=size,
+            priority=variant.priority,
+            replicas=(held - placed[node, v]) // size,
+            budget=_budget(variant),
+        )
+
+
+def _may_move(answer: Answer, v: int) -> bool:
+    if v == OTHERS or not answer.problem.variants[v].accelerators:
+        return False
+    variant = answer.variants[v]
+    forbidden = variant.evictable_replicas == 0 or not variant.may_be_preempted
+    return not forbidden and not answer.problem.variants[v].lower
+
+
+def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]]:
+    """Yield for each node the pods of others that may go to every one of the nodes: to any of them."""
+    chain = list(sizes)
+    known: dict[object, bool] = {}
+    for node in nodes:
+        here = []
+        for pod in sorted(node.movable, key=lambda pod: (pod.namespace, pod.name)):
+            looks = (pod.node_selector, pod.node_affinity, pod.tolerations)
+            if looks not in known:
+                known[looks] = all(_admits(other, pod) for other in nodes)
+            if known[looks] and pod.evictable != 0 and _divide([*chain, pod.accelerators]):
+                chain.append(pod.accelerators)
+                here.append(_other(pod))
+        yield here
+
+
+def _other(pod: MovablePod) -> Offer:
+    return Offer(
+        namespace=pod.namespace,
+        name=pod.name,
+        is_other=True,
+        accelerators=pod.accelerators,
+        price=pod.accelerators * (1 + pod.price_class),
+        priority=_OTHERS_PRIORITY,
+        replicas=1,
+        budget=_budget(pod),
+    )
+
+
+def _budget(item: Variant | MovablePod) -> BudgetKey:
+    return item.namespace, item.disruption_budget or f"{type(item).__name__} {item.name}"
+
+
+def _admits(node: Node, pod: MovablePod) -> bool:
+    return (
+        pod.node_selector <= node.labels
+        and meets(node, pod.node_affinity)
+        and all(any(tolerates(t, taint) for t in pod.tolerations) for taint in node.taints)
+    )
+
+
+def _divide(sizes: Sequence[int]) -> bool:
+    """Tell whether each size divides the next one."""
+    return all(large % small == 0 for small, large in pairwise(sorted(set(sizes))))
+
+
+def _within(
+    found: Sequence[Sequence[Offer]], held: Sequence[int], allowances: Allowances
+) -> list[list[Offer]]:
+    """Return the offers, cut to what budgets allow: where least stays that cannot move they stand."""
+    taken: Counter[BudgetKey] = Counter()
+    kept: list[list[Offer]] = [[] for _ in found]
+    stays = [
+        there - sum(offer.replicas * offer.accelerators for offer in row)
+        for there, row in zip(held, found, strict=True)
+    ]
+    for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):
+        for offer in found[row]:
+            left = allowances.left(offer.budget)
+            most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
+            if most > 0:
+                taken[offer.budget] += most
+                kept[row].append(replace(offer, replicas=most))
+    return kept

@@ -1,0 +1,85 @@
+"""What every way of deciding begins with: demands and capacities, and the problem that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from controller.planning.capacity import learn
+from controller.planning.case import Answer, published_replicas
+from controller.planning.demand import model_demands
+from controller.planning.formulation import formulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from controller.planning.demand import ModelDemand
+    from controller.planning.problem import LimitRow, PlacementProblem, Solution
+    from controller.planning.saturation import Capacity
+    from controller.planning.settings import Settings, Strategy
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """All that is known before anything is decided."""
+
+    snapshot: Snapshot
+    settings: Settings
+    demands: Sequence[ModelDemand]
+    capacities: Mapping[tuple[str, str], Capacity]
+    problem: PlacementProblem
+    next_state: PlanningState
+
+    def granted(self, place: Callable[[PlacementProblem], Solution]) -> Solution:
+        """Return what a way of placing grants, with room within the limits for what stays without a place."""
+        solution = place(self.problem)
+        for is_last in (False, True):
+            excesses = [self._excess(row, solution) for row in self.problem.limits]
+            if not any(excesses):
+                break
+            limits = tuple(
+                replace(row, limit=0 if is_last else max(0, row.limit - excess)) if excess else row
+                for row, excess in zip(self.problem.limits, excesses, strict=True)
+            )
+            solution = place(replace(self.problem, limits=limits))
+        return solution
+
+    def _excess(self, row: LimitRow, solution: Solution) -> int:
+        """Return by how much what would be published exceeds a limit, and what is now."""
+        asked = [(variant, demand) for demand in self.demands for variant in demand.variants]
+        published = sum(
+            amount * published_replicas(*asked[v], solution.replicas[v]) for v, amount in row.terms
+        )
+        now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
+        return max(0, published - max(row.limit, now))
+
+    def answered(self, *, wanted: Solution, granted: Solution, strategy: Strategy) -> Answer:
+        """Return the answer that somebody found."""
+        return Answer(
+            snapshot=self.snapshot,
+            nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
+            demands=self.demands,
+            capacities=self.capacities,
+            problem=self.problem,
+            wanted=wanted,
+            granted=granted,
+            settings=self.settings,
+            strategy=strategy,
+        )
+
+
+def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
+    """Return what is known; the next state has learned from the snapshot."""
+    variants = sorted(snapshot.variants, key=lambda variant: variant.key)
+    capacities, next_state = learn(variants, state, settings)
+    demands = model_demands(snapshot, capacities, settings)
+    return Prepared(
+        snapshot=snapshot,
+        settings=settings,
+        demands=demands,
+        capacities=capacities,
+        problem=formulate(snapshot, demands, capacities, settings=settings),
+        next_state=next_state,
+    )

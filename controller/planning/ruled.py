@@ -1,0 +1,91 @@
+"""Plans by the rules of other autoscalers: chosen by a person, or fallen back on. Needs no solver.
+
+Nobody proves anything of such a plan: its bound and gap are not known. Nodes that could be added, the prices
+of starting and stopping and the continuity of what serves are not known to these rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.planning.assembling import assembled
+from controller.planning.checker import check
+from controller.planning.decision import SolverReport, SolverStatus
+from controller.planning.hold import hold
+from controller.planning.preparing import prepared
+from controller.planning.problem import Bin, Solution
+from controller.planning.settings import Fallback, Strategy
+from controller.planning.strategies import COUNTS, STRATEGIES
+
+if TYPE_CHECKING:
+    from controller.planning.decision import Plan
+    from controller.planning.problem import PlacementProblem
+    from controller.planning.settings import Settings
+    from controller.planning.snapshot import Snapshot
+    from controller.planning.state import PlanningState
+
+
+def ruled(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
+    """Return the plan of the strategy that the settings choose, and the next state; else the fallback's."""
+    report = SolverReport(
+        status=SolverStatus.FEASIBLE, unproven="", gap=None, message="", strategy=settings.strategy
+    )
+    made, next_state, wrong = _by_rule(snapshot, state, settings, report)
+    if wrong:
+        return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=wrong)
+    return made, next_state
+
+
+def fall_back(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, *, status: SolverStatus, message: str
+) -> tuple[Plan, PlanningState]:
+    """Return what is done without an answer, with the reason why there is none, and the next state."""
+    if settings.fallback is not Fallback.HOLD:
+        report = SolverReport(
+            status=status, unproven="", gap=None, message=message, strategy=settings.fallback
+        )
+        made, next_state, wrong = _by_rule(snapshot, state, settings, report)
+        if not wrong:
+            return made, next_state
+        message = f"{message}; {wrong}"
+    return hold(snapshot, state, settings, status=status, message=message)
+
+
+def _by_rule(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, report: SolverReport
+) -> tuple[Plan, PlanningState, str]:
+    """Return the plan of a strategy, the next state, and why the plan must not be used, if so."""
+    given = prepared(snapshot, state, settings)
+    strategy = Strategy(report.strategy)
+    answer = given.answered(
+        wanted=Solution(replicas=COUNTS[strategy](endless(given.problem)), placements=()),
+        granted=given.granted(STRATEGIES[strategy]),
+        strategy=strategy,
+    )
+    made = _signed(assembled(answer, report))
+    wrong = check(snapshot, made)
+    text = f"the answer of {strategy} was refused: {'; '.join(wrong)}" if wrong else ""
+    return made, given.next_state, text
+
+
+def endless(problem: PlacementProblem) -> PlacementProblem:
+    """Return the problem with one node that has room for everything."""
+    users = tuple(v for v, terms in enumerate(problem.variants) if terms.accelerators)
+    room = sum(terms.accelerators * (terms.upper + len(terms.bound)) for terms in problem.variants)
+    everywhere = Bin(
+        nodes=(len(problem.free),),
+        sizes=tuple(sorted({problem.variants[v].accelerators for v in users})),
+        variants=users,
+    )
+    return replace(problem, free=(*problem.free, room), bins=(everywhere,), limits=())
+
+
+def _signed(plan: Plan) -> Plan:
+    """Return the plan with its maker in every sentence."""
+    solver = plan.solver
+    maker = f"{solver.strategy} decided, because {solver.message}" if solver.message else ""
+    words = maker or f"decided by {solver.strategy}"
+    return replace(
+        plan, decisions=tuple(replace(item, message=f"{item.message}; {words}") for item in plan.decisions)
+    )

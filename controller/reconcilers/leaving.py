@@ -1,0 +1,76 @@
+"""Tells ReplicaSets which pods are to go, before a smaller number is published.
+
+Nothing depends on it: where it may not be written, planning goes on with the ReplicaSets' own order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.resource import PODS
+from controller.observe.gather import Gathered
+from controller.observe.leaving import Mark, marks
+from controller.planning.decision import Plan
+
+ASK_AGAIN: Final = timedelta(seconds=300)
+"""A permission may be given while we run."""
+
+_WRITERS: Final = 16
+
+_log = structlog.get_logger(__name__)
+
+
+def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, str]], bool]) -> list[Mark]:
+    """Return what a plan changes in the annotations of pods; of those that are not steered ours go."""
+    replicas = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    return [
+        mark
+        for key, pods in gathered.pods.items()
+        for mark in marks(pods, replicas[key] if key in replicas and steered(key) else len(pods))
+    ]
+
+
+class PodMarker:
+    """Writes marks; remembers only whether that worked of late."""
+
+    def __init__(self, cluster: Cluster, *, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._failed_time: datetime | None = None
+        self._gate = asyncio.Semaphore(_WRITERS)
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it is worth trying, and pods will go in the order that is asked for."""
+        return self._failed_time is None or self._now() - self._failed_time >= ASK_AGAIN
+
+    async def write(self, due: Iterable[Mark]) -> None:
+        """Write every mark; raises nothing."""
+        due = list(due)
+        if not due or not self.is_working:
+            return
+        failures = [error for error in await asyncio.gather(*map(self._write, due)) if error is not None]
+        if failures and self._failed_time is None:
+            _log.warning("ReplicaSets choose themselves which pods go", why=failures[0].message)
+        self._failed_time = self._now() if failures else None
+
+    async def _write(self, mark: Mark) -> ClusterError | None:
+        metadata = {"resourceVersion": mark.resource_version, "annotations": dict(mark.annotations)}
+        async with self._gate:
+            try:
+                await self._cluster.patch_merge(
+                    PODS, mark.name, {"metadata": metadata}, namespace=mark.namespace
+                )
+            except (NotFound, Conflict):
+                return None  # gone, or somebody wrote since: the next cycle decides anew
+            except ClusterError as error:
+                return error
+        _log.info("pod marked", namespace=mark.namespace, pod=mark.name, annotations=dict(mark.annotations))
+        return None

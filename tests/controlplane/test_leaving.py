@@ -1,0 +1,102 @@
+"""Which pods the real ReplicaSet controller deletes after a smaller number was published."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-GH200"
+COST = "controller.kubernetes.io/pod-deletion-cost"
+SHOWN = "jsonpath={.metadata.annotations.controller\\.kubernetes\\.io/pod-deletion-cost}"
+
+
+@pytest.fixture(scope="module")
+def _nodes(control_plane: ControlPlane) -> Iterator[None]:
+    """Room for two and for one on nodes of a type that no other test uses."""
+    sizes = {"leaving-two": 2, "leaving-one": 1}
+    nodes = [Node(name=name, accelerator=PRODUCT, accelerator_count=n) for name, n in sizes.items()]
+    create_nodes(control_plane, nodes)
+    yield
+    control_plane.kubectl("delete", "node", *sizes)
+
+
+class Stage:
+    """A Deployment that fills both nodes, and its variant."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+        value = variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT})
+        made = listed(deployment("chat", product=PRODUCT, accelerators=1, replicas=3), value)
+        self.kubectl("apply", "--filename=-", input=made)
+        self.wait("deploy/chat", "jsonpath={.status.readyReplicas}=3")
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+
+    def wait(self, what: str, condition: str) -> None:
+        """Wait for a condition of an object."""
+        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
+
+    def pods(self) -> dict[str, str]:
+        """Return the node of each pod."""
+        listed_pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed_pods}
+
+    def pin(self, replicas: int) -> None:
+        """Order a number of replicas."""
+        self.kubectl("annotate", "va/chat", f"stowplan.dev/replicas={replicas}", "--overwrite")
+        self.wait("va/chat", f"jsonpath={{.status.decision.grantedReplicas}}={replicas}")
+
+    def follow(self) -> None:
+        """Let a HorizontalPodAutoscaler act, and wait until two are left."""
+        self.kubectl("apply", "--filename=-", input=listed(autoscaler("chat")))
+        self.wait("deploy/chat", "jsonpath={.status.replicas}=2")
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, installation: Installation, _nodes: None, namespace: str) -> Stage:
+    """Return three replicas that nobody scales yet."""
+    return Stage(control_plane, namespace)
+
+
+def test_the_pod_goes_whose_leaving_empties_a_node(stage: Stage) -> None:
+    """Left to itself the ReplicaSet would take one of the two that stand together."""
+    alone = next(pod for pod, node in stage.pods().items() if node == "leaving-one")
+
+    stage.pin(2)
+    assert stage.kubectl("get", "pod", alone, f"--output={SHOWN}") == "-1"
+    stage.pin(3)
+    assert stage.kubectl("get", "pod", alone, f"--output={SHOWN}") == ""
+    stage.pin(2)
+    stage.follow()
+
+    assert set(stage.pods().values()) == {"leaving-two"}
+    annotations = "--output=jsonpath={.items[*].metadata.annotations}"
+    assert COST not in stage.kubectl("get", "pods", annotations)
+
+
+def test_what_a_person_has_set_decides(stage: Stage) -> None:
+    """The same pod stays, with the value that it was given."""
+    alone = next(pod for pod, node in stage.pods().items() if node == "leaving-one")
+    stage.kubectl("annotate", "pod", alone, f"{COST}=10")
+
+    stage.pin(2)
+    stage.follow()
+
+    assert alone in stage.pods()
+    assert stage.kubectl("get", "pod", alone, f"--output={SHOWN}") == "10"

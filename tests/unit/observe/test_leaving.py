@@ -1,0 +1,219 @@
+"""Which pods go first, and that ReplicaSets need no more than what is written to do the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.observe.leaving import OURS, Mark, leaving_order, marks, rooms
+from controller.observe.pods import DELETION_COST, removal_ranks
+from controller.planning.cluster import Node
+
+MARKED = {DELETION_COST: "-1", OURS: "-1"}
+
+
+def pod(
+    name: str,
+    node: str,
+    *,
+    size: int = 1,
+    ready: bool = True,
+    annotations: dict[str, str] | None = None,
+    template: str = "abc",
+) -> Json:
+    """Return a pod of Deployment `web`; without a node it is pending."""
+    container = {"resources": {"requests": {"nvidia.com/gpu": size}}}
+    return {
+        "metadata": {
+            "namespace": "ns",
+            "name": name,
+            "resourceVersion": "7",
+            "labels": {"pod-template-hash": template},
+            "annotations": annotations or {},
+        },
+        "spec": {"containers": [container]} | ({"nodeName": node} if node else {}),
+        "status": {
+            "phase": "Running" if node else "Pending",
+            "conditions": [{"type": "Ready", "status": "True"}] if ready and node else [],
+        },
+    }
+
+
+def node(name: str, *, accelerators: int = 8, schedulable: bool = True) -> Node:
+    """Return a node."""
+    return Node(name=name, accelerator="H100", accelerators_allocatable=accelerators, schedulable=schedulable)
+
+
+NODES = [node("a"), node("b"), node("c", schedulable=False), node("d", accelerators=4)]
+
+ORDERS: dict[str, tuple[list[Json], list[Json], list[str]]] = {
+    "what leaves a node empty goes before what leaves it half full": (
+        [pod("x", "a", size=4), pod("y", "b", size=4)],
+        [pod("batch", "a", size=4)],
+        ["y", "x"],
+    ),
+    "of nodes that become empty the one with the fewest pods goes first": (
+        [pod("a1", "a"), pod("a2", "a"), pod("b1", "b")],
+        [],
+        ["b1", "a1", "a2"],
+    ),
+    "where no node becomes empty the largest room comes first": (
+        [pod("x", "a", size=2), pod("y", "b", size=2)],
+        [pod("batch-1", "a", size=5), pod("batch-2", "b", size=2)],
+        ["y", "x"],
+    ),
+    "a larger node becomes empty before a smaller one": ([pod("x", "d"), pod("y", "b")], [], ["y", "x"]),
+    "a cordoned node is left first": ([pod("x", "b"), pod("y", "c"), pod("z", "c")], [], ["y", "z", "x"]),
+    "what is not bound or not ready goes before all that": (
+        [pod("x", "c"), pod("slow", "a", ready=False), pod("pending", "")],
+        [],
+        ["pending", "slow", "x"],
+    ),
+    "what a person made dear stays": (
+        [pod("dear", "c", annotations={DELETION_COST: "5"}), pod("x", "a")],
+        [],
+        ["x", "dear"],
+    ),
+    "what a person made cheap goes": (
+        [pod("x", "c"), pod("cheap", "a", annotations={DELETION_COST: "-5"})],
+        [],
+        ["cheap", "x"],
+    ),
+    "our own mark is no reason": (
+        [pod("x", "c"), pod("marked", "a", annotations=MARKED)],
+        [],
+        ["x", "marked"],
+    ),
+    "a mark that a person has changed since is theirs": (
+        [pod("x", "c"), pod("taken", "a", annotations=MARKED | {DELETION_COST: "-9"})],
+        [],
+        ["taken", "x"],
+    ),
+    "a cost that no ReplicaSet understands is none": (
+        [pod("x", "b"), pod("odd", "c", annotations={DELETION_COST: "much"})],
+        [],
+        ["x", "odd"],
+    ),
+    "during a rollout the ReplicaSets choose": (
+        [pod("x", "b", template="old"), pod("y", "c", template="new")],
+        [],
+        ["x", "y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", ORDERS)
+def test_those_go_first_whose_leaving_frees_most(sentence: str) -> None:
+    """Whichever order they are listed in."""
+    pods, others, expected = ORDERS[sentence]
+    space = rooms(NODES, [*pods, *others])
+
+    assert [item["metadata"]["name"] for item in leaving_order(pods, space)] == expected
+    assert [item["metadata"]["name"] for item in leaving_order(pods[::-1], space)] == expected
+
+
+MARKS: dict[str, tuple[list[Json], int, dict[str, dict[str, str | None]]]] = {
+    "one that a ReplicaSet might pass over is marked": (
+        [pod("x", "a"), pod("y", "b")],
+        1,
+        {"x": MARKED},
+    ),
+    "one that goes first anyway is not": ([pod("x", ""), pod("y", "b")], 1, {}),
+    "neither is one beside its siblings on the same node": ([pod("x", "a"), pod("y", "a")], 1, {}),
+    "nor any where all go": ([pod("x", "a"), pod("y", "b")], 0, {}),
+    "a mark that is there is not written again": (
+        [pod("x", "a", annotations=MARKED), pod("y", "b")],
+        1,
+        {},
+    ),
+    "where nobody goes all marks are taken off": (
+        [pod("x", "a", annotations=MARKED), pod("y", "b")],
+        2,
+        {"x": {DELETION_COST: None, OURS: None}},
+    ),
+    "the mark goes from one that is to stay to one that is to go": (
+        [pod("x", "a"), pod("y", "b", annotations=MARKED)],
+        1,
+        {"x": MARKED, "y": {DELETION_COST: None, OURS: None}},
+    ),
+    "what a person wrote over our mark stays": (
+        [pod("x", "a", annotations=MARKED | {DELETION_COST: "3"})],
+        1,
+        {"x": {OURS: None}},
+    ),
+    "a person's cost is never overwritten": (
+        [pod("x", "a", annotations={DELETION_COST: "0"}), pod("y", "b", annotations={DELETION_COST: "0"})],
+        1,
+        {},
+    ),
+    "during a rollout nothing is marked": (
+        [pod("x", "a", template="old"), pod("y", "b", template="new", annotations=MARKED)],
+        1,
+        {"y": {DELETION_COST: None, OURS: None}},
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", MARKS)
+def test_no_more_is_written_than_is_needed(sentence: str) -> None:
+    """By name, what changes in the annotations."""
+    pods, keep, expected = MARKS[sentence]
+
+    found = marks(pods, keep)
+
+    assert {mark.name: dict(mark.annotations) for mark in found} == expected
+    assert all((mark.namespace, mark.resource_version) == ("ns", "7") for mark in found)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whichever_way_a_replica_set_decides_ties_the_planned_nodes_are_freed(seed: int) -> None:
+    """It goes by ranks; where ranks are equal it may take any. Persons have set costs here and there."""
+    random = Random(seed)
+    pods = [_drawn(f"p{number}", random) for number in range(random.randint(1, 9))]
+    keep = random.randint(0, len(pods))
+    ordered = leaving_order(pods, rooms(NODES, pods))
+    going = ordered[: len(pods) - keep]
+    edge = {_person(item) for item in going} & {_person(item) for item in ordered[len(going) :]} - {None}
+
+    after = _written(pods, marks(ordered, keep))
+    ranks = removal_ranks(after)
+    random.shuffle(after)
+    deleted = sorted(after, key=lambda item: ranks[item["metadata"]["name"]])[: len(going)]
+
+    assert edge or _nodes(deleted) == _nodes(going)
+    assert {n: _person(item) for n, item in _named(after).items()} == {
+        n: _person(item) for n, item in _named(pods).items()
+    }
+
+
+def _drawn(name: str, random: Random) -> Json:
+    annotations: dict[str, str] = random.choice([{}, {}, {}, MARKED, {DELETION_COST: random.choice(("-2", "0", "1", "2"))}])
+    return pod(name, random.choice("abcd"), ready=random.random() > 0.2, annotations=annotations)
+
+
+def _written(pods: Sequence[Json], found: Sequence[Mark]) -> list[Json]:
+    changes = {mark.name: mark.annotations for mark in found}
+    after = []
+    for item in pods:
+        merged = item["metadata"]["annotations"] | dict(changes.get(item["metadata"]["name"], {}))
+        kept = {name: value for name, value in merged.items() if value is not None}
+        after.append(item | {"metadata": item["metadata"] | {"annotations": kept}})
+    return after
+
+
+def _person(item: Json) -> str | None:
+    """Return what a person has set, or None."""
+    present = item["metadata"]["annotations"]
+    return None if present == MARKED else present.get(DELETION_COST)
+
+
+def _nodes(pods: Sequence[Json]) -> Counter[str]:
+    return Counter(item["spec"].get("nodeName", "") for item in pods)
+
+
+def _named(pods: Sequence[Json]) -> dict[str, Json]:
+    return {item["metadata"]["name"]: item for item in pods}

@@ -1,0 +1,125 @@
+"""Small snapshots at random, with all that a person or a cluster can say."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from planning_builders import node, sample, variant
+
+from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
+from controller.planning.snapshot import ModelRule, Replica, Snapshot
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from controller.planning.cluster import Node
+    from controller.planning.snapshot import ReplicaSample, Variant
+
+TYPES = ("H100", "L40S")
+MODELS = ("x", "y", "z")
+TAINT = Taint(key="gpu")
+
+
+def small_snapshot(random: Random) -> Snapshot:
+    """Return up to six variants of up to three models on up to five nodes."""
+    nodes = [_node(random, f"n{index}") for index in range(random.randint(0, 5))]
+    variants = tuple(_variant(random, f"v{index}", nodes) for index in range(random.randint(1, 6)))
+    return Snapshot(
+        nodes=tuple(nodes),
+        variants=variants,
+        models=tuple(_rule(random, model) for model in MODELS if random.random() < 0.3),
+        pools=(_pool(random),) if random.random() < 0.2 else (),
+        quotas=(_quota(random),) if random.random() < 0.3 else (),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(random.choice((0, 15, 60)))),)
+        if random.random() < 0.3
+        else (),
+    )
+
+
+def _node(random: Random, name: str) -> Node:
+    return node(
+        name,
+        random.choice((0, 4, 8)),
+        accelerator=random.choice(TYPES),
+        used=random.choice((0, 0, 2, 5)),
+        schedulable=random.random() < 0.9,
+        taints=frozenset({TAINT} if random.random() < 0.2 else ()),
+        labels=frozenset({("pool", random.choice("ab"))}),
+    )
+
+
+def _variant(random: Random, name: str, nodes: list[Node]) -> Variant:
+    pods = [_pod(random, f"{name}-{index}", nodes) for index in range(random.randint(0, 4))]
+    minimum = random.choice((0, 0, 0, 1, 3))
+    return variant(
+        name,
+        model_id=random.choice(MODELS),
+        size=random.choice((0, 1, 2, 3, 4, 8)),
+        cost=random.choice(("0", "1", "9.99", "250")),
+        accelerator=random.choice((*TYPES, "")),
+        priority=random.choice((1, 50, 100)),
+        min_replicas=minimum,
+        max_replicas=random.choice((None, None, minimum, 4)),
+        may_scale_to_zero=random.random() < 0.5,
+        desired_replicas=random.choice((None, 0, 5)),
+        published_capacity_tokens=random.choice((None, 9_000)),
+        current_replicas=random.choice((len(pods), len(pods), random.randint(0, 4))),
+        replicas=tuple(sorted(pods, key=lambda pod: pod.node is not None)),
+        pinned_replicas=random.choice((0, 1, 3)) if random.random() < 0.1 else None,
+        is_paused=random.random() < 0.05,
+        may_be_preempted=random.random() < 0.9,
+        held_replicas=random.choice((0, 0, 0, 1)),
+        tolerations=frozenset({Toleration(operator="Exists")} if random.random() < 0.5 else ()),
+        node_selector=frozenset({("pool", "a")} if random.random() < 0.2 else ()),
+    )
+
+
+def _pod(random: Random, name: str, nodes: list[Node]) -> Replica:
+    host = random.choice([None, *(item.name for item in nodes)])
+    return Replica(
+        name=name, node=host, ready=host is not None and random.random() < 0.8, sample=_sample(random)
+    )
+
+
+def _sample(random: Random) -> ReplicaSample | None:
+    if random.random() < 0.1:
+        return None
+    return sample(
+        random.choice((16_000, 32_000)),
+        kv_usage=random.random(),
+        waiting=random.choice((0, 0, 3, 40)),
+        age_seconds=random.choice((1, 1, 1, 1, 100, 400)),
+        avg_input_tokens=random.choice((None, 500.0)),
+        avg_output_tokens=random.choice((None, 200.0)),
+    )
+
+
+def _rule(random: Random, model: str) -> ModelRule:
+    minimum = random.choice((0, 0, 2))
+    return ModelRule(
+        namespace="llm",
+        model_id=model,
+        min_replicas=minimum,
+        max_replicas=random.choice((None, max(2, minimum))),
+        demand_tokens=random.choice((None, 0, 70_000)),
+    )
+
+
+def _pool(random: Random) -> NodePool:
+    return NodePool(
+        name="pool",
+        accelerator=random.choice(TYPES),
+        accelerators_per_node=8,
+        price_per_node=Decimal(random.choice((0, 5))),
+        nodes_addable=2,
+    )
+
+
+def _quota(random: Random) -> Quota:
+    return Quota(
+        name="q",
+        namespace="llm",
+        accelerators=random.choice((0, 4, 12)),
+        accelerator=random.choice(("", *TYPES)),
+    )

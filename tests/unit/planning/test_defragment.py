@@ -1,0 +1,251 @@
+"""What is moved to bring together what is free: by whose leave, and never beyond a disruption budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from planning_builders import node, variant
+
+from controller.planning.checker import check
+from controller.planning.checker.moves import move_problems
+from controller.planning.cluster import MovablePod, Node, Quota
+from controller.planning.decision import Move, Plan
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.state import PlanningState
+
+KNOWN = 10_000
+
+
+def owned(name: str, *hosts: str, **changes: Any) -> Variant:
+    """Return a variant of a model of its own name, with four accelerators for each replica."""
+    fields = {"size": 4, "model_id": name, "published_capacity_tokens": KNOWN, "may_scale_to_zero": True}
+    return variant(name, *hosts, **fields | changes)
+
+
+def other(name: str, **changes: Any) -> MovablePod:
+    """Return a pod of others with four accelerators."""
+    return MovablePod(**{"namespace": "jobs", "name": name, "accelerators": 4} | changes)
+
+
+LARGE = owned("large", size=8)
+PAIR = (owned("x", "n1"), owned("y", "n2"))
+NODES = (node("n1", 8), node("n2", 8))
+HELD = (node("n1", 8, used=4, movable=(other("job"),)), node("n2", 8))
+
+
+def world(nodes: tuple[Node, ...], *variants: Variant, **changes: Any) -> Snapshot:
+    """Return a snapshot in which everybody wants what runs, and `large` one replica."""
+    wanted = {item.model_id: max(1, item.current_replicas) for item in variants}
+    rules = tuple(
+        ModelRule(namespace="llm", model_id=model, demand_tokens=round(count * KNOWN * 0.8))
+        for model, count in wanted.items()
+    )
+    return Snapshot(nodes=nodes, variants=variants, models=rules, **changes)
+
+
+def planned(snapshot: Snapshot, most: int = 4) -> Plan:
+    """Return the plan; one that the checker refuses has no moves."""
+    return plan(snapshot, PlanningState(), Settings(most_moves=most, relief_solves=0))[0]
+
+
+def limited(item: Variant, allowed: int, budget: str = "") -> Variant:
+    """Return a variant under a disruption budget."""
+    return replace(item, evictable_replicas=allowed, disruption_budget=budget)
+
+
+MOVED: dict[str, tuple[Snapshot, list[str]]] = {
+    "one of two moves to the other": (world(NODES, *PAIR, LARGE), ["x"]),
+    "not one whose budget allows none": (world(NODES, limited(PAIR[0], 0), PAIR[1], LARGE), ["y"]),
+    "nobody where no budget allows any": (world(NODES, *(limited(v, 0) for v in PAIR), LARGE), []),
+    "as many as a budget allows": (world(NODES, *(limited(v, 1, "all") for v in PAIR), LARGE), ["x"]),
+    "not two where a shared budget allows one": (
+        world(
+            tuple(node(f"n{i}", 8) for i in range(4)),
+            *(limited(owned(f"v{i}", f"n{i}"), 1, "all") for i in range(4)),
+            LARGE,
+            owned("huge", size=8),
+        ),
+        ["v0"],
+    ),
+    "not one that must not be preempted": (
+        world(NODES, replace(PAIR[0], may_be_preempted=False), PAIR[1], LARGE),
+        ["y"],
+    ),
+    "not one that is pinned": (world(NODES, replace(PAIR[0], pinned_replicas=1), PAIR[1], LARGE), ["y"]),
+    "not one that is paused": (world(NODES, replace(PAIR[0], is_paused=True), PAIR[1], LARGE), ["y"]),
+    "nobody for one whose quota is used up": (
+        world(NODES, *PAIR, LARGE, quotas=(Quota(name="q", namespace="llm", accelerators=8),)),
+        [],
+    ),
+    "replicas rather than pods of others": (world(HELD, PAIR[1], LARGE), ["y"]),
+    "a pod of others where replicas may not": (
+        world(HELD, replace(PAIR[1], may_be_preempted=False), LARGE),
+        ["job"],
+    ),
+    "no pod of others whose budget allows none": (
+        world(
+            (replace(HELD[0], movable=(other("job", evictable=0, disruption_budget="b"),)), HELD[1]),
+            replace(PAIR[1], may_be_preempted=False),
+            LARGE,
+        ),
+        [],
+    ),
+    "no pod of others that could not go everywhere": (
+        world(
+            (replace(HELD[0], movable=(other("job", node_selector=frozenset({("a", "b")})),)), HELD[1]),
+            replace(PAIR[1], may_be_preempted=False),
+            LARGE,
+        ),
+        [],
+    ),
+    "no pod of others whose size does not divide": (
+        world(
+            (node("n1", 8, used=3, movable=(other("job", accelerators=3),)), HELD[1]),
+            replace(PAIR[1], may_be_preempted=False),
+            LARGE,
+        ),
+        [],
+    ),
+    "the cheapest pod of others": (
+        world(
+            (
+                node("n1", 8, used=4, movable=(other("dear", price_class=3),)),
+                node("n2", 8, used=4, movable=(other("cheap", price_class=1),)),
+            ),
+            LARGE,
+        ),
+        ["cheap"],
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", MOVED)
+def test_what_is_moved(sentence: str) -> None:
+    """By name, for the one that finds room then."""
+    snapshot, expected = MOVED[sentence]
+
+    made = planned(snapshot)
+
+    assert [move.name for move in made.moves] == expected, made.solver.message
+    assert all(move.benefits in {(("llm", "large"),), (("llm", "huge"),)} for move in made.moves)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_budget_is_ever_exceeded_and_what_moves_finds_room(block: int) -> None:
+    """On fragmented clusters of any shape, beside the independent checker."""
+    moves = 0
+    for seed in range(block, 240, 4):
+        snapshot = _drawn(Random(seed))
+        made = planned(snapshot, most=9)
+        moves += len(made.moves)
+
+        assert check(snapshot, made) == ()
+        assert _exceeded(snapshot, made) == [], seed
+        assert _fits(snapshot, made), seed
+    assert moves
+
+
+def _drawn(random: Random) -> Snapshot:
+    nodes, variants = [], []
+    count = random.randint(3, 6)
+    for i in range(count):
+        pods = tuple(
+            other(f"j{i}-{k}", accelerators=random.choice((1, 2, 4)), **_budget(random, "evictable"))
+            for k in range(random.randint(0, 1))
+        )
+        nodes.append(node(f"n{i}", 8, used=sum(pod.accelerators for pod in pods), movable=pods))
+    for i in range(count):
+        hosts = [f"n{i}"] * random.randint(0, 2)
+        size = random.choice((1, 2))
+        budget = _budget(random, "evictable_replicas")
+        variants.append(owned(f"v{i}", *hosts, size=size, **budget))
+    large = owned("large", size=8, max_replicas=2)
+    return world(tuple(nodes), *variants, large)
+
+
+def _budget(random: Random, name: str) -> dict[str, Any]:
+    budget = random.choice(("", "one", "two"))
+    return {"disruption_budget": budget, name: {"": None, "one": 1, "two": 2}[budget]}
+
+
+def _exceeded(snapshot: Snapshot, made: Plan) -> list[str]:
+    """Return the budgets, by namespace and name, under which more is evicted than they allow."""
+    budgets = {(v.namespace, v.name): v.disruption_budget for v in snapshot.variants}
+    budgets |= {(p.namespace, p.name): p.disruption_budget for n in snapshot.nodes for p in n.movable}
+    used = Counter[tuple[str, str]]()
+    for move in made.moves:
+        used[move.namespace, budgets[move.namespace, move.name]] += move.replicas
+    allowed = {"one": 1, "two": 2}
+    return [name for (_, name), count in used.items() if name and count > allowed[name]]
+
+
+def _fits(snapshot: Snapshot, made: Plan) -> bool:
+    """Tell whether what is evicted and one large replica for each beneficiary find room, largest first."""
+    if not made.moves:
+        return True
+    sizes = {(v.namespace, v.name): v.accelerators_per_replica for v in snapshot.variants}
+    sizes |= {(p.namespace, p.name): p.accelerators for n in snapshot.nodes for p in n.movable}
+    free = {n.name: n.accelerators_allocatable - n.accelerators_used_by_others for n in snapshot.nodes}
+    granted = {(d.namespace, d.name): d.replicas for d in made.decisions}
+    for item in snapshot.variants:
+        for replica in item.replicas[max(0, len(item.replicas) - granted[item.key]) :]:
+            free[replica.node or ""] -= item.accelerators_per_replica
+    for place in made.placements:
+        free[place.node] -= place.replicas * sizes[place.namespace, place.name]
+    homeless = [8]
+    for move in made.moves:
+        free[move.node] += move.replicas * sizes[move.namespace, move.name]
+        homeless += [sizes[move.namespace, move.name]] * move.replicas
+    for size in sorted(homeless, reverse=True):
+        rooms = [name for name, room in free.items() if room >= size]
+        if not rooms:
+            return False
+        free[min(rooms, key=lambda name: free[name])] -= size
+    return True
+
+
+WRONG: dict[str, tuple[Snapshot, Move, str]] = {
+    "more than there are": (
+        world(NODES, *PAIR, LARGE),
+        Move(namespace="llm", name="x", node="n1", replicas=2, benefits=(("llm", "large"),)),
+        "x: there are no 2 to be evicted from node n1",
+    ),
+    "what a person protects": (
+        world(NODES, replace(PAIR[0], may_be_preempted=False), LARGE),
+        Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
+        "x: must not be moved",
+    ),
+    "more than a budget allows": (
+        world(NODES, limited(PAIR[0], 0, "b"), LARGE),
+        Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
+        "disruption budget llm/b: 1 evictions, 0 allowed",
+    ),
+    "a pod that is not said to be movable": (
+        world(HELD, LARGE),
+        Move(
+            namespace="jobs", name="own", node="n1", replicas=1, is_other=True, benefits=(("llm", "large"),)
+        ),
+        "own: there are no 1 to be evicted from node n1",
+    ),
+    "for nobody": (
+        world(NODES, *PAIR),
+        Move(namespace="llm", name="x", node="n1", replicas=1),
+        "x: is moved for nobody",
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_the_checker_refuses_to_move(sentence: str) -> None:
+    """A plan with such a move is not acted on."""
+    snapshot, move, complaint = WRONG[sentence]
+
+    wrong = replace(planned(snapshot, most=0), moves=(move,))
+
+    assert [*move_problems(snapshot, wrong)] == [complaint]

@@ -1,0 +1,89 @@
+"""What is written to pods that are to go, and what becomes of planning where it may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from structlog.testing import capture_logs
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
+from apiserver.schema.json import Json
+from controller.observe.leaving import Mark
+from controller.reconcilers.leaving import ASK_AGAIN, PodMarker
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def mark(name: str) -> Mark:
+    """Return a mark of one pod."""
+    return Mark(namespace="ns", name=name, resource_version="7", annotations={"a": "1", "b": None})
+
+
+@dataclass
+class Server:
+    """Takes patches, or refuses them by the name of the pod."""
+
+    refusals: dict[str, ClusterError] = field(default_factory=dict)
+    patched: dict[str, Json] = field(default_factory=dict)
+    time: datetime = NOON
+
+    async def patch_merge(self, _resource: object, name: str, change: Json, *, namespace: str) -> Json:
+        """Take a patch."""
+        if name in self.refusals:
+            raise self.refusals[name]
+        self.patched[name] = change | {"namespace": namespace}
+        return change
+
+    def marker(self) -> PodMarker:
+        """Return a marker that writes here."""
+        return PodMarker(cast("Cluster", self), now=lambda: self.time)
+
+
+async def _warnings(marker: PodMarker, due: Sequence[Mark]) -> list[str]:
+    with capture_logs() as lines:
+        await marker.write(due)
+    return [line["why"] for line in lines if line["log_level"] == "warning"]
+
+
+async def test_a_mark_names_the_version_that_it_was_decided_on() -> None:
+    """So that whoever has written since is not overwritten."""
+    server = Server()
+
+    await server.marker().write([mark("p")])
+
+    metadata = {"resourceVersion": "7", "annotations": {"a": "1", "b": None}}
+    assert server.patched == {"p": {"metadata": metadata, "namespace": "ns"}}
+
+
+async def test_a_pod_that_is_gone_or_was_written_since_is_no_error() -> None:
+    """The next cycle looks anew."""
+    server = Server({"gone": NotFound("gone"), "other": Conflict("modified")})
+    marker = server.marker()
+
+    assert await _warnings(marker, [mark("gone"), mark("other"), mark("p")]) == []
+    assert (list(server.patched), marker.is_working) == (["p"], True)
+
+
+async def test_a_missing_permission_is_told_once_and_asked_for_again_later() -> None:
+    """Meanwhile nothing is written, and pods are planned to go as ReplicaSets choose."""
+    server = Server({"p": Forbidden("pods are forbidden")})
+    marker = server.marker()
+
+    assert await _warnings(marker, [mark("p")]) == ["pods are forbidden"]
+    assert not marker.is_working
+    assert await _warnings(marker, [mark("q")]) == []
+    assert server.patched == {}
+
+    server.time += ASK_AGAIN
+    assert await _warnings(marker, [mark("p")]) == []
+    server.time += ASK_AGAIN
+    server.refusals.clear()
+    await marker.write([mark("p")])
+    assert (list(server.patched), marker.is_working) == (["p"], True)
+    server.time += timedelta(seconds=1)
+    server.refusals["p"] = Forbidden("again")
+    assert await _warnings(marker, [mark("p")]) == ["again"]
