@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
 from controller.planning.formulation import held_replicas, ordered_replicas
+from controller.planning.housing import has_room_for_one
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcity, ledger, scarcity
 from controller.planning.units import cost_of
-from controller.planning.wording import count, scarcity_clause
+from controller.planning.wording import count, rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -207,6 +208,16 @@ class Case:
         if self.answer.strategy is Strategy.OPTIMAL:
             return "what is free goes further elsewhere"
         return f"{self.answer.strategy} leaves what is free"
+
+    @property
+    def rule_clause(self) -> str:
+        """Return which rule of its pods keeps one more replica out though a node has room; empty for none."""
+        terms = self.answer.problem.variants[self.first + self.position]
+        if not terms.is_choosy and terms.pods == 1:
+            return ""
+        if has_room_for_one(self.answer.problem, self.answer.granted, self.first + self.position):
+            return ""
+        return rule_clause(self.variant)
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""

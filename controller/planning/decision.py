@@ -68,6 +68,9 @@ class BoundBy(StrEnum):
     NODE_SIZE = "NodeSize"
     """Enough free ones, but on no single node."""
 
+    TOPOLOGY = "Topology"
+    """Room, but not where the rules of its pods about zones, racks and shared nodes admit one more."""
+
     PRIORITY = "Priority"
     """A higher priority took them."""
 

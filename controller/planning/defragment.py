@@ -88,7 +88,8 @@ def _missing(answer: Answer) -> Mapping[int, int]:
             continue
         for v in answer.variants_of(model):
             most = min(answer.wanted.replicas[v] - replicas[v], _allowed(answer, v, replicas))
-            if answer.problem.variants[v].accelerators and most > 0:
+            terms = answer.problem.variants[v]
+            if terms.accelerators and terms.pods == 1 and not terms.is_choosy and most > 0:
                 found[v] = most
                 replicas[v] += most
     return found

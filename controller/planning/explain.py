@@ -124,13 +124,15 @@ def _replaced(case: Case) -> Verdict | None:
     if case.wanted <= case.placed or _is_frozen(case):
         return None
     found, limit = case.scarcity(), case.limit
-    why = case.scarcity_clause(found) if found else case.unused_clause
+    rule = "" if found else case.rule_clause
+    why = case.scarcity_clause(found) if found else rule or case.unused_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
+    otherwise = BoundBy.TOPOLOGY if rule else BoundBy.ACCELERATORS
     others = [v.name for v, wanted, placed in case.siblings if placed > wanted]
     instead = f", {listing(others)} instead" if others else ""
     return Verdict(
-        bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else BoundBy.ACCELERATORS,
+        bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else otherwise,
         reason=_movement(case),
         message=f"{_need(case)}; granted {case.granted}{instead}: {why}",
     )
@@ -192,6 +194,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
         )
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
+    elif rule := case.rule_clause:
+        bound_by, why = BoundBy.TOPOLOGY, rule
     else:
         bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
     return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=f"{what}{joint}{why}")

@@ -1,4 +1,4 @@
-"""As many of some replicas as find a place, one after the other: for counts that nobody has fitted to the nodes.
+"""As many replicas as find a place, one after the other: for counts that nobody has fitted to the nodes.
 
 Each goes to the fullest node that has room and that its variant's rules admit; the largest come first. What
 finds no place is left out. That is never wrong, and not always the most that is possible.
@@ -15,7 +15,7 @@ from controller.planning.problem import NO_DOMAIN, freed, staying_pods
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from controller.planning.problem import PlacementProblem, VariantTerms
+    from controller.planning.problem import PlacementProblem, Solution, VariantTerms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +55,14 @@ def house(
     return rooms.housed(tuple(found))
 
 
+def has_room_for_one(problem: PlacementProblem, solution: Solution, variant: int) -> bool:
+    """Tell whether one more replica of a variant finds a place beside an answer."""
+    rooms = _Rooms(problem, solution.replicas, solution.added)
+    for v, node, pods in solution.placements:
+        rooms.put(v, node, pods)
+    return rooms.take(variant)
+
+
 class _Rooms:
     """What is free, and what lies where, while pods are placed."""
 
@@ -81,12 +89,12 @@ class _Rooms:
         for nodes in self._choices(v, terms):
             taken: list[int] = []
             while len(taken) < terms.pods and (node := self._fullest(nodes, v, terms)) is not None:
-                self._put(v, node, 1)
+                self.put(v, node, 1)
                 taken.append(node)
             if len(taken) == terms.pods:
                 return True
             for node in taken:
-                self._put(v, node, -1)
+                self.put(v, node, -1)
         return False
 
     def housed(self, replicas: tuple[int, ...]) -> Housed:
@@ -103,13 +111,14 @@ class _Rooms:
             grown=tuple(sorted((v, g, count) for (v, g), count in grown.items())),
         )
 
-    def _put(self, v: int, node: int, pods: int) -> None:
+    def put(self, v: int, node: int, pods: int) -> None:
+        """Let pods of a variant lie on a node."""
         self._free[node] -= pods * self._problem.variants[v].accelerators
         self._new[v][node] += pods
         self._lying[v][node] += pods
 
     def _choices(self, v: int, terms: VariantTerms) -> Iterable[Sequence[int]]:
-        """Return the sets of nodes of which one has to hold a whole replica, those with the least room first."""
+        """Return sets of nodes of which one has to hold a whole replica, those with the least room first."""
         if terms.together is None:
             return [self._nodes[v]]
         blocks: dict[tuple[int, int], list[int]] = {}

@@ -31,7 +31,7 @@ def admits(node: Node, variant: Variant) -> bool:
 
 
 def topology_keys(variant: Variant) -> frozenset[str]:
-    """Return the labels by which the variant's pods are spread or kept together; other nodes are no choice."""
+    """Return the labels by which the variant's pods are spread or kept together: nodes need them."""
     return frozenset({variant.together_in, variant.spread.topology_key if variant.spread else ""} - {""})
 
 

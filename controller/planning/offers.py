@@ -114,8 +114,10 @@ def _may_move(answer: Answer, v: int) -> bool:
     if v == OTHERS or not answer.problem.variants[v].accelerators:
         return False
     variant = answer.variants[v]
+    terms = answer.problem.variants[v]
     forbidden = variant.evictable_replicas == 0 or not variant.may_be_preempted
-    return not forbidden and not answer.problem.variants[v].lower
+    # Where such a pod would go again is not a matter of room alone.
+    return not forbidden and not terms.lower and not terms.is_choosy and terms.pods == 1
 
 
 def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]]:

@@ -238,8 +238,8 @@ class PlacementProblem:
     limits: tuple[LimitRow, ...] = ()
     growth: tuple[GrowthTerms, ...] = ()
     topologies: tuple[tuple[int, ...], ...] = ()
-    """Per topology: the domain of each node, or NO_DOMAIN. Nodes of one bin are in one domain of each topology
-    that pods are spread over."""
+    """Per topology: the domain of each node, or NO_DOMAIN. Nodes of one bin are in one domain of each
+    topology that pods are spread over."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -215,8 +215,8 @@ class Variant:
         )
         if self.accelerators_per_replica % max(1, self.pods_per_replica):
             wrong.append(
-                f"accelerators_per_replica: must be a multiple of pods_per_replica ({self.pods_per_replica}), "
-                f"was {self.accelerators_per_replica}"
+                f"accelerators_per_replica: must be a multiple of pods_per_replica "
+                f"({self.pods_per_replica}), was {self.accelerators_per_replica}"
             )
         if self.max_replicas is not None and self.max_replicas < self.min_replicas:
             wrong.append(

@@ -174,8 +174,9 @@ def _keep_rules(
     to_come = [growth.bin for growth in given.growth for _ in range(growth.limit)]
     home |= dict(enumerate(to_come, start=len(given.free)))
     for v, terms in enumerate(problem.variants):
-        new = {problem.bins[b].nodes[0]: placed for (b, of), placed in variables.placed.items() if of == v}
-        if terms.is_choosy and new:
+        if terms.is_choosy:
+            placed = {b: places for (b, of), places in variables.placed.items() if of == v}
+            new = {problem.bins[b].nodes[0]: places for b, places in placed.items()}
             keep_rules(model, terms, Pods(new=new, stays=variables.stays[v]), problem, home)
 
 

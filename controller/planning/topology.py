@@ -65,7 +65,7 @@ class Topologies:
         return SpreadTerms(topology=topology, max_skew=variant.spread.max_skew, domains=self._known[looks])
 
     def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
-        """Return the domains that count: cordoned and tainted nodes make one, too, as the scheduler has it."""
+        """Return the domains that count: cordoned and tainted nodes make one, too, as for the scheduler."""
         admitted = {
             self.domains(node)[topology]
             for node in nodes

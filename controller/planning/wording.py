@@ -47,7 +47,7 @@ def scarcity_clause(
 ) -> str:
     """Return what keeps one more replica out: `no H100 node has 8 free, 6 are held by priority 1 chat`."""
     kind = variant.accelerator or "accelerator"
-    size = variant.accelerators_per_replica
+    size = variant.accelerators_per_pod
     if not scarcity.nodes:
         return _no_node(variant, nodes)
     if scarcity.largest < size:
@@ -61,6 +61,22 @@ def scarcity_clause(
         for holder, amount in scarcity.holders[:HOLDERS_NAMED]
     ]
     return ", ".join([room, listing(held)] if held else [room])
+
+
+def rule_clause(variant: Variant) -> str:
+    """Return the rules of a variant's pods, where they leave no place for one more replica."""
+    size, pods = variant.accelerators_per_pod, variant.pods_per_replica
+    rules = []
+    if variant.spread:
+        rules.append(
+            f"spread over {variant.spread.topology_key} with a skew of at most {variant.spread.max_skew}"
+        )
+    if pods > 1:
+        where = f"in one {variant.together_in}" if variant.together_in else "at once"
+        rules.append(f"{pods} pods of {size} {where}")
+    if variant.most_per_node is not None:
+        rules.append(f"at most {variant.most_per_node} on each node")
+    return f"no nodes have room for one more replica ({', '.join(rules)})"
 
 
 def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:

@@ -11,6 +11,7 @@ from controller.planning.checker.bounds import bound_problems, warmth_problems
 from controller.planning.checker.limits import limit_problems
 from controller.planning.checker.moves import move_problems
 from controller.planning.checker.places import place_problems
+from controller.planning.checker.rules import rule_problems
 
 if TYPE_CHECKING:
     from controller.planning.decision import Plan
@@ -28,6 +29,7 @@ def check(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *warmth_problems(snapshot, decisions),
         *limit_problems(snapshot, decisions),
         *place_problems(snapshot, plan, decisions),
+        *rule_problems(snapshot, plan, decisions),
         *move_problems(snapshot, plan),
     )
 

@@ -25,16 +25,17 @@ def place_problems(
     room = {n.name: n.accelerators_allocatable - n.accelerators_used_by_others for n in snapshot.nodes}
     placed: Counter[tuple[str, str]] = Counter()
     for variant in snapshot.variants:
-        for host in _hosts(variant, decisions[variant.namespace, variant.name].replicas):
-            if host in room:
-                room[host] -= variant.accelerators_per_replica
+        for hosts in kept_replicas(variant, decisions[variant.namespace, variant.name].replicas):
+            for host in hosts:
+                if host in room:
+                    room[host] -= variant.accelerators_per_replica // variant.pods_per_replica
     gaining = set()
     for place in plan.placements:
         variant = variants[place.namespace, place.name]
         if place.node not in nodes or not _may_use(nodes[place.node], variant):
             yield f"{place.name}: may not go to node {place.node}"
             continue
-        room[place.node] -= place.replicas * variant.accelerators_per_replica
+        room[place.node] -= place.replicas * variant.accelerators_per_replica // variant.pods_per_replica
         placed[place.namespace, place.name] += place.replicas
         gaining.add(place.node)
     # A node that was overcommitted before and gets nothing new is not the plan's doing.
@@ -63,9 +64,9 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
         )
         rooms = [pool.accelerators_per_node] * request.nodes
         asking = [(variants[namespace, name], count) for namespace, name, count in request.replicas]
-        for variant, count in sorted(asking, key=lambda item: -item[0].accelerators_per_replica):
+        for variant, count in sorted(asking, key=lambda item: -_pod_size(item[0])):
             placed[variant.namespace, variant.name] += count
-            size = variant.accelerators_per_replica
+            size = _pod_size(variant)
             fits = sum(room // size for room in rooms) if size else count
             if not _may_use(to_come, variant) or fits < count:
                 yield f"{variant.name}: {count} replicas do not fit the nodes to be added to {pool.name}"
@@ -89,33 +90,43 @@ def _counts(
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         replicas = decisions[key].replicas
-        homeless = replicas - len(_hosts(variant, replicas))
+        homeless = (replicas - len(kept_replicas(variant, replicas))) * variant.pods_per_replica
         excused = min(variant.current_replicas, replicas) if decisions[key].signal is not Signal.FRESH else 0
         if variant.accelerators_per_replica == 0:
             continue
         if placed[key] > homeless:
-            yield f"{variant.name}: {placed[key]} places for {homeless} replicas"
+            yield f"{variant.name}: {placed[key]} places for {homeless} pods"
         elif placed[key] < homeless and replicas > excused:
-            yield f"{variant.name}: only {placed[key]} places for {homeless} replicas"
+            yield f"{variant.name}: only {placed[key]} places for {homeless} pods"
 
 
-def _hosts(variant: Variant, replicas: int) -> list[str]:
-    """Return the nodes of the pods that are left when the first in removal order have gone."""
+def _pod_size(variant: Variant) -> int:
+    return variant.accelerators_per_replica // variant.pods_per_replica
+
+
+def kept_replicas(variant: Variant, replicas: int) -> list[list[str]]:
+    """Return the nodes of each replica that is left when the first in removal order have gone."""
     leaving_anyway = max(0, len(variant.replicas) - variant.current_replicas)
-    unbound = [pod for pod in variant.replicas if pod.node is None]
-    bound = [pod.node for pod in variant.replicas if pod.node is not None]
+    hosts = [[node for node in (r.node, *r.further_nodes) if node is not None] for r in variant.replicas]
+    unbound = [nodes for nodes in hosts if not nodes]
+    bound = [nodes for nodes in hosts if nodes]
     bound = bound[max(0, leaving_anyway - len(unbound)) :]
     return bound[len(bound) - min(len(bound), replicas) :]
 
 
 def _may_use(node: Node, variant: Variant) -> bool:
+    has_label = not variant.spread or variant.spread.topology_key in dict(node.labels)
+    tolerated = all(any(_accepts(t, taint) for t in variant.tolerations) for taint in node.taints)
+    return node.schedulable and has_label and tolerated and matches_node(node, variant)
+
+
+def matches_node(node: Node, variant: Variant) -> bool:
+    """Tell whether a node is what a variant's pods ask for, be it open to them or not."""
     labels = dict(node.labels)
     return (
-        node.schedulable
-        and (not variant.accelerator or node.accelerator == variant.accelerator)
+        (not variant.accelerator or node.accelerator == variant.accelerator)
         and all(labels.get(key) == value for key, value in variant.node_selector)
         and (not variant.node_affinity or any(_matches(term, labels) for term in variant.node_affinity))
-        and not [taint for taint in node.taints if not any(_accepts(t, taint) for t in variant.tolerations)]
     )
 
 

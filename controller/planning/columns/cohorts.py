@@ -243,7 +243,7 @@ def _cohort(
     is_confined: bool,
 ) -> Cohort:
     variants = np.array([members for members, _ in models], dtype=np.int64)
-    place_class = _place_class(problem, resources, variants)
+    place_class = _place_class(resources, variants)
     is_open = np.append(resources.allowed.any(axis=1), values=False)
     levels = np.full((len(models), len(Stage)), -1, dtype=np.int64)
     for index, (_, rows) in enumerate(models):
@@ -267,7 +267,7 @@ def _cohort(
     )
 
 
-def _place_class(problem: PlacementProblem, resources: Resources, variants: Integers) -> Integers:
+def _place_class(resources: Resources, variants: Integers) -> Integers:
     """Return the class of each place of each model, (n, places)."""
     if not resources.domain_classes:
         return resources.class_of[variants]

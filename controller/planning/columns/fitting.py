@@ -57,8 +57,10 @@ def fit_replicas(
     for bin_, by_slots in enumerate(resources.fits_by_slots.tolist()):
         here = {node: terms for node, terms in leaving.items() if resources.node_bin[node] == bin_}
         added = {g: growth[g] for g in np.flatnonzero(resources.growth_bin == bin_).tolist()}
-        otherwise = _fit_each_node if resources.fits_by_nodes[bin_] else _fit_patterns
-        fit = _fit_slots if by_slots else otherwise
+        if resources.fits_by_nodes[bin_]:
+            _fit_each_node(program, resources, fitting, bin_=bin_, leaving=here)
+            continue
+        fit = _fit_slots if by_slots else _fit_patterns
         fit(program, resources, fitting, bin_=bin_, leaving=here, growth=added)
     return fitting
 
@@ -133,7 +135,6 @@ def _fit_each_node(
     *,
     bin_: int,
     leaving: Mapping[int, Terms],
-    growth: Mapping[int, int],
 ) -> None:
     """Say for each node how many pods of each class lie there; no node can be added to such a bin."""
     nodes = np.flatnonzero(resources.node_bin == bin_).tolist()

@@ -50,6 +50,9 @@ def _for_all(cohort: Cohort) -> list[Integers]:
             mixes.append(_completed(cohort, row, cohort.lower[:, None, :]))
         elif row.stage is Stage.DEMAND:
             mixes += _for_demand(cohort, row, _wanted(cohort), current)
+        else:  # what is ready counts, and nothing new
+            ready = np.clip(cohort.ready, cohort.lower, cohort.upper)
+            mixes.append(_completed(replace(cohort, upper=ready), row, cohort.lower[:, None, :]))
     return [np.clip(m, cohort.lower[:, None], cohort.upper[:, None]) for m in mixes]
 
 

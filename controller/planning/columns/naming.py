@@ -12,6 +12,7 @@ from controller.planning.columns.blocks import Blocks
 from controller.planning.columns.fitting import fit_replicas
 from controller.planning.columns.hosts import Hosts
 from controller.planning.columns.program import Program
+from controller.planning.lexicographic import NoSolutionError
 from controller.planning.problem import NO_DOMAIN, freed, staying_pods
 
 if TYPE_CHECKING:
@@ -50,10 +51,14 @@ def name_nodes(
     resources: Resources,
     replicas: Sequence[int],
     asks: Asks,
+    *,
     added: Integers,
     limits: Limits,
 ) -> Places | None:
-    """Return a node for every new pod; None if there is no way, or none was found within the limits."""
+    """Return a node for every new pod; None if none was found, which proves nothing where pods have rules.
+
+    Raises NoSolutionError when the limits are too tight to tell.
+    """
     naming = _Naming(problem, _after(problem, resources, replicas, added), replicas)
     named = naming.fill(asks)
     if named is None:
@@ -101,7 +106,7 @@ class _Naming:
         }
 
     def fill(self, asks: Asks) -> Lying | None:
-        """Place the largest first, then those with the fewest bins; None proves nothing where bins overlap."""
+        """Place the largest first, then those with least choice; None proves nothing where bins overlap."""
         choice = [np.flatnonzero(row).tolist() for row in self._after.allowed]
         return self._put(
             [
@@ -141,13 +146,15 @@ class _Naming:
         asked = [[(one, count)] for count in counts.tolist()]
         fitting = fit_replicas(program, self._after, asked=asked, leaving={}, growth=())
         result = program.solve(replace(limits, deterministic_seconds=FORCED))
-        if not result.values:
+        if result.is_infeasible:
             return None
+        if not result.values:
+            raise NoSolutionError("the replicas that were chosen could not be placed in time")
         named = self._read(asks, fitting, result.values)
         return None if named is None or any(self._is_overfull(named, v) for v in named) else named
 
     def _turn(self, key: tuple[int, int], choice: Sequence[Sequence[int]]) -> tuple[int, int, int, bool, int]:
-        """Return when to place (variant, class): the largest first, among equals those with the least choice."""
+        """Return when to place (variant, class): the largest first, then those with least choice."""
         v, group = key
         size = int(self._after.sizes[group])
         is_free = v not in self._most_per_node

@@ -45,7 +45,7 @@ NARROWINGS = 2
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
     """Return a placement, how good it is at each level, and over what that holds.
 
-    Raises NumbersTooLargeError.
+    Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
     return ColumnModel(problem).place(limits)
 
@@ -164,9 +164,9 @@ class ColumnModel:
             self._problem,
             self._resources,
             self._replicas(found.pools, found.selection),
-            asks_of(found.pools, self._resources, found.selection),
-            found.selection.added,
-            limits,
+            asks_of(found.pools, found.selection),
+            added=found.selection.added,
+            limits=limits,
         )
 
 

@@ -65,7 +65,7 @@ class Resources:
     """(bins,): whether few pods of some variant may share a node there."""
 
     apart: Mapping[int, tuple[int, Counter[int]]]
-    """Class -> most pods on one node, and how many lie on each when all stay; of those that have such a rule."""
+    """Class -> most pods on one node, and how many lie on each when all stay; where there is such a rule."""
 
     fits_by_nodes: Booleans
     """(bins,): whether each of its nodes is looked at by itself; elsewhere patterns decide."""
@@ -73,7 +73,7 @@ class Resources:
     row_bin: Integers
     row_size: Integers
     row_pods: Integers
-    """(slot rows,): bin, size, and how many slots of that size on nodes of one block make one of the row's."""
+    """(slot rows,): bin, size, and how many slots of that size in one block make one of its own."""
 
     free: Integers
     """(nodes,): when every bound replica stays; negative when overcommitted."""
@@ -150,7 +150,14 @@ class Resources:
 
     def slots_with(self, free: Integers, node_bin: Integers, node_block: Integers) -> Integers:
         """Return how many slots of each row some nodes have."""
-        return count_slots(free, node_bin, node_block, self.row_bin, self.row_size, self.row_pods)
+        return count_slots(
+            free,
+            node_bin=node_bin,
+            node_block=node_block,
+            row_bin=self.row_bin,
+            row_size=self.row_size,
+            row_pods=self.row_pods,
+        )
 
 
 def resources_of(problem: PlacementProblem) -> Resources:

@@ -65,7 +65,7 @@ def total_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
     return [int(value) for value in values]
 
 
-def asks_of(pools: Sequence[Pool], resources: Resources, selection: Selection) -> dict[tuple[int, int], int]:
+def asks_of(pools: Sequence[Pool], selection: Selection) -> dict[tuple[int, int], int]:
     """Return (variant, class) -> new ones, in what the class counts; those that need a place."""
     asks: dict[tuple[int, int], int] = {}
     for pool, columns in zip(pools, selection.columns, strict=True):

@@ -125,7 +125,7 @@ class SlotRows:
         return uses
 
     def _safe(self, kind: PlaceClass, bin_: int) -> Integers:
-        """Return what is enough in a bin where sizes, and numbers of pods that go together, are rounded up."""
+        """Return what is enough in a bin where sizes and numbers of pods that go together are rounded."""
         chain, uses = self._chains[bin_], np.zeros(len(self._keys), dtype=np.int64)
         size = chain[-1] if kind.pods > 1 else min(size for size in chain if size >= kind.size)
         together = min(pods for pods in (1, *self._rounded[bin_]) if pods >= kind.pods)
@@ -184,6 +184,7 @@ class SlotRows:
 
 def count_slots(
     free: Integers,
+    *,
     node_bin: Integers,
     node_block: Integers,
     row_bin: Integers,

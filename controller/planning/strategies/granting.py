@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from controller.planning.housing import house
 from controller.planning.problem import Solution, freed
 from controller.planning.strategies.asking import askings
 from controller.planning.strategies.pools import kinds, kinds_of
@@ -38,6 +39,9 @@ def granted(problem: PlacementProblem, counts: Sequence[int], order: Sequence[in
     What runs already keeps its node; only what a variant wants less of makes room.
     """
     allowed = _allowed(problem, counts, order)
+    if any(terms.is_choosy or terms.pods > 1 for terms in problem.variants):
+        housed = house(problem, allowed, order=order)
+        return Solution(replicas=housed.replicas, placements=housed.placements)
     placements = _placed(problem, allowed, order)
     found = Counter[int]()
     for v, _, count in placements:
@@ -53,7 +57,9 @@ def pending(problem: PlacementProblem, counts: Sequence[int], order: Sequence[in
     """Return the accelerators of the replicas that limits allow and no node has room for."""
     allowed = _allowed(problem, counts, order)
     got = granted(problem, counts, order).replicas
-    return sum((allowed[v] - got[v]) * terms.accelerators for v, terms in enumerate(problem.variants))
+    return sum(
+        (allowed[v] - got[v]) * terms.accelerators_per_replica for v, terms in enumerate(problem.variants)
+    )
 
 
 def _allowed(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ class Pools:
         known = kinds(problem)
         self._left = [max(0, sum(room[node] for node in kind.nodes)) for kind in known]
         self._usable = kinds_of(problem, known)
-        self._accelerators = [terms.accelerators for terms in problem.variants]
+        self._accelerators = [terms.accelerators_per_replica for terms in problem.variants]
         self._by_name = sorted(range(len(problem.variants)), key=lambda v: problem.variants[v].name)
 
     def fits(self, variant: int, replicas: int) -> bool:

@@ -178,7 +178,7 @@ def test_whatever_is_impossible_is_found() -> None:
     assert "1 counts for" in "; ".join(wrong(problem, placed((0,))))
     assert "allowed are 0 to 1" in said(0, -1)
     assert "quota: 2 of 1 used" in said(0, 2, (0, users[0], 2))
-    assert "0 places for 1 replicas" in said(0, 1)
+    assert "0 places for 1 pods" in said(0, 1)
     assert "may not go to node" in said(0, 1, (0, next(n for n in here.values() if n != users[0]), 1))
     assert "accelerators too many" in said(0, 9, (0, users[0], 9))
 

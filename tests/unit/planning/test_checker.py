@@ -101,12 +101,8 @@ def test_the_good_plan_is_good() -> None:
         pytest.param(
             _place(("b", "n2", 1)), "b: may not go to node n2", id="a taint that it does not tolerate"
         ),
-        pytest.param(
-            _place(("a", "n1", 1)), "a: only 1 places for 2 replicas", id="a replica without a place"
-        ),
-        pytest.param(
-            _place(("a", "n1", 1), ("a", "n2", 2)), "a: 3 places for 2 replicas", id="a place too many"
-        ),
+        pytest.param(_place(("a", "n1", 1)), "a: only 1 places for 2 pods", id="a replica without a place"),
+        pytest.param(_place(("a", "n1", 1), ("a", "n2", 2)), "a: 3 places for 2 pods", id="a place too many"),
     ],
 )
 def test_damage_is_found(damage: Callable[[Plan], Plan], want: str) -> None:

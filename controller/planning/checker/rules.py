@@ -1,0 +1,76 @@
+"""Whether pods that are spread, kept together or kept apart are so where the plan puts new ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from controller.planning.checker.places import kept_replicas, matches_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from controller.planning.cluster import Node
+    from controller.planning.decision import Decision, Plan
+    from controller.planning.snapshot import Snapshot, Variant
+
+    Key = tuple[str, str]
+
+
+def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decision]) -> Iterator[str]:
+    """Yield every rule of a variant's pods that the places of new ones break."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    new: dict[Key, Counter[str]] = {}
+    for place in plan.placements:
+        new.setdefault((place.namespace, place.name), Counter())[place.node] += place.replicas
+    for variant in snapshot.variants:
+        key = (variant.namespace, variant.name)
+        if key in new:
+            lying = Counter(new[key])
+            for hosts in kept_replicas(variant, decisions[key].replicas):
+                lying.update(hosts)
+            yield from _apart(variant, new[key], lying)
+            yield from _together(variant, new[key], nodes)
+            yield from _spread(variant, new[key], lying, nodes)
+
+
+def _apart(variant: Variant, new: Counter[str], lying: Counter[str]) -> Iterator[str]:
+    most = variant.most_per_node
+    for node in sorted(new) if most is not None else ():
+        if most is not None and lying[node] > most:
+            yield f"{variant.name}: {lying[node]} pods on node {node}, at most {most} may share one"
+
+
+def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) -> Iterator[str]:
+    """Whole replicas in every domain."""
+    if not variant.together_in or variant.pods_per_replica == 1:
+        return
+    blocks = Counter[str]()
+    for node, pods in new.items():
+        blocks[dict(nodes[node].labels).get(variant.together_in, "")] += pods
+    for block, pods in sorted(blocks.items()):
+        if not block or pods % variant.pods_per_replica:
+            yield f"{variant.name}: {pods} pods in {variant.together_in}={block}, which is no whole replica"
+
+
+def _spread(
+    variant: Variant, new: Counter[str], lying: Counter[str], nodes: Mapping[str, Node]
+) -> Iterator[str]:
+    """No domain that gets a pod is too far ahead of the one with the fewest."""
+    if variant.spread is None:
+        return
+    key = variant.spread.topology_key
+    domain_of = {name: dict(node.labels).get(key) for name, node in nodes.items()}
+    counts = {
+        domain: 0
+        for name, node in nodes.items()
+        if (domain := domain_of[name]) is not None and matches_node(node, variant)
+    }
+    for node, pods in lying.items():
+        if (domain := domain_of.get(node)) in counts and domain is not None:
+            counts[domain] += pods
+    for domain in sorted({domain_of[node] or "" for node in new}):
+        ahead = counts.get(domain, 0) - min(counts.values(), default=0)
+        if domain not in counts or ahead > variant.spread.max_skew:
+            most = variant.spread.max_skew
+            yield f"{variant.name}: {key}={domain} is {ahead} pods ahead, at most {most} are allowed"
