@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.decision import Relief, ReliefKind, Signal
 from controller.planning.defragment import defragmentations
-from controller.planning.problem import LimitKind
+from controller.planning.problem import NO_DOMAIN, LimitKind
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
@@ -94,7 +94,15 @@ def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
             yield Change(
                 kind=ReliefKind.NODE,
                 text=f"+1 free {size}-accelerator {_type(answer, index)} node",
-                problem=replace(problem, free=(*problem.free, size), bins=bins),
+                problem=replace(
+                    problem,
+                    free=(*problem.free, size),
+                    bins=bins,
+                    topologies=tuple(
+                        (*domains, domains[bin_.nodes[0]] if bin_.nodes else NO_DOMAIN)
+                        for domains in problem.topologies
+                    ),
+                ),
                 models=models,
             )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from planning_builders import node, sample, variant
 
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
-from controller.planning.snapshot import ModelRule, Replica, Snapshot
+from controller.planning.snapshot import ModelRule, Replica, Snapshot, Spread
 
 if TYPE_CHECKING:
     from random import Random
@@ -34,6 +35,40 @@ def small_snapshot(random: Random) -> Snapshot:
         budgets=(Budget(name="b", cost_per_hour=Decimal(random.choice((0, 15, 60)))),)
         if random.random() < 0.3
         else (),
+    )
+
+
+def choosy_snapshot(random: Random) -> Snapshot:
+    """Return such a snapshot in zones and racks, in which most variants have a rule about them."""
+    world = small_snapshot(random)
+    nodes = tuple(replace(item, labels=item.labels | _places(random)) for item in world.nodes)
+    names = [item.name for item in nodes]
+    return replace(
+        world, nodes=nodes, variants=tuple(_choosy(random, item, names) for item in world.variants)
+    )
+
+
+def _places(random: Random) -> frozenset[tuple[str, str]]:
+    zone, rack = random.choice(("a", "b", "c", "")), random.choice(("r1", "r2", ""))
+    return frozenset((key, value) for key, value in (("zone", zone), ("rack", rack)) if value)
+
+
+def _choosy(random: Random, item: Variant, nodes: list[str]) -> Variant:
+    kind = random.choice(("plain", "spread", "apart", "together", "pods"))
+    if kind == "spread":
+        return replace(item, spread=Spread(topology_key="zone", max_skew=random.choice((1, 1, 2))))
+    if kind == "apart":
+        return replace(item, most_per_node=random.choice((1, 1, 2)))
+    if kind == "plain" or not nodes:
+        return item
+    return replace(
+        item,
+        accelerators_per_replica=2 * random.choice((1, 2, 4)),
+        pods_per_replica=2,
+        together_in="rack" if kind == "together" else "",
+        replicas=tuple(
+            replace(pod, further_nodes=(random.choice(nodes),) if pod.node else ()) for pod in item.replicas
+        ),
     )
 
 
