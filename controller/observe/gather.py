@@ -13,7 +13,7 @@ from apiserver.schema.validation import validate
 from controller.observe.disruptions import Disruptions
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
-from controller.observe.inventory import inventory
+from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
@@ -214,7 +214,7 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
-        problems=(*bounds.problems, *growth.problems),
+        problems=(*bounds.problems, *growth.problems, *oversized(world.nodes)),
         pods=seen.pods,
     )
 

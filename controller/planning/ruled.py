@@ -19,6 +19,8 @@ from controller.planning.settings import Fallback, Strategy
 from controller.planning.strategies import COUNTS, STRATEGIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controller.planning.decision import Plan
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
@@ -35,6 +37,16 @@ def ruled(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple
     if wrong:
         return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=wrong)
     return made, next_state
+
+
+def asked(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, strategy: Strategy
+) -> Mapping[tuple[str, str], int]:
+    """Return the replicas of each variant that a strategy asks for, before limits and nodes cut them."""
+    given = prepared(snapshot, state, settings)
+    variants = [variant for demand in given.demands for variant in demand.variants]
+    counts = COUNTS[strategy](given.problem)
+    return {variant.key: count for variant, count in zip(variants, counts, strict=True)}
 
 
 def fall_back(

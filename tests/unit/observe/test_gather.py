@@ -122,6 +122,21 @@ def test_what_others_hold_is_not_free() -> None:
     assert node.schedulable
 
 
+def test_a_node_that_nobody_builds_is_left_out_and_named() -> None:
+    """A typing error in one node stops no plan."""
+    huge = NODE | {
+        "metadata": {"name": "huge", "labels": {}},
+        "status": NODE["status"] | {"allocatable": {"nvidia.com/gpu": "1000000"}},
+    }
+    found = gathered(placed(variant("chat")), nodes=(NODE, huge))
+
+    assert [node.name for node in found.snapshot.nodes] == ["n1"]
+    assert found.problems == (
+        "node huge is left out: it says that it has 1000000 accelerators, and can have at most 10000; "
+        "correct its status.allocatable",
+    )
+
+
 def test_the_older_of_two_claims_wins() -> None:
     """The younger stands back and says which target it is about."""
     old = placed(variant("old", scaleTargetRef={"kind": "Deployment", "name": "chat"}))

@@ -127,6 +127,11 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
             '{"snapshot": {"nodes": [], "variants": []}, "settings": {"scale_up_threshold": 7}}',
             "scale_up_threshold",
         ),
+        (
+            '{"snapshot": {"variants": [], "nodes":'
+            ' [{"name": "n7", "accelerator": "H100", "accelerators_allocatable": 10001}]}}',
+            "node n7: accelerators_allocatable: must be between 0 and 10000, was 10001",
+        ),
         ('{"snapshot": ', "truncated"),
     ],
 )
