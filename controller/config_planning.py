@@ -79,6 +79,23 @@ class BudgetConfig:
 
 
 @declaration()
+class EvictionsConfig:
+    """Moving replicas that run, so that what is free lies together for those who go short."""
+
+    enabled: bool = False
+    """Whether pods are evicted at all. Needs the permissions of `manifests/evictions`."""
+
+    interval_seconds: Annotated[int, Range(1, 86400)] = 300
+    """Least time from the end of one round to the beginning of the next."""
+
+    per_round: Annotated[int, Range(1, 1000)] = 1
+    """How many replicas one round may move."""
+
+    per_hour: Annotated[int, Range(1, 10000)] = 10
+    """How many replicas all rounds of an hour may move."""
+
+
+@declaration()
 class PlanningConfig:
     """How decisions are taken."""
 
@@ -138,6 +155,9 @@ class PlanningConfig:
     budgets: Annotated[tuple[Annotated[BudgetConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Limits on the cost of replicas."""
 
+    evictions: EvictionsConfig = EvictionsConfig()
+    """Moving replicas that run."""
+
     advisory: bool = False
     """Whether decisions are told only: no HorizontalPodAutoscaler is given a number to act on."""
 
@@ -148,6 +168,8 @@ class PlanningConfig:
 def planning_problems(planning: PlanningConfig) -> list[str]:
     """Return what is wrong with planning's values that no schema can judge."""
     problems = []
+    if planning.evictions.per_hour < planning.evictions.per_round:
+        problems.append("planning.evictions.perHour: must be at least planning.evictions.perRound")
     if planning.fresh_seconds > planning.held_seconds:
         problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
     problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
@@ -176,6 +198,7 @@ def settings_of(planning: PlanningConfig) -> Settings:
         strategy=Strategy(planning.strategy),
         fallback=Fallback(planning.fallback),
         unmet_unit=UnmetUnit(planning.unmet_unit),
+        most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
         deterministic_seconds=planning.solve_seconds / 20,
         wall_seconds=float(planning.solve_seconds),

@@ -48,6 +48,9 @@ class Telemetry:
         self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
         self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
+        self._evictions = Counter(
+            "stowplan_evictions", "Evictions by outcome.", ("outcome",), registry=registry
+        )
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from looking to having published.",
@@ -70,6 +73,8 @@ class Telemetry:
         self._gauges[_STRATEGY].labels(plan.solver.strategy).set(1)
         self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
+        for ending, count in outcome.evictions.items():
+            self._evictions.labels(ending).inc(count)
         self._cycles.labels(str(plan.solver.status)).inc()
         self._seconds.observe(seconds)
 

@@ -15,6 +15,7 @@ from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, Signal, SolverReport
 from controller.planning.snapshot import Variant
 from controller.reconcilers.advisory import Advice
+from controller.reconcilers.rounds import BEING_MOVED
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
@@ -227,6 +228,7 @@ def _meaning(status: Json) -> Json:
         "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
         "applied": status.get("actuation"),
         "decision": [decision.get(name) for name in said],
+        "moving": BEING_MOVED in (decision.get("message") or ""),
         "conditions": {
             item["type"]: [item["status"], item["reason"], item.get("observedGeneration")]
             for item in conditions

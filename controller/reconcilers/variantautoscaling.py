@@ -49,7 +49,9 @@ from controller.reconcilers.advisory import (
     joined,
     with_advice,
 )
+from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.leaving import PodMarker, due_marks
+from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
     Verdict,
     age_seconds,
@@ -109,6 +111,8 @@ class CycleSettings:
     pod_deletion_cost: bool = True
     """Whether ReplicaSets are told which pods are to go first."""
 
+    evictions: EvictionRules = NO_EVICTIONS
+
     @property
     def terms(self) -> Terms:
         """What of this is about planning."""
@@ -132,6 +136,9 @@ class Outcome:
     advices: Mapping[Key, Advice] = field(default_factory=dict)
     """For the variants whose decisions are told only."""
 
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    """How many pods were evicted, by how that ended."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cycle:
@@ -154,6 +161,7 @@ class VariantAutoscalingReconciler:
         self._idleness = Idleness()
         self._problems: tuple[str, ...] = ()
         self._marker = PodMarker(tools.cluster, now=tools.now)
+        self._evictor = Evictor(tools.cluster, tools.events, settings.evictions, now=tools.now)
 
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once.
@@ -174,11 +182,18 @@ class VariantAutoscalingReconciler:
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         plan, advices = await self._plan(world, gathered.snapshot)
+        plan = self._evictor.worded(plan)
         await self._mark(gathered, plan, advices)
         cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
         written = await self._publish(world, self._statuses(cycle, advices), plan)
+        evictions = await self._evictor.act(world, gathered, plan, advised=advices)
         return Outcome(
-            plan=plan, gathered=gathered, written=written, scrape_failures=len(failures), advices=advices
+            plan=plan,
+            gathered=gathered,
+            written=written,
+            scrape_failures=len(failures),
+            advices=advices,
+            evictions=evictions,
         )
 
     def _terms(self) -> Terms:

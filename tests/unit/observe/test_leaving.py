@@ -191,7 +191,9 @@ def test_whichever_way_a_replica_set_decides_ties_the_planned_nodes_are_freed(se
 
 
 def _drawn(name: str, random: Random) -> Json:
-    annotations: dict[str, str] = random.choice([{}, {}, {}, MARKED, {DELETION_COST: random.choice(("-2", "0", "1", "2"))}])
+    annotations: dict[str, str] = random.choice(
+        [{}, {}, {}, MARKED, {DELETION_COST: random.choice(("-2", "0", "1", "2"))}]
+    )
     return pod(name, random.choice("abcd"), ready=random.random() > 0.2, annotations=annotations)
 
 
