@@ -57,7 +57,11 @@ def configured(path: Path | None) -> Configuring:
     planning = config.planning
     return Configuring(
         settings=settings_of(planning),
-        terms=Terms(pools=pools_of(planning), budgets=budgets_of(planning)),
+        terms=Terms(
+            pools=pools_of(planning),
+            budgets=budgets_of(planning),
+            steers_removal=planning.pod_deletion_cost,
+        ),
         names=config.names,
         namespace=config.namespace,
         scales_to_zero=planning.scale_to_zero,

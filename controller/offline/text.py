@@ -134,7 +134,9 @@ def measured(level: LevelReport) -> tuple[str, str]:
 
 def moved(move: Move) -> str:
     """Return what is to leave a node."""
-    return f"{move.replicas} x {move.namespace}/{move.name} from {move.node}, where others need the room"
+    what = f"pod {move.namespace}/{move.name}" if move.is_other else f"{move.namespace}/{move.name}"
+    whom = ", ".join("/".join(key) for key in move.benefits) or "others"
+    return f"{move.replicas} x {what} from {move.node}, so that {whom} finds room"
 
 
 def requested(request: NodeRequest) -> str:

@@ -25,6 +25,9 @@ PLANS_IN_A_ROW = 2
 ROUND_SECONDS = 300.0
 """A round in which pods find no place ends after this time."""
 
+FRUITLESS_SECONDS = 3600.0
+"""So long nothing is moved after a round that ran out of time: planning does not see all that counts."""
+
 BEING_MOVED = "being moved for it"
 """Stands in the sentence about a variant while a round for it is under way."""
 
@@ -88,6 +91,9 @@ class Rounds:
     last_seconds: float | None = None
     """When the last round ended, or was given up."""
 
+    rest_seconds: float = 0.0
+    """How long to wait after it at least."""
+
     evictions: tuple[float, ...] = ()
     """When pods were evicted in the last hour."""
 
@@ -100,14 +106,19 @@ def after_plan(rounds: Rounds, plan: Plan, pods: Sequence[Json], *, now_seconds:
     plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
     recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
     rounds = replace(rounds, short=short, plans=plans, evictions=recent)
-    if rounds.current is not None and _is_over(rounds.current, pods, now_seconds=now_seconds):
-        return replace(rounds, current=None, last_seconds=now_seconds)
+    if rounds.current is None:
+        return rounds
+    if _is_bound_again(rounds.current, pods):
+        return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=0.0)
+    if now_seconds - rounds.current.began_seconds >= ROUND_SECONDS:
+        return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=FRUITLESS_SECONDS)
     return rounds
 
 
 def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: float) -> bool:
     """Tell whether the moves of a plan may be carried out now."""
-    rested = rounds.last_seconds is None or now_seconds - rounds.last_seconds >= rules.interval_seconds
+    pause_seconds = max(rules.interval_seconds, rounds.rest_seconds)
+    rested = rounds.last_seconds is None or now_seconds - rounds.last_seconds >= pause_seconds
     wanted = sum(move.replicas for move in plan.moves)
     within = 0 < wanted <= rules.per_hour - len(rounds.evictions)
     return rules.enabled and rounds.current is None and rested and within and rounds.plans >= PLANS_IN_A_ROW
@@ -171,9 +182,7 @@ def owner_of(pod: Json) -> Owner:
     return metadata["namespace"], "", ""
 
 
-def _is_over(current: Round, pods: Sequence[Json], *, now_seconds: float) -> bool:
-    if now_seconds - current.began_seconds >= ROUND_SECONDS:
-        return True
+def _is_bound_again(current: Round, pods: Sequence[Json]) -> bool:
     bound = Counter(
         owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
     )

@@ -10,6 +10,7 @@ import pytest
 from apiserver.schema.json import Json
 from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
 from controller.reconcilers.rounds import (
+    FRUITLESS_SECONDS,
     ROUND_SECONDS,
     EvictionRules,
     Rounds,
@@ -100,8 +101,20 @@ def test_a_round_ends_when_as_many_are_bound_as_before() -> None:
     assert pending.current is not None
     bound = after_plan(rounds, planned(), [leaving, stays, pod("new", "n3")], now_seconds=2.0)
     assert (bound.current, bound.last_seconds) == (None, 2.0)
-    late = after_plan(rounds, planned(), [stays], now_seconds=ROUND_SECONDS)
-    assert (late.current, late.last_seconds) == (None, ROUND_SECONDS)
+
+
+def test_a_round_that_ran_out_of_time_is_followed_by_a_long_rest() -> None:
+    """What is made anew found no place, for a reason that the plan did not see."""
+    gone = pod("gone")
+    chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
+    rounds = begun(STOOD, chosen, [gone], now_seconds=0.0)
+    for _ in range(3):
+        rounds = after_plan(rounds, planned(LARGE), [pod("new", "")], now_seconds=ROUND_SECONDS)
+
+    assert rounds.current is None
+    soon, late = ROUND_SECONDS + RULES.interval_seconds, ROUND_SECONDS + FRUITLESS_SECONDS
+    assert not may_begin(rounds, RULES, planned(LARGE), now_seconds=soon)
+    assert may_begin(rounds, RULES, planned(LARGE), now_seconds=late)
 
 
 def test_a_round_in_which_nobody_was_evicted_is_given_up_until_the_next_is_due() -> None:
