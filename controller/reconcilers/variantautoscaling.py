@@ -49,7 +49,9 @@ from controller.reconcilers.advisory import (
     joined,
     with_advice,
 )
+from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
 from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
@@ -139,6 +141,9 @@ class Outcome:
     evictions: Mapping[str, int] = field(default_factory=dict)
     """How many pods were evicted, by how that ended."""
 
+    divergence: Divergence = IN_STEP
+    """What the scheduler made of the plan before."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cycle:
@@ -152,7 +157,7 @@ class _Cycle:
 
 
 class VariantAutoscalingReconciler:
-    """Runs cycles; between them it remembers only what engines said."""
+    """Runs cycles; between them it remembers what engines said, and the last plan's places."""
 
     def __init__(self, tools: Tools, settings: CycleSettings) -> None:
         self._tools = tools
@@ -160,6 +165,7 @@ class VariantAutoscalingReconciler:
         self._engines = EngineRecords()
         self._idleness = Idleness()
         self._problems: tuple[str, ...] = ()
+        self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
         self._evictor = Evictor(tools.cluster, tools.events, settings.evictions, now=tools.now)
 
@@ -182,7 +188,8 @@ class VariantAutoscalingReconciler:
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         plan, advices = await self._plan(world, gathered.snapshot)
-        plan = self._evictor.worded(plan)
+        plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
+        await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
         cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
         written = await self._publish(world, self._statuses(cycle, advices), plan)
@@ -194,6 +201,7 @@ class VariantAutoscalingReconciler:
             scrape_failures=len(failures),
             advices=advices,
             evictions=evictions,
+            divergence=self._follower.divergence,
         )
 
     def _terms(self) -> Terms:
@@ -237,6 +245,7 @@ class VariantAutoscalingReconciler:
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        misplaced = sentences(self._follower.divergence.waiting)
         found: dict[Key, Json] = {}
         for autoscaling in world.autoscalings:
             key = _key(autoscaling)
@@ -255,6 +264,7 @@ class VariantAutoscalingReconciler:
                     service_class=class_finding(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
+                    misplaced=misplaced.get(key, ""),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found
