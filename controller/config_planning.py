@@ -96,6 +96,19 @@ class EvictionsConfig:
 
 
 @declaration()
+class FlapBudgetConfig:
+    """How often a variant may change direction before cost alone turns it no more."""
+
+    reversals: Annotated[int, Range(0, 1000)] = 0
+    """Changes from up to down or back within the window; 0 for as many as there are. The last one is kept for
+    coming up again. What demand and priorities need is done all the same. It is 0 because what is held costs
+    money, and the dead band and the prices of starting and stopping mostly do; where they don't, try 4."""
+
+    window_seconds: Annotated[int, Range(1, 604_800)] = 3600
+    """Length of the window."""
+
+
+@declaration()
 class PlanningConfig:
     """How decisions are taken."""
 
@@ -145,6 +158,9 @@ class PlanningConfig:
     pod_deletion_cost: bool = True
     """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
     so that those go whose accelerators are worth most when free. What a person has set is left as it is."""
+
+    flap_budget: FlapBudgetConfig = FlapBudgetConfig()
+    """How often a variant may change direction."""
 
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
@@ -197,6 +213,8 @@ def settings_of(planning: PlanningConfig) -> Settings:
         stop_price_percent=planning.stop_price_percent,
         strategy=Strategy(planning.strategy),
         fallback=Fallback(planning.fallback),
+        flap_reversals=planning.flap_budget.reversals,
+        flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from controller.planning.assembling import assembled
 from controller.planning.checker import check
 from controller.planning.decision import SolverReport, SolverStatus
+from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
 from controller.planning.problem import Bin, Solution
@@ -78,7 +79,8 @@ def _by_rule(
     made = _signed(assembled(answer, report))
     wrong = check(snapshot, made)
     text = f"the answer of {strategy} was refused: {'; '.join(wrong)}" if wrong else ""
-    return made, given.next_state, text
+    courses = followed(snapshot, state, made.decisions, settings)
+    return made, replace(given.next_state, courses=courses), text
 
 
 def endless(problem: PlacementProblem) -> PlacementProblem:

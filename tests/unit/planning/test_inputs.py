@@ -22,7 +22,7 @@ from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot
-from controller.planning.state import KnownCapacity, PlanningState, Window, WindowKey
+from controller.planning.state import Course, KnownCapacity, PlanningState, Window, WindowKey
 
 FULL = PlanningInputs(
     snapshot=Snapshot(
@@ -72,6 +72,7 @@ FULL = PlanningInputs(
         ),
         quotas=(Quota(name="q", namespace="llm", accelerators=16),),
         budgets=(Budget(name="b", cost_per_hour=Decimal(400), namespaces=frozenset({"llm", "dev"})),),
+        taken_seconds=1_700_000_000.5,
     ),
     state=PlanningState(
         windows=(
@@ -88,6 +89,7 @@ FULL = PlanningInputs(
         ),
         capacities=(KnownCapacity(namespace="llm", name="a", tokens=12_800),),
         queued=(("llm", "a-0"),),
+        courses=(Course(namespace="llm", name="a", replicas=3, direction=-1, reversed_seconds=(5.5,)),),
     ),
     settings=Settings(unmet_unit=UnmetUnit.MODEL),
 )
