@@ -70,16 +70,17 @@ class Stage:
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
         self.namespace = namespace
+
+    def fill(self, *, is_left_planned: bool) -> None:
+        """Start the left one, the right one and the large one; what is planned for has a variant."""
         for node, (name, size) in zip(NODES, SIZES.items(), strict=True):
-            control_plane.kubectl("cordon", *(other for other in NODES if other != node))
-            value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
-            most = 2 if name == "large" else 1
-            made = deployment(name, product=PRODUCT, accelerators=size)
-            self.kubectl(
-                "apply", "--filename=-", input=listed(made, value, autoscaler(name, most=most), BUDGET)
-            )
+            self._control_plane.kubectl("cordon", *(other for other in NODES if other != node))
+            made = [_workload(name, size, consents=not is_left_planned)]
+            if is_left_planned or name != "left":
+                made += _planned(name, is_movable=is_left_planned)
+            self.kubectl("apply", "--filename=-", input=listed(*made))
             self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
-            control_plane.kubectl("uncordon", *NODES)
+            self._control_plane.kubectl("uncordon", *NODES)
 
     def kubectl(self, *arguments: str, **options: str) -> str:
         """Run kubectl in the namespace."""
@@ -112,6 +113,17 @@ class Stage:
         return stack
 
 
+def _workload(name: str, size: int, *, consents: bool) -> Manifest:
+    annotations = {"stowplan.dev/movable": "true"} if consents else {}
+    return deployment(name, product=PRODUCT, accelerators=size, annotations=annotations)
+
+
+def _planned(name: str, *, is_movable: bool) -> list[Manifest]:
+    value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
+    value["metadata"]["annotations"] = {} if is_movable else {"stowplan.dev/preemption": "Never"}
+    return [value, autoscaler(name, most=2 if name == "large" else 1)]
+
+
 @pytest.fixture
 def stage(control_plane: ControlPlane, _evicting: None, namespace: str) -> Stage:
     """Return a fresh namespace in which what is free lies apart."""
@@ -127,6 +139,9 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
     control_plane: ControlPlane, installation: Installation, stage: Stage
 ) -> None:
     """Nothing happens before, and the API server would refuse; afterwards the large one has its room."""
+    stage.fill(is_left_planned=True)
+    stage.kubectl("apply", "--filename=-", input=listed(BUDGET))
+    stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
     with stage.loaded():
         stage.wait("va/large", "jsonpath={.status.decision.boundBy}=NodeSize")
         small = next(pod for pod in stage.pods() if pod["metadata"]["labels"]["app"] == "left")["metadata"]
@@ -148,3 +163,15 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
         assert 'stowplan_evictions_total{outcome="evicted"} 1.0' in answer.read().decode()
     taints = control_plane.kubectl("get", "nodes", "--output=jsonpath={.items[*].spec.taints}").stdout
     assert "stowplan.dev/moving" not in taints
+
+
+def test_a_pod_of_others_moves_where_its_owner_consents(stage: Stage) -> None:
+    """The replica beside it must not."""
+    stage.fill(is_left_planned=False)
+
+    with stage.loaded():
+        stage.wait("deploy/large", "jsonpath={.status.readyReplicas}=2")
+
+    found = stage.nodes()
+    assert found["left"] == found["right"] == ["apart-2"]
+    assert "to make room" in stage.kubectl("events", "--for=va/large")
