@@ -35,6 +35,10 @@ unit: setup ## Run the tests that need no control plane: about eight minutes
 fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour and a half
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
 
+.PHONY: clusters
+clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about eight minutes
+	$(RUN) -m hack.clusters $(ARGS)
+
 .PHONY: bench-admission
 bench-admission: setup ## Measure admission beside a straightforward server: about three minutes
 	$(RUN) -m hack.bench.admission $(ARGS)

@@ -79,6 +79,36 @@ class BudgetConfig:
 
 
 @declaration()
+class EvictionsConfig:
+    """Moving replicas that run, so that what is free lies together for those who go short."""
+
+    enabled: bool = False
+    """Whether pods are evicted at all. Needs the permissions of `manifests/evictions`."""
+
+    interval_seconds: Annotated[int, Range(1, 86400)] = 300
+    """Least time from the end of one round to the beginning of the next."""
+
+    per_round: Annotated[int, Range(1, 1000)] = 1
+    """How many replicas one round may move."""
+
+    per_hour: Annotated[int, Range(1, 10000)] = 10
+    """How many replicas all rounds of an hour may move."""
+
+
+@declaration()
+class FlapBudgetConfig:
+    """How often a variant may change direction before cost alone turns it no more."""
+
+    reversals: Annotated[int, Range(0, 1000)] = 0
+    """Changes from up to down or back within the window; 0 for as many as there are. The last one is kept for
+    coming up again. What demand and priorities need is done all the same. It is 0 because what is held costs
+    money, and the dead band and the prices of starting and stopping mostly do; where they don't, try 4."""
+
+    window_seconds: Annotated[int, Range(1, 604_800)] = 3600
+    """Length of the window."""
+
+
+@declaration()
 class PlanningConfig:
     """How decisions are taken."""
 
@@ -129,6 +159,9 @@ class PlanningConfig:
     """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
     so that those go whose accelerators are worth most when free. What a person has set is left as it is."""
 
+    flap_budget: FlapBudgetConfig = FlapBudgetConfig()
+    """How often a variant may change direction."""
+
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 
@@ -137,6 +170,9 @@ class PlanningConfig:
 
     budgets: Annotated[tuple[Annotated[BudgetConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Limits on the cost of replicas."""
+
+    evictions: EvictionsConfig = EvictionsConfig()
+    """Moving replicas that run."""
 
     advisory: bool = False
     """Whether decisions are told only: no HorizontalPodAutoscaler is given a number to act on."""
@@ -148,6 +184,8 @@ class PlanningConfig:
 def planning_problems(planning: PlanningConfig) -> list[str]:
     """Return what is wrong with planning's values that no schema can judge."""
     problems = []
+    if planning.evictions.per_hour < planning.evictions.per_round:
+        problems.append("planning.evictions.perHour: must be at least planning.evictions.perRound")
     if planning.fresh_seconds > planning.held_seconds:
         problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
     problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
@@ -175,7 +213,10 @@ def settings_of(planning: PlanningConfig) -> Settings:
         stop_price_percent=planning.stop_price_percent,
         strategy=Strategy(planning.strategy),
         fallback=Fallback(planning.fallback),
+        flap_reversals=planning.flap_budget.reversals,
+        flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),
+        most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
         deterministic_seconds=planning.solve_seconds / 20,
         wall_seconds=float(planning.solve_seconds),

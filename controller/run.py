@@ -32,6 +32,7 @@ from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
+from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
     EngineSource,
@@ -211,6 +212,11 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
         pools=pools_of(planning),
         budgets=budgets_of(planning),
         pod_deletion_cost=planning.pod_deletion_cost,
+        evictions=EvictionRules(
+            enabled=planning.evictions.enabled,
+            interval_seconds=float(planning.evictions.interval_seconds),
+            per_hour=planning.evictions.per_hour,
+        ),
         advisory=Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces)),
     )
 

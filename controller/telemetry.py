@@ -23,6 +23,7 @@ _NODES: Final = "stowplan_requested_nodes"
 _COST: Final = "stowplan_plan_cost"
 _GAP: Final = "stowplan_plan_gap_ratio"
 _STRATEGY: Final = "stowplan_plan_strategy"
+_WAITING: Final = "stowplan_pending_replicas"
 _SILENT: Final = "stowplan_silent_engines"
 
 _GAUGES: Final = (
@@ -36,6 +37,7 @@ _GAUGES: Final = (
     (_COST, "Cost per hour of all granted replicas.", ()),
     (_GAP, "Distance of the last plan from its proven bound; not a number where nobody knows.", ()),
     (_STRATEGY, "1 for who made the last plan: a strategy, or hold.", ("strategy",)),
+    (_WAITING, "Replicas that a plan had room for and that fit nowhere since.", _VARIANT[:2]),
     (_SILENT, "Engines that did not answer.", ()),
 )
 
@@ -48,6 +50,14 @@ class Telemetry:
         self._labelled = [self._gauges[name] for name, _, labels in _GAUGES if labels]
         self._cycles = Counter("stowplan_cycles", "Cycles by outcome.", ("outcome",), registry=registry)
         self._written = Counter("stowplan_status_writes", "Statuses written.", registry=registry)
+        self._evictions = Counter(
+            "stowplan_evictions", "Evictions by outcome.", ("outcome",), registry=registry
+        )
+        self._elsewhere = Counter(
+            "stowplan_placements_diverged",
+            "Replicas bound to a node on which the plan before had no place for them.",
+            registry=registry,
+        )
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from looking to having published.",
@@ -70,6 +80,9 @@ class Telemetry:
         self._gauges[_STRATEGY].labels(plan.solver.strategy).set(1)
         self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
+        self._elsewhere.inc(outcome.divergence.elsewhere)
+        for ending, count in outcome.evictions.items():
+            self._evictions.labels(ending).inc(count)
         self._cycles.labels(str(plan.solver.status)).inc()
         self._seconds.observe(seconds)
 
@@ -85,5 +98,7 @@ class Telemetry:
             self._gauges[_WANTED].labels(*variant).set(decision.unconstrained_replicas)
             self._gauges[_SHORT].labels(*variant).set(decision.unmet_per_mille)
             self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
+        for waiting in outcome.divergence.waiting:
+            self._gauges[_WAITING].labels(*waiting.variant).inc()
         for key, advice in outcome.advices.items():
             self._gauges[_SAVED].labels(*key).set(float(advice.saved_per_hour))

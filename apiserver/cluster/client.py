@@ -314,7 +314,13 @@ class Cluster:
         return await self._transport.json(call)
 
     async def evict(
-        self, namespace: str, name: str, *, uid: str, timeout_seconds: float = CALL_SECONDS
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        dry_run: bool = False,
+        timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Evict a pod (policy/v1): `Throttled` where a PodDisruptionBudget does not allow it now.
 
@@ -329,6 +335,7 @@ class Cluster:
         call = Call(
             method="POST",
             path=PODS.path(namespace, name, subresource="eviction"),
+            query=_dry_run(dry_run),
             body=eviction,
             timeout_seconds=timeout_seconds,
         )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from apiserver.schema.json import Json
+from controller.planning.ranges import MAX_REPLICAS
 
 
 class Disruptions:
@@ -47,7 +48,7 @@ def _allowed(budget: Json) -> int:
     """Return the evictions that a status allows; none while it is not about the budget as it stands."""
     status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
     is_current = status.get("observedGeneration", generation) >= generation
-    return int(status.get("disruptionsAllowed", 0)) if is_current else 0
+    return min(int(status.get("disruptionsAllowed", 0)), MAX_REPLICAS) if is_current else 0
 
 
 def _selects(selector: Json | None, labels: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.kinds.llmd.identity import names_deployment
@@ -13,7 +13,7 @@ from apiserver.schema.validation import validate
 from controller.observe.disruptions import Disruptions
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
-from controller.observe.inventory import inventory
+from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
@@ -155,7 +155,8 @@ def gather(
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
-    return _gathered(world, seen, rules, terms, movable)
+    found = _gathered(world, seen, rules, terms, movable)
+    return replace(found, snapshot=replace(found.snapshot, taken_seconds=now_seconds))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -214,7 +215,7 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
-        problems=(*bounds.problems, *growth.problems),
+        problems=(*bounds.problems, *growth.problems, *oversized(world.nodes)),
         pods=seen.pods,
     )
 

@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import Key, deployment_of, is_present
 from controller.observe.scheduling import NAME_FIELD, repellent_taints
-from controller.planning.cluster import MovablePod, Node
+from controller.planning.cluster import MOST_ACCELERATORS, MovablePod, Node
 
 NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
 """Nobody else's pods may be evicted."""
@@ -23,18 +23,33 @@ def inventory(
     planned: frozenset[Key],
     movable: Mapping[str, tuple[MovablePod, ...]] = NONE_MOVABLE,
 ) -> tuple[Node, ...]:
-    """Return the nodes that have accelerators; `planned` are the Deployments that planning decides on.
+    """Return the nodes that have accelerators, and no more than anybody builds.
 
-    `movable` are those of the other pods that may be evicted, by node.
+    `planned` are the Deployments that planning decides on, `movable` those of the other pods that may be
+    evicted, by node.
     """
     held: Counter[str] = Counter()
     for pod in pods:
         node = pod["spec"].get("nodeName")
         if node and is_present(pod) and deployment_of(pod) not in planned:
             held[node] += accelerators_of(pod["spec"])
-    names = (node["metadata"]["name"] for node in nodes)
-    found = (_node(node, held[name], movable.get(name, ())) for node, name in zip(nodes, names, strict=True))
-    return tuple(node for node in found if node.accelerators_allocatable)
+    usable = (node for node in nodes if 0 < _accelerators(node) <= MOST_ACCELERATORS)
+    named = ((node, node["metadata"]["name"]) for node in usable)
+    return tuple(_node(node, held[name], movable.get(name, ())) for node, name in named)
+
+
+def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
+    """Return a sentence for each node that is left out for having too many accelerators."""
+    return tuple(
+        f"node {node['metadata']['name']} is left out: it says that it has {_accelerators(node)}"
+        f" accelerators, and can have at most {MOST_ACCELERATORS}; correct its status.allocatable"
+        for node in nodes
+        if _accelerators(node) > MOST_ACCELERATORS
+    )
+
+
+def _accelerators(node: Json) -> int:
+    return accelerators_in((node.get("status") or {}).get("allocatable") or {})
 
 
 def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
@@ -43,7 +58,7 @@ def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
     return Node(
         name=name,
         accelerator=product_of(labels),
-        accelerators_allocatable=accelerators_in(status.get("allocatable") or {}),
+        accelerators_allocatable=_accelerators(node),
         accelerators_used_by_others=held,
         movable=movable,
         labels=frozenset({**labels, NAME_FIELD: name}.items()),

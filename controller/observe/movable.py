@@ -16,7 +16,7 @@ from controller.observe.disruptions import Disruptions
 from controller.observe.orders import PREFIX
 from controller.observe.pods import Key, deployment_of, is_present, is_ready
 from controller.observe.scheduling import node_affinity, tolerations
-from controller.planning.cluster import MovablePod
+from controller.planning.cluster import MOST_ACCELERATORS, MovablePod
 
 MOVABLE: Final = f"{PREFIX}movable"
 """`true`: the pod may be evicted to make room, since another one takes its place elsewhere."""
@@ -38,7 +38,8 @@ def movable_pods(
     for pod in pods:
         if not _is_consenting(pod) or deployment_of(pod) in planned:
             continue
-        if _is_portable(pod) and _priority(pod) <= highest_priority and accelerators_of(pod["spec"]):
+        has_accelerators = 0 < accelerators_of(pod["spec"]) <= MOST_ACCELERATORS
+        if has_accelerators and _is_portable(pod) and _priority(pod) <= highest_priority:
             found[pod["spec"]["nodeName"]].append(_record(pod, disruptions))
     return {node: tuple(listed) for node, listed in found.items()}
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.observe.accelerators import normalised
 from controller.offline.changes import Addition, Amount
-from controller.planning.settings import UnmetUnit
+from controller.planning.settings import Strategy, UnmetUnit
 
 _TOKENS: Final = re.compile(r"(?P<number>[0-9]{1,15}(\.[0-9]{1,6})?)(?P<unit>[kM]?)\Z")
 _UNITS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -31,6 +31,7 @@ examples:
   stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
   stowplan plan -f plan.json -o json        the same plan again, for programs
+  stowplan plan -f plan.json --compare      beside what other autoscalers would do
 
 exit code: 0 everybody gets what is needed, 1 something goes short or no answer
 was found in time, 2 wrong usage or unreadable input
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     _add_changes(made)
     add = made.add_argument
     add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")
+    add("--compare", action="store_true", help="answer by every strategy, and put them side by side")
     add("--html", type=Path, metavar="FILE", help="write the plan as one page for a browser, too")
     add(
         "--save", type=Path, metavar="FILE", help="write all that the plan was made from, to be planned again"
@@ -61,9 +63,9 @@ def _add_input(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("input").add_argument
     add("-f", dest="files", action="append", required=True, metavar="FILE", help="file, directory or -")
     add("-n", "--namespace", default="default", metavar="NS", help="of objects that name none (default)")
+    add("--config", type=Path, metavar="FILE", help="the controller's configuration, or its ConfigMap")
     add(
         "--settings-namespace",
-        default="stowplan-system",
         metavar="NS",
         help="where the ConfigMaps with prices and service classes are (stowplan-system)",
     )
@@ -95,6 +97,11 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         "--unmet",
         choices=[unit.value for unit in UnmetUnit],
         help="who goes short within a priority: serve most value, or most models",
+    )
+    add(
+        "--strategy",
+        choices=[strategy.value for strategy in Strategy],
+        help="who decides: the solver, or another autoscaler's rules",
     )
     add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
 

@@ -11,7 +11,7 @@ from typing import Final
 from controller.observe.scheduling import NAME_FIELD
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
-from controller.planning.settings import UnmetUnit
+from controller.planning.settings import Strategy, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
 Key = tuple[str, str]
@@ -52,6 +52,7 @@ class Changes:
     drained: Sequence[str] = ()
     budget: Decimal | None = None
     unmet: UnmetUnit | None = None
+    strategy: Strategy | None = None
     scales_to_zero: bool = False
 
 
@@ -76,6 +77,7 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
         freed = tuple(replace(variant, may_scale_to_zero=True) for variant in work.snapshot.variants)
         work.snapshot = replace(work.snapshot, variants=freed)
     settings = replace(inputs.settings, unmet_unit=changes.unmet) if changes.unmet else inputs.settings
+    settings = replace(settings, strategy=changes.strategy) if changes.strategy else settings
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.judgement import complete_and_judge
@@ -15,20 +15,23 @@ from apiserver.kinds.registry import find_kind, find_version
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
-from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in
 from controller.observe.engines import EngineRecords
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
 from controller.offline.changes import with_demand
+from controller.offline.configuring import Configuring
 from controller.offline.reading import Found, Manifest, Problem, of_kind
+from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from controller.config import NamesConfig
+
 Key = tuple[str, str]
 
-_MOST_ACCELERATORS: Final = 10_000
 _READY: Final = ({"type": "Ready", "status": "True"},)
 
 
@@ -41,9 +44,9 @@ class Gathering:
     problems: tuple[Problem, ...] = ()
 
 
-def gathered(found: Found, *, settings_namespace: str) -> Gathering:
+def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of objects; where there are problems it is empty."""
-    nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
+    nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems = list(found.problems)
     variants = {}
     deployments = of_kind(found.manifests, "Deployment")
@@ -54,11 +57,16 @@ def gathered(found: Found, *, settings_namespace: str) -> Gathering:
     problems += _oversized(found)
     if problems:
         return Gathering(inputs=nothing, problems=tuple(problems))
-    policies, doubts = _policies(found, settings_namespace)
+    policies, doubts = _policies(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()])
     try:
         seen = gather(
-            world, policies=policies, engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
+            world,
+            policies=policies,
+            engines=EngineRecords(),
+            now_seconds=0.0,
+            may_scale_to_zero=configuring.scales_to_zero,
+            terms=configuring.terms,
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
@@ -111,13 +119,12 @@ def _oversized(found: Found) -> Iterator[Problem]:
     """Yield the nodes with more accelerators than anybody builds: a typing error, and too many to draw."""
     for node in of_kind(found.manifests, "Node").values():
         count = accelerators_in(_node(node.value)["status"]["allocatable"])
-        if count > _MOST_ACCELERATORS:
-            text = f"{count} accelerators: a node can have at most {_MOST_ACCELERATORS}"
+        if count > MOST_ACCELERATORS:
+            text = f"{count} accelerators: a node can have at most {MOST_ACCELERATORS}"
             yield node.problem(text, FieldPath().child("status", "allocatable"))
 
 
-def _policies(found: Found, settings_namespace: str) -> tuple[Policies, list[str]]:
-    names = NamesConfig()
+def _policies(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
     listed = of_kind(found.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)

@@ -68,7 +68,9 @@ def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
         (f"{len(models) - len(shown.short)} of {len(models)}", "models get what they need"),
         (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
         (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
-        (str(plan.solver.status), "says the solver"),
+        (str(plan.solver.status), "says the solver")
+        if plan.solver.strategy == "optimal"
+        else (plan.solver.strategy, "decided"),
     )
     return tag(
         "div", *(tag("div", tag("b", fact), what, class_="tile") for fact, what in facts), class_="tiles"

@@ -16,6 +16,8 @@ from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone
 from controller.offline.arguments import parser
 from controller.offline.changes import Changes, changed
+from controller.offline.comparison import compared
+from controller.offline.configuring import Configuring, configured
 from controller.offline.document import as_document
 from controller.offline.gathering import Gathering, gathered
 from controller.offline.ignorance import ignorance
@@ -24,7 +26,8 @@ from controller.offline.reading import Problem, read
 from controller.offline.spans import Spans, printed
 from controller.offline.text import Shown, text_lines
 from controller.planning.inputs import PlanningInputs, to_json
-from controller.planning.settings import UnmetUnit
+from controller.planning.settings import Strategy, UnmetUnit
+from controller.planning.snapshot import Snapshot
 
 _ENOUGH: Final = 0
 _SHORT: Final = 1
@@ -32,6 +35,7 @@ _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
 _WIDTH_OF_A_FILE: Final = (120, 40)
 _NARROWEST: Final = 60
+_NAMESPACE: Final = "stowplan-system"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
     if given.problems or mistakes:
         return _UNREADABLE
-    shown = _planned(inputs, given.warnings)
+    shown = _planned(inputs, given.warnings, compares=options.compare)
     if not _written(options, inputs, shown):
         return _UNREADABLE
     _show(options.output, shown)
@@ -62,19 +66,28 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _given(options: argparse.Namespace) -> Gathering:
+    configuring = configured(options.config)
+    if configuring.problems:
+        return _nothing(configuring)
     found = read(list(read_sources(options.files)), namespace=options.namespace)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
         sys.stderr.write(f"passed over: {kinds}\n")
     if found.saved and not found.problems:
-        return Gathering(inputs=found.saved[0])
-    given = gathered(found, settings_namespace=options.settings_namespace)
+        return Gathering(inputs=configuring.over(found.saved[0]))
+    namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
+    given = gathered(found, configuring=configuring, settings_namespace=namespace)
     if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
         return given
     text = (
         "nothing to plan: no VariantAutoscaling among what was read; export it with kubectl get va -A -o yaml"
     )
     return Gathering(inputs=given.inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
+
+
+def _nothing(configuring: Configuring) -> Gathering:
+    inputs = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
+    return Gathering(inputs=inputs, problems=configuring.problems)
 
 
 def _changes(options: argparse.Namespace) -> Changes:
@@ -85,15 +98,21 @@ def _changes(options: argparse.Namespace) -> Changes:
         drained=options.drain,
         budget=options.budget,
         unmet=UnmetUnit(options.unmet) if options.unmet else None,
+        strategy=Strategy(options.strategy) if options.strategy else None,
         scales_to_zero=options.scale_to_zero,
     )
 
 
-def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
+def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: bool) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
     made, _ = plan(inputs.snapshot, inputs.state, inputs.settings)
-    return Shown(snapshot=inputs.snapshot, plan=made, warnings=(*warnings, *ignorance(inputs.snapshot, made)))
+    return Shown(
+        snapshot=inputs.snapshot,
+        plan=made,
+        warnings=(*warnings, *ignorance(inputs.snapshot, made)),
+        compared=compared(inputs, made) if compares else (),
+    )
 
 
 def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:

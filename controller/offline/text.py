@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from controller.offline.comparison import Compared, comparison_lines
 from controller.offline.drawing import drawing_lines
 from controller.offline.layout import codes_of, homeless, layouts
 from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
@@ -36,6 +37,8 @@ class Shown:
     snapshot: Snapshot
     plan: Plan
     warnings: tuple[str, ...] = ()
+    compared: tuple[Compared, ...] = ()
+    """Every strategy's answer, where that was asked for."""
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -82,6 +85,7 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
     yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
     for level in levels(shown.plan):
         yield from _wrapped(Tone.FAINT, level, columns, first="  ", later="      ")
+    yield from comparison_lines(shown.compared)
     for warning in shown.warnings:
         yield from _wrapped(Tone.ADVICE, f"warning: {warning}", columns)
     yield from _wrapped(Tone.GOOD if shown.is_enough else Tone.BAD, conclusion(shown), columns)
@@ -130,7 +134,9 @@ def measured(level: LevelReport) -> tuple[str, str]:
 
 def moved(move: Move) -> str:
     """Return what is to leave a node."""
-    return f"{move.replicas} x {move.namespace}/{move.name} from {move.node}, where others need the room"
+    what = f"pod {move.namespace}/{move.name}" if move.is_other else f"{move.namespace}/{move.name}"
+    whom = ", ".join("/".join(key) for key in move.benefits) or "others"
+    return f"{move.replicas} x {what} from {move.node}, so that {whom} finds room"
 
 
 def requested(request: NodeRequest) -> str:

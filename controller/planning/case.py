@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controller.planning.cluster import Node
     from controller.planning.decision import Relief
     from controller.planning.demand import ModelDemand
+    from controller.planning.flapping import Restless
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
@@ -48,6 +49,9 @@ class Answer:
 
     strategy: Strategy = Strategy.OPTIMAL
     """Who granted."""
+
+    restless: Mapping[tuple[str, str], Restless] = field(default_factory=dict)
+    """Variants that are not to turn for cost alone."""
 
     @property
     def variants(self) -> list[Variant]:

@@ -8,6 +8,9 @@ from typing import Literal
 
 from controller.planning.ranges import out_of_range
 
+MOST_ACCELERATORS = 10**4
+"""Of one node: more is a typing error."""
+
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 
@@ -76,7 +79,10 @@ class MovablePod:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A machine with accelerators of one type."""
+    """A machine with accelerators of one type.
+
+    Raises ValueError when it has more of them than anybody builds.
+    """
 
     name: str
     accelerator: str
@@ -90,6 +96,12 @@ class Node:
     taints: frozenset[Taint] = frozenset()
     schedulable: bool = True
     """Ready and not cordoned. What runs on an unschedulable node stays; nothing new goes there."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no machine has."""
+        wrong = out_of_range(accelerators_allocatable=(self.accelerators_allocatable, 0, MOST_ACCELERATORS))
+        if wrong:
+            raise ValueError(f"node {self.name}: " + "; ".join(wrong))
 
     movable: tuple[MovablePod, ...] = ()
     """Those of the others' pods that may be evicted; what they hold counts as used by others."""
@@ -124,7 +136,7 @@ class NodePool:
     def __post_init__(self) -> None:
         """Refuse what no pool can mean."""
         wrong = out_of_range(
-            accelerators_per_node=(self.accelerators_per_node, 1, 10**4),
+            accelerators_per_node=(self.accelerators_per_node, 1, MOST_ACCELERATORS),
             price_per_node=(self.price_per_node, 0, 10**9),
             nodes_addable=(self.nodes_addable, 0, 10**5),
             lead_seconds=(self.lead_seconds, 0, 10**6),

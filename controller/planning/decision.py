@@ -87,6 +87,9 @@ class BoundBy(StrEnum):
     MIN_REPLICAS = "MinReplicas"
     """Its own minimum, or the one replica that keeps a model warm."""
 
+    FLAPPING = "Flapping"
+    """It changed direction too often of late for cost alone to turn it again."""
+
     STALE_METRICS = "StaleMetrics"
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"

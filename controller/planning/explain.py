@@ -13,7 +13,7 @@ from controller.planning.decision import BoundBy, Reason, Signal
 from controller.planning.formulation import ordered_replicas
 from controller.planning.problem import LimitKind
 from controller.planning.verdict import Grant, Verdict, decide
-from controller.planning.wording import count, listing, tokens
+from controller.planning.wording import count, listing, span, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,6 +119,24 @@ def _short(case: Case) -> Verdict | None:
     )
 
 
+def _steadied(case: Case) -> Verdict | None:
+    """Explain that a variant which turned too often is not turned again for cost."""
+    found = case.answer.restless.get(case.variant.key)
+    if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
+        return None
+    capacity = case.capacity.tokens if case.capacity else 0
+    is_spare = case.provided() - capacity >= case.demand.required_tokens
+    if (case.wanted > case.granted) != (found.direction < 0) or (found.direction > 0 and not is_spare):
+        return None
+    times = f"changed direction {count(found.reversals, 'time')} in the last"
+    return Verdict(
+        bound_by=BoundBy.FLAPPING,
+        reason=Reason.STEADY,
+        message=f"{case.variant.name} is kept at {count(case.granted, 'replica')}: {times}"
+        f" {span(case.answer.settings.flap_window_seconds)}, {_load(case)}",
+    )
+
+
 def _replaced(case: Case) -> Verdict | None:
     """Explain that demand is met by other variants than unlimited nodes would have it."""
     if case.wanted <= case.placed or _is_frozen(case):
@@ -173,6 +191,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
     _below_minimum,
     _holding,
     _short,
+    _steadied,
     _replaced,
     _minimum,
     _served,

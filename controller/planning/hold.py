@@ -5,11 +5,13 @@ Needs no solver, so that a process without one can fall back on it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.capacity import learn
 from controller.planning.decision import BoundBy, Plan, Reason, SolverReport
 from controller.planning.demand import model_demands
+from controller.planning.flapping import followed
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import per_mille_missing
 from controller.planning.verdict import Grant, Verdict, decide, total_cost
@@ -43,7 +45,7 @@ def hold(
         cost=total_cost(made, variants),
         solver=SolverReport(status=status, unproven="", gap=1.0, message=message, strategy="hold"),
     )
-    return plan, next_state
+    return plan, replace(next_state, courses=followed(snapshot, state, plan.decisions, settings))
 
 
 def _held(

@@ -10,6 +10,7 @@ from controller.planning.checker import check
 from controller.planning.columns import ColumnModel, place
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
+from controller.planning.flapping import followed
 from controller.planning.lexicographic import Limits, NoSolutionError
 from controller.planning.preparing import prepared
 from controller.planning.problem import NumbersTooLargeError, Solution
@@ -47,13 +48,15 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     if wrong:
         message = f"the answer was refused: {'; '.join(wrong)}"
         return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=message)
-    return made, next_state
+    return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
     model = ColumnModel(given.problem)
-    wanted = Solution(replicas=model.alone(), placements=())
+    # Alone they would have what nothing holds them from: it tells what did.
+    unheld = ColumnModel(given.plain_problem) if given.restless else model
+    wanted = Solution(replicas=unheld.alone(), placements=())
 
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the columns that are there, or with new ones where limits are tighter."""

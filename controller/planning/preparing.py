@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from controller.planning.capacity import learn
 from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
+from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from controller.planning.demand import ModelDemand
+    from controller.planning.flapping import Restless
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings, Strategy
@@ -31,6 +33,11 @@ class Prepared:
     capacities: Mapping[tuple[str, str], Capacity]
     problem: PlacementProblem
     next_state: PlanningState
+    plain_problem: PlacementProblem
+    """The problem with nobody's prices raised."""
+
+    restless: Mapping[tuple[str, str], Restless]
+    """Those whose prices are."""
 
     def granted(self, place: Callable[[PlacementProblem], Solution]) -> Solution:
         """Return what a way of placing grants, with room within the limits for what stays without a place."""
@@ -67,6 +74,7 @@ class Prepared:
             granted=granted,
             settings=self.settings,
             strategy=strategy,
+            restless=self.restless,
         )
 
 
@@ -75,11 +83,15 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
     variants = sorted(snapshot.variants, key=lambda variant: variant.key)
     capacities, next_state = learn(variants, state, settings)
     demands = model_demands(snapshot, capacities, settings)
+    plain = formulate(snapshot, demands, capacities, settings=settings)
+    held = restless(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
         settings=settings,
         demands=demands,
         capacities=capacities,
-        problem=formulate(snapshot, demands, capacities, settings=settings),
+        problem=steadied(plain, [variant for demand in demands for variant in demand.variants], held),
         next_state=next_state,
+        plain_problem=plain,
+        restless=held,
     )

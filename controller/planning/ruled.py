@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from controller.planning.assembling import assembled
 from controller.planning.checker import check
 from controller.planning.decision import SolverReport, SolverStatus
+from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
 from controller.planning.problem import Bin, Solution
@@ -19,6 +20,8 @@ from controller.planning.settings import Fallback, Strategy
 from controller.planning.strategies import COUNTS, STRATEGIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controller.planning.decision import Plan
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings
@@ -35,6 +38,16 @@ def ruled(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple
     if wrong:
         return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=wrong)
     return made, next_state
+
+
+def asked(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, strategy: Strategy
+) -> Mapping[tuple[str, str], int]:
+    """Return the replicas of each variant that a strategy asks for, before limits and nodes cut them."""
+    given = prepared(snapshot, state, settings)
+    variants = [variant for demand in given.demands for variant in demand.variants]
+    counts = COUNTS[strategy](given.problem)
+    return {variant.key: count for variant, count in zip(variants, counts, strict=True)}
 
 
 def fall_back(
@@ -66,7 +79,8 @@ def _by_rule(
     made = _signed(assembled(answer, report))
     wrong = check(snapshot, made)
     text = f"the answer of {strategy} was refused: {'; '.join(wrong)}" if wrong else ""
-    return made, given.next_state, text
+    courses = followed(snapshot, state, made.decisions, settings)
+    return made, replace(given.next_state, courses=courses), text
 
 
 def endless(problem: PlacementProblem) -> PlacementProblem:

@@ -86,6 +86,13 @@ class Settings:
     fallback: Fallback = Fallback.HOLD
     """What is done without an answer."""
 
+    flap_reversals: int = 0
+    """How often a variant may change direction within the window before cost alone turns it no more; 0 for
+    as often as it likes."""
+
+    flap_window_seconds: float = 3600.0
+    """Length of that window."""
+
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
     """Who goes short among models of one priority."""
 

@@ -294,6 +294,9 @@ class Snapshot:
     quotas: tuple[Quota, ...] = ()
     budgets: tuple[Budget, ...] = ()
 
+    taken_seconds: float = 0.0
+    """When it was taken, in seconds since 1970; 0 where nobody knows: then nobody's turns are counted."""
+
     def __post_init__(self) -> None:
         """Refuse to count anything twice."""
         names = (

@@ -41,6 +41,27 @@ class KnownCapacity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Course:
+    """How the published replicas of a variant have moved."""
+
+    namespace: str
+    name: str
+    replicas: int
+    """What was published last."""
+
+    direction: int = 0
+    """Of the last change: 1 for up, -1 for down; 0 before the first."""
+
+    reversed_seconds: tuple[float, ...] = ()
+    """When it turned from up to down or back, oldest first; only of late."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The variant: (namespace, name)."""
+        return (self.namespace, self.name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningState:
     """Memory between cycles; sorted by key, so that equal memories are equal bytes."""
 
@@ -48,3 +69,5 @@ class PlanningState:
     capacities: tuple[KnownCapacity, ...] = ()
     queued: tuple[tuple[str, str], ...] = ()
     """(namespace, pod) of the engines that were full in the last cycle."""
+
+    courses: tuple[Course, ...] = ()

@@ -32,6 +32,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def span(seconds: float) -> str:
+    """Return a length of time after `the last`: hour, 2 hours, 90 minutes, 45 seconds."""
+    for length, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= length and seconds % length == 0:
+            return noun if seconds == length else f"{seconds / length:g} {noun}s"
+    return f"{seconds:g} seconds"
+
+
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -15,6 +15,8 @@ from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, Signal, SolverReport
 from controller.planning.snapshot import Variant
 from controller.reconcilers.advisory import Advice
+from controller.reconcilers.following import PLACED_ELSEWHERE
+from controller.reconcilers.rounds import BEING_MOVED
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
@@ -43,6 +45,9 @@ class Verdict:
 
     advice: Advice | None
     """Why the decision is told only; None when it is published to be acted on."""
+
+    misplaced: str = ""
+    """Which replicas wait because others were bound to the nodes that a plan had for them; empty for none."""
 
 
 def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Json:
@@ -101,7 +106,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     decision, solver = verdict.decision, verdict.solver
     solved = solver.is_answered
     succeeded = "OptimizationFellBack" if solver.message else "OptimizationSucceeded"
-    advice = verdict.advice
+    advice, misplaced = verdict.advice, verdict.misplaced
     return {
         "TargetResolved": ("True", *_target_finding(verdict)),
         "ServiceClassResolved": _told(verdict.service_class),
@@ -112,7 +117,9 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
             succeeded if solved else "OptimizationFailed",
             decision.message,
         ),
-    } | ({"Advisory": ("True", advice.reason, advice.message)} if advice else {})
+        **({"Advisory": ("True", advice.reason, advice.message)} if advice else {}),
+        **({"PlacementFollowed": ("False", PLACED_ELSEWHERE, misplaced)} if misplaced else {}),
+    }
 
 
 def _target_finding(verdict: Verdict) -> tuple[str, str]:
@@ -227,6 +234,7 @@ def _meaning(status: Json) -> Json:
         "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
         "applied": status.get("actuation"),
         "decision": [decision.get(name) for name in said],
+        "moving": BEING_MOVED in (decision.get("message") or ""),
         "conditions": {
             item["type"]: [item["status"], item["reason"], item.get("observedGeneration")]
             for item in conditions

@@ -49,7 +49,11 @@ from controller.reconcilers.advisory import (
     joined,
     with_advice,
 )
+from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
+from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.leaving import PodMarker, due_marks
+from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
     Verdict,
     age_seconds,
@@ -109,6 +113,8 @@ class CycleSettings:
     pod_deletion_cost: bool = True
     """Whether ReplicaSets are told which pods are to go first."""
 
+    evictions: EvictionRules = NO_EVICTIONS
+
     @property
     def terms(self) -> Terms:
         """What of this is about planning."""
@@ -132,6 +138,12 @@ class Outcome:
     advices: Mapping[Key, Advice] = field(default_factory=dict)
     """For the variants whose decisions are told only."""
 
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    """How many pods were evicted, by how that ended."""
+
+    divergence: Divergence = IN_STEP
+    """What the scheduler made of the plan before."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cycle:
@@ -145,7 +157,7 @@ class _Cycle:
 
 
 class VariantAutoscalingReconciler:
-    """Runs cycles; between them it remembers only what engines said."""
+    """Runs cycles; between them it remembers what engines said, and the last plan's places."""
 
     def __init__(self, tools: Tools, settings: CycleSettings) -> None:
         self._tools = tools
@@ -153,7 +165,9 @@ class VariantAutoscalingReconciler:
         self._engines = EngineRecords()
         self._idleness = Idleness()
         self._problems: tuple[str, ...] = ()
+        self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
+        self._evictor = Evictor(tools.cluster, tools.events, settings.evictions, now=tools.now)
 
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once.
@@ -174,11 +188,20 @@ class VariantAutoscalingReconciler:
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         plan, advices = await self._plan(world, gathered.snapshot)
+        plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
+        await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
         cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
         written = await self._publish(world, self._statuses(cycle, advices), plan)
+        evictions = await self._evictor.act(world, gathered, plan, advised=advices)
         return Outcome(
-            plan=plan, gathered=gathered, written=written, scrape_failures=len(failures), advices=advices
+            plan=plan,
+            gathered=gathered,
+            written=written,
+            scrape_failures=len(failures),
+            advices=advices,
+            evictions=evictions,
+            divergence=self._follower.divergence,
         )
 
     def _terms(self) -> Terms:
@@ -222,6 +245,7 @@ class VariantAutoscalingReconciler:
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
+        misplaced = sentences(self._follower.divergence.waiting)
         found: dict[Key, Json] = {}
         for autoscaling in world.autoscalings:
             key = _key(autoscaling)
@@ -240,6 +264,7 @@ class VariantAutoscalingReconciler:
                     service_class=class_finding(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
+                    misplaced=misplaced.get(key, ""),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found

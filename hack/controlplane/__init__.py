@@ -13,7 +13,7 @@ there, and TLS still checks the name of the Service.
 - which Go modules pin the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
 - keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`
 - the loopback network and the folder of one copy: `network`, `workspace`
-- what is started, and how: `components`, `scraping`, `stages.yaml`
+- what is started, and how: `components`, `scraping`, `scheduling`, `stages.yaml`
 - keeping it running: `process`, `tether`, `readiness`
 - the whole: `controlplane`; nodes to play with: `nodes`; one in the background: `background`
 """

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 STAGES = Path(__file__).with_name("stages.yaml")
 """What kwok does with nodes and pods."""
 
+SCHEDULER_CONFIGURATION = "kube-scheduler.yaml"
+"""The file of a copy's folder that kube-scheduler runs by, where there is one."""
+
 _FEATURE_GATES = "HPAScaleToZero=true"
 """Lets an HPA say `minReplicas: 0`; on by itself from Kubernetes 1.37."""
 
@@ -157,19 +160,28 @@ def kube_controller_manager(layout: Layout) -> Component:
 
 
 def kube_scheduler(layout: Layout) -> Component:
-    """Run the scheduler with its default profile."""
-    flags = _follower_flags(layout, "kube-scheduler")
+    """Run the scheduler with its default profile, or by the configuration that lies in the copy's folder."""
+    configuration = layout.directory / SCHEDULER_CONFIGURATION
+    if configuration.exists():
+        flags = _serving_flags(layout, "kube-scheduler") | {"config": str(configuration)}
+    else:
+        flags = _follower_flags(layout, "kube-scheduler")
     return _component("kube-scheduler", layout, flags, probe=_follower_probe(layout, "kube-scheduler"))
 
 
-def _follower_flags(layout: Layout, name: str) -> dict[str, str]:
-    """Give what the controller manager and the scheduler have in common."""
+def _serving_flags(layout: Layout, name: str) -> dict[str, str]:
     return {
-        "kubeconfig": layout.pki(f"{name}.kubeconfig"),
         "bind-address": layout.address,
         "secure-port": str(layout.ports[name]),
         "tls-cert-file": layout.pki("component.crt"),
         "tls-private-key-file": layout.pki("component.key"),
+    }
+
+
+def _follower_flags(layout: Layout, name: str) -> dict[str, str]:
+    """Give what the controller manager and the scheduler have in common."""
+    return _serving_flags(layout, name) | {
+        "kubeconfig": layout.pki(f"{name}.kubeconfig"),
         "leader-elect": "false",
         "kube-api-qps": "200",
         "kube-api-burst": "400",

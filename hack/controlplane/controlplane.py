@@ -17,6 +17,7 @@ from hack.controlplane.pki import write_pki
 from hack.controlplane.process import Process
 from hack.controlplane.progress import ProgressLine
 from hack.controlplane.readiness import wait_until_ready
+from hack.controlplane.scheduling import scheduler_configuration
 from hack.controlplane.scraping import prometheus_configuration
 from hack.controlplane.workspace import Workspace
 
@@ -38,7 +39,8 @@ class ControlPlane:
 
     Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
     left running after the block, nor after this process has ended in whatever way. What this machine lacks is
-    built at `start`.
+    built at `start`. `scheduler_profiles` is a KubeSchedulerConfiguration whose profiles the scheduler has
+    beside the default one.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class ControlPlane:
         scheduler: bool = True,
         kwok: bool = True,
         prometheus: bool = False,
+        scheduler_profiles: Path | None = None,
         progress: ProgressLine | None = None,
     ) -> None:
         self._wanted = {
@@ -56,6 +59,7 @@ class ControlPlane:
             "kwok": kwok,
             "prometheus": prometheus,
         }
+        self._scheduler_profiles = scheduler_profiles
         self._progress = progress if progress is not None else ProgressLine()
         self._processes: dict[str, Process] = {}
 
@@ -193,6 +197,10 @@ class ControlPlane:
         if self._wanted["prometheus"]:
             configuration = prometheus_configuration(kubeconfig=str(self.kubeconfig))
             (self.directory / "prometheus.yaml").write_text(configuration)
+        if self._scheduler_profiles is not None:
+            kubeconfig = self._layout.pki("kube-scheduler.kubeconfig")
+            configuration = scheduler_configuration(self._scheduler_profiles, kubeconfig=kubeconfig)
+            (self.directory / components.SCHEDULER_CONFIGURATION).write_text(configuration)
         wanted = (make for name, make in components.FOLLOWERS.items() if self._wanted[name])
         self._start_and_wait(*(make(self._layout) for make in wanted))
         if self._wanted["kube-controller-manager"]:

@@ -122,6 +122,57 @@ def test_what_others_hold_is_not_free() -> None:
     assert node.schedulable
 
 
+def test_pods_stand_in_the_order_in_which_they_are_to_go() -> None:
+    """From the node that becomes empty first, or as ReplicaSets choose."""
+    nodes = (NODE, NODE | {"metadata": NODE["metadata"] | {"name": "n2"}})
+    pods = (pod("a"), pod("b"), pod("c", node="n2"))
+
+    def names(terms: Terms) -> list[str]:
+        found = gathered(placed(variant("chat")), pods=pods, nodes=nodes, terms=terms)
+        assert [item["metadata"]["name"] for item in found.pods["ns", "chat"]] == [
+            item.name for item in found.snapshot.variants[0].replicas
+        ]
+        return [item.name for item in found.snapshot.variants[0].replicas]
+
+    assert names(Terms()) == ["c", "a", "b"]
+    assert names(Terms(steers_removal=False)) == ["a", "b", "c"]
+
+
+def test_what_may_be_evicted_is_part_of_the_snapshot() -> None:
+    """Of variants by their disruption budget, of others by their word."""
+    batch = pod("batch", owner="batch")
+    batch["metadata"]["annotations"] = {"stowplan.dev/movable": "true"}
+    budget: Json = {
+        "metadata": {"namespace": "ns", "name": "all"},
+        "spec": {"selector": {"matchLabels": {"pod-template-hash": "abc"}}},
+        "status": {"disruptionsAllowed": 2},
+    }
+
+    found = gathered(placed(variant("chat")), pods=(pod("a"), batch), disruption_budgets=(budget,)).snapshot
+
+    (chat,), (node,) = found.variants, found.nodes
+    assert (chat.disruption_budget, chat.evictable_replicas) == ("all", 2)
+    assert [(item.name, item.disruption_budget, item.evictable) for item in node.movable] == [
+        ("batch", "all", 2)
+    ]
+    assert node.accelerators_used_by_others == 1
+
+
+def test_a_node_that_nobody_builds_is_left_out_and_named() -> None:
+    """A typing error in one node stops no plan."""
+    huge = NODE | {
+        "metadata": {"name": "huge", "labels": {}},
+        "status": NODE["status"] | {"allocatable": {"nvidia.com/gpu": "1000000"}},
+    }
+    found = gathered(placed(variant("chat")), nodes=(NODE, huge))
+
+    assert [node.name for node in found.snapshot.nodes] == ["n1"]
+    assert found.problems == (
+        "node huge is left out: it says that it has 1000000 accelerators, and can have at most 10000; "
+        "correct its status.allocatable",
+    )
+
+
 def test_the_older_of_two_claims_wins() -> None:
     """The younger stands back and says which target it is about."""
     old = placed(variant("old", scaleTargetRef={"kind": "Deployment", "name": "chat"}))

@@ -44,6 +44,89 @@ def test_wrong_arguments_are_named(
     assert told in capsys.readouterr().err
 
 
+def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> None:
+    """Strategy and budgets come from the file, or from the ConfigMap that holds it."""
+    told = {"planning": {"strategy": "wva-greedy", "budgets": [{"name": "all", "costPerHour": "10"}]}}
+    config_map = {"kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(told)}}
+    files = {
+        "a.yaml": world(demand=30_000),
+        "c.yaml": yaml.safe_dump(told),
+        "m.yaml": yaml.safe_dump(config_map),
+    }
+
+    plain = plan("-f", "a.yaml", "-o", "json", "--config", "c.yaml", files=files)
+    wrapped = plan("-f", "a.yaml", "-o", "json", "--config", "m.yaml")
+
+    assert plain == wrapped
+    assert json.loads(plain[1])["plan"]["solver"]["strategy"] == "wva-greedy"
+    assert "budget all allows 10 per hour" in plain[1]
+
+
+def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> None:
+    """It stands in the place of what was saved; an option goes before it."""
+    files = {"a.yaml": world(), "c.yaml": "planning: {strategy: wva-greedy}"}
+    plan("-f", "a.yaml", "--save", "saved.json", files=files)
+
+    configured = plan("-f", "saved.json", "-o", "json", "--config", "c.yaml")
+    overruled = plan("-f", "saved.json", "-o", "json", "--config", "c.yaml", "--strategy", "optimal")
+
+    made = [json.loads(out)["plan"]["solver"]["strategy"] for _, out, _ in (configured, overruled)]
+    assert made == ["wva-greedy", "optimal"]
+
+
+WRONG_CONFIGURATIONS = {
+    "an unknown strategy": ("planning: {strategy: luck}", "planning.strategy: 'luck' is not one of"),
+    "a field that there is not": ("planing: {}", "'planing' was unexpected"),
+    "no mapping": ("- 1", "must hold one YAML mapping"),
+    "no YAML": ("{", "while parsing"),
+    "two budgets of one name": (
+        "planning: {budgets: [{name: a, costPerHour: '1'}, {name: a, costPerHour: '2'}]}",
+        "planning.budgets: the name 'a' stands there more than once",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG_CONFIGURATIONS.values(), ids=WRONG_CONFIGURATIONS.keys())
+def test_a_wrong_configuration_is_named(plan: Plan, world: World, text: str, told: str) -> None:
+    """With its file, as the controller itself would refuse it."""
+    code, _, complaints = plan(
+        "-f", "a.yaml", "--config", "c.yaml", files={"a.yaml": world(), "c.yaml": text}
+    )
+
+    assert code == 2
+    assert complaints[0].startswith("c.yaml: error: ")
+    assert told in complaints[0]
+
+
+def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
+    """Nothing is planned with defaults in its place."""
+    code, out, complaints = plan("-f", "a.yaml", "--config", "no.yaml", files={"a.yaml": world()})
+
+    assert (code, out) == (2, "")
+    assert complaints == ["no.yaml: error: cannot be read: No such file or directory"]
+
+
+def test_strategies_are_put_side_by_side(plan: Plan, world: World) -> None:
+    """The optimum first; all of them in the document, too."""
+    _, text, _ = plan("-f", "a.yaml", "--compare", files={"a.yaml": world(demand=90_000)})
+    _, document, _ = plan("-f", "a.yaml", "--compare", "-o", "json")
+
+    names = [line.split()[0] for line in text[text.index("STRATEGY") :].splitlines()[1:5]]
+    assert names == ["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"]
+    told = json.loads(document)["compared"]
+    assert [answer["strategy"] for answer in told] == names
+    assert told[0]["pending"] == 0
+    assert all(answer["pending"] > 0 for answer in told[3:])
+
+
+def test_a_strategy_says_that_it_decided(plan: Plan, world: World) -> None:
+    """Instead of a proof there is its name."""
+    code, out, _ = plan("-f", "a.yaml", "--strategy", "wva-greedy", files={"a.yaml": world()})
+
+    assert code == 0
+    assert "decided by wva-greedy: how far from the best is not known" in out.splitlines()
+
+
 def test_a_list_a_directory_and_standard_input_are_the_same(
     plan: Plan, world: World, parts: Callable[..., list[dict[str, Any]]], granted: Granted
 ) -> None:

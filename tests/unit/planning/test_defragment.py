@@ -73,6 +73,19 @@ MOVED: dict[str, tuple[Snapshot, list[str]]] = {
         ),
         ["v0"],
     ),
+    "nor on two types of nodes": (
+        world(
+            (*NODES, node("m1", 8, accelerator="A100"), node("m2", 8, accelerator="A100")),
+            *(limited(v, 1, "all") for v in PAIR),
+            *(
+                limited(owned(name, host, accelerator="A100"), 1, "all")
+                for name, host in (("z1", "m1"), ("z2", "m2"))
+            ),
+            LARGE,
+            owned("huge", size=8, accelerator="A100"),
+        ),
+        ["z1"],
+    ),
     "not one that must not be preempted": (
         world(NODES, replace(PAIR[0], may_be_preempted=False), PAIR[1], LARGE),
         ["y"],

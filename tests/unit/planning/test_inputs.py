@@ -22,7 +22,7 @@ from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot
-from controller.planning.state import KnownCapacity, PlanningState, Window, WindowKey
+from controller.planning.state import Course, KnownCapacity, PlanningState, Window, WindowKey
 
 FULL = PlanningInputs(
     snapshot=Snapshot(
@@ -72,6 +72,7 @@ FULL = PlanningInputs(
         ),
         quotas=(Quota(name="q", namespace="llm", accelerators=16),),
         budgets=(Budget(name="b", cost_per_hour=Decimal(400), namespaces=frozenset({"llm", "dev"})),),
+        taken_seconds=1_700_000_000.5,
     ),
     state=PlanningState(
         windows=(
@@ -88,6 +89,7 @@ FULL = PlanningInputs(
         ),
         capacities=(KnownCapacity(namespace="llm", name="a", tokens=12_800),),
         queued=(("llm", "a-0"),),
+        courses=(Course(namespace="llm", name="a", replicas=3, direction=-1, reversed_seconds=(5.5,)),),
     ),
     settings=Settings(unmet_unit=UnmetUnit.MODEL),
 )
@@ -126,6 +128,11 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
         (
             '{"snapshot": {"nodes": [], "variants": []}, "settings": {"scale_up_threshold": 7}}',
             "scale_up_threshold",
+        ),
+        (
+            '{"snapshot": {"variants": [], "nodes":'
+            ' [{"name": "n7", "accelerator": "H100", "accelerators_allocatable": 10001}]}}',
+            "node n7: accelerators_allocatable: must be between 0 and 10000, was 10001",
         ),
         ('{"snapshot": ', "truncated"),
     ],

@@ -22,6 +22,7 @@ from controller.planning.decision import (
 )
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
+from controller.reconcilers.rounds import BEING_MOVED
 from controller.reconcilers.status import Verdict, age_seconds, is_news, planned_status, unplanned_status
 from manifests import legacy_variant, variant
 
@@ -152,6 +153,19 @@ def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
         assert validate(v1alpha2.VariantAutoscaling, value) == []
         assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
         assert age_seconds(status, now=NOW) == 0
+
+
+def test_that_others_are_being_moved_is_news() -> None:
+    """So the status says so at once, and no longer when it is over."""
+    value = variant("chat")
+    value["metadata"] |= {"namespace": "ns", "generation": 1}
+    status = planned_status(value, VERDICT, now=NOW)
+    moving = replace(DECISION, message=f"{DECISION.message}; 1 replica of others {BEING_MOVED}")
+
+    later = planned_status(value, replace(VERDICT, decision=moving), now=NOW)
+
+    assert is_news(status, later)
+    assert not is_news(later, later)
 
 
 def test_another_grant_is_news_even_where_it_is_advice() -> None:

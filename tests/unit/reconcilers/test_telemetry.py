@@ -87,6 +87,21 @@ def test_every_number_of_a_decision_is_told() -> None:
     assert registry.get_sample_value("stowplan_silent_engines") == 2
 
 
+def test_evictions_are_counted_by_how_they_ended() -> None:
+    """Over all cycles."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+
+    for evictions in ({"evicted": 2}, {}, {"evicted": 1, "refused": 1}):
+        telemetry.observe(replace(OUTCOME, evictions=evictions), seconds=0.1)
+
+    counted = {
+        ending: registry.get_sample_value("stowplan_evictions_total", {"outcome": ending})
+        for ending in ("evicted", "refused")
+    }
+    assert counted == {"evicted": 3, "refused": 1}
+
+
 def test_series_end_with_what_they_are_about() -> None:
     """A variant that is gone, or acted on again, must not look decided or advised for ever."""
     registry = CollectorRegistry()

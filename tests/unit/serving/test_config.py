@@ -15,7 +15,7 @@ from controller.planning.cluster import Taint
 from webhooks.config import WebhooksConfig
 
 ALL = [WebhooksConfig, MetricsConfig, ControllerConfig]
-SCREEN_LINES = 45
+SCREEN_LINES = 55
 
 
 def parsed(arguments: list[str], file: Path | None = None) -> ControllerConfig:
@@ -120,6 +120,19 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
     assert problems[0] == "planning.nodePools: the name 'a' stands there more than once"
     assert problems[1].startswith("planning.nodePools.0.pricePerNode: must be at most 1000000000")
     assert len(problems) == 3
+
+
+def test_evictions_become_what_planning_may_move(tmp_path: Path) -> None:
+    """Nothing without a word, and no round larger than its hour."""
+    file = tmp_path / "config.yaml"
+    file.write_text("planning: {evictions: {enabled: true, perRound: 4, perHour: 2}}\n", encoding="utf-8")
+    config = parsed([], file)
+
+    assert settings_of(ControllerConfig().planning).most_moves == 0
+    assert settings_of(config.planning).most_moves == 4
+    assert config_problems(config) == [
+        "planning.evictions.perHour: must be at least planning.evictions.perRound"
+    ]
 
 
 @pytest.mark.parametrize("declared", ALL, ids=lambda declared: declared.__name__)

@@ -1,0 +1,164 @@
+"""What the scheduler made of the last plan: replicas bound elsewhere, and those that wait because of it.
+
+Pure. A plan's places are a proposal. Whoever is bound elsewhere does no harm by that alone; it does where a
+replica that the plan had room for now finds none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller.planning.cluster import Node
+from controller.planning.decision import NodePlacement, Plan
+from controller.planning.inventory import admits
+from controller.planning.snapshot import Snapshot, Variant
+from controller.reconcilers.placing import GATE
+
+Key = tuple[str, str]
+
+REMEDY: Final = f"with the scheduling gate {GATE} pods go where the plan has room for them"
+"""What keeps it from happening again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expectation:
+    """What a plan said, and what it was made from."""
+
+    snapshot: Snapshot
+    placements: tuple[NodePlacement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiting:
+    """A replica that a plan had room for, and that fits nowhere any more."""
+
+    variant: Key
+    pod: str
+    node: str
+    """Where the plan had room."""
+
+    takers: tuple[str, ...]
+    """Pods that were bound there without the plan's wish; empty when it was none of ours."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Divergence:
+    """Where the cluster left the plan."""
+
+    elsewhere: int = 0
+    """Replicas bound since the last plan to a node on which it had no place for them."""
+
+    waiting: tuple[Waiting, ...] = ()
+
+
+IN_STEP: Final = Divergence()
+"""Nothing is known to have left the plan."""
+
+
+def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot) -> Divergence:
+    """Return where the cluster left the last plan; who was `known` to wait does so while nothing is free."""
+    found: list[Waiting] = []
+    elsewhere: Counter[str] = Counter()
+    if last is not None:
+        fresh = _newly_bound(last.snapshot, now)
+        placed: Counter[tuple[Key, str]] = Counter()
+        for place in last.placements:
+            placed[(place.namespace, place.name), place.node] += place.replicas
+        surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
+        unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
+        elsewhere.update({node: len(pods) for (_, node), pods in surplus.items()})
+        found = [*_waiting(now, unused, surplus)]
+    old = {(item.variant[0], item.pod): item for item in known}
+    new = {(item.variant[0], item.pod): item for item in found}
+    homeless = {(variant.namespace, pod) for variant in now.variants for pod in _homeless(variant, now)}
+    waiting = [item for pod, item in sorted((new | old).items()) if pod in homeless]
+    return Divergence(elsewhere=elsewhere.total(), waiting=tuple(waiting))
+
+
+def worded(plan: Plan, waiting: Sequence[Waiting]) -> Plan:
+    """Return the plan whose sentences say which replicas wait because the scheduler went its own way."""
+    told = sentences(waiting)
+    return replace(
+        plan,
+        decisions=tuple(
+            replace(item, message=f"{item.message}; {told[item.namespace, item.name]}")
+            if (item.namespace, item.name) in told
+            else item
+            for item in plan.decisions
+        ),
+    )
+
+
+def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
+    """Return what to say of each variant that has replicas waiting."""
+    groups: dict[Key, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
+    for item in waiting:
+        groups[item.variant][item.node].append(item)
+    return {
+        key: f"{_and(_sentence(node, items) for node, items in sorted(nodes.items()))}; {REMEDY}"
+        for key, nodes in groups.items()
+    }
+
+
+def _sentence(node: str, items: Sequence[Waiting]) -> str:
+    takers = sorted({name for item in items for name in item.takers})
+    number = f"{len(items)} replica{'s' if len(items) > 1 else ''}"
+    verb = "wait" if len(items) > 1 else "waits"
+    cause = f"the scheduler put {_and(takers)} there" if takers else "others took the place"
+    return f"{number} planned on {node} {verb}: {cause}"
+
+
+def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[tuple[Key, str], tuple[str, ...]]:
+    """Return the pods of each variant that were bound to each node since."""
+    known = {
+        (variant.namespace, replica.name)
+        for variant in before.variants
+        for replica in variant.replicas
+        if replica.node is not None
+    }
+    found: dict[tuple[Key, str], list[str]] = defaultdict(list)
+    for variant in now.variants:
+        for replica in variant.replicas:
+            if replica.node is not None and (variant.namespace, replica.name) not in known:
+                found[variant.key, replica.node].append(replica.name)
+    return {spot: tuple(sorted(names)) for spot, names in found.items()}
+
+
+def _waiting(
+    now: Snapshot, unused: Mapping[tuple[Key, str], int], surplus: Mapping[tuple[Key, str], tuple[str, ...]]
+) -> Iterator[Waiting]:
+    """Yield the replicas without a node for which the plan had places that are still unused."""
+    for variant in now.variants:
+        places = sorted(
+            node for (key, node), count in unused.items() if key == variant.key for _ in range(max(0, count))
+        )
+        for pod, node in zip(_homeless(variant, now), places, strict=False):
+            takers = sorted(name for (_, where), names in surplus.items() if where == node for name in names)
+            yield Waiting(variant=variant.key, pod=pod, node=node, takers=tuple(takers))
+
+
+def _homeless(variant: Variant, now: Snapshot) -> Sequence[str]:
+    """Return the pods of a variant that are not bound and fit no node now; any that fits will be bound."""
+    unbound = sorted(replica.name for replica in variant.replicas if replica.node is None)
+    size = variant.accelerators_per_replica
+    if not unbound or not size or any(admits(n, variant) and _free(n, now) >= size for n in now.nodes):
+        return ()
+    return unbound
+
+
+def _free(node: Node, now: Snapshot) -> int:
+    ours = sum(
+        variant.accelerators_per_replica
+        for variant in now.variants
+        for replica in variant.replicas
+        if replica.node == node.name
+    )
+    return node.accelerators_allocatable - node.accelerators_used_by_others - ours
+
+
+def _and(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,146 @@
+"""Carries out the moves of plans by the Eviction API, so that disruption budgets hold.
+
+In this order: ask whether every eviction would be allowed, close the nodes to new pods, evict, wait until
+what is made anew is bound, open the nodes. A node that is closed while no round is under way is opened at
+once: whoever closed it is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.observe.gather import Gathered, World
+from controller.planning.decision import Plan
+from controller.reconcilers.closing import close, is_closed, reopen
+from controller.reconcilers.rounds import (
+    EvictionRules,
+    Rounds,
+    Target,
+    after_plan,
+    begun,
+    may_begin,
+    targets,
+    with_round,
+)
+
+Key = tuple[str, str]
+
+_log = structlog.get_logger(__name__)
+
+
+class Evictor:
+    """One round of evictions at a time."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        events: EventRecorder,
+        rules: EvictionRules,
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._cluster = cluster
+        self._events = events
+        self._rules = rules
+        self._now = now
+        self._rounds = Rounds()
+        self._told = ""
+        self._outcomes: Counter[str] = Counter()
+
+    def worded(self, plan: Plan) -> Plan:
+        """Return the plan whose sentences say for whom others are being moved."""
+        return with_round(plan, self._rounds.current)
+
+    async def act(
+        self, world: World, gathered: Gathered, plan: Plan, *, advised: Mapping[Key, object]
+    ) -> Mapping[str, int]:
+        """Do what is due; returns how many evictions ended how. Raises nothing of the API server's."""
+        self._outcomes = Counter()
+        now_seconds = self._now().timestamp()
+        self._rounds = after_plan(self._rounds, plan, world.pods, now_seconds=now_seconds)
+        await self._reopen(world)
+        involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
+        allowed = may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
+        chosen = targets(plan, gathered.pods, world.pods) if allowed and not involved & advised.keys() else ()
+        if chosen:
+            evicted = await self._evict_all(chosen)
+            self._rounds = begun(self._rounds, evicted, world.pods, now_seconds=now_seconds)
+            self._tell(world, evicted)
+        return self._outcomes
+
+    async def _reopen(self, world: World) -> None:
+        busy = self._rounds.current.nodes if self._rounds.current else frozenset()
+        for node in world.nodes:
+            name = node["metadata"]["name"]
+            if is_closed(node) and name not in busy:
+                try:
+                    await reopen(self._cluster, name)
+                except NotFound:
+                    continue
+                except ClusterError as error:
+                    self._complain(f"node {name} is not open to new pods: {error.message}")
+
+    async def _evict_all(self, chosen: Sequence[Target]) -> Sequence[Target]:
+        """Return those that were evicted: all, or none where one would be refused beforehand."""
+        evicted: list[Target] = []
+        try:
+            for target in chosen:
+                await self._evict(target, dry_run=True)
+            for node in sorted({target.move.node for target in chosen}):
+                await close(self._cluster, node)
+            for target in chosen:
+                await self._evict(target, dry_run=False)
+                evicted.append(target)
+                self._outcomes["evicted"] += 1
+        except Throttled as error:
+            self._outcomes["refused"] += 1
+            self._complain(error.message)
+        except (NotFound, Conflict):
+            self._outcomes["gone"] += 1
+        except ClusterError as error:
+            self._outcomes["failed"] += 1
+            self._complain(error.message)
+        else:
+            self._told = ""
+        return evicted
+
+    async def _evict(self, target: Target, *, dry_run: bool) -> None:
+        metadata = target.pod["metadata"]
+        await self._cluster.evict(
+            metadata["namespace"], metadata["name"], uid=metadata["uid"], dry_run=dry_run
+        )
+
+    def _complain(self, why: str) -> None:
+        """Log what hinders, once while it is the same."""
+        if why != self._told:
+            _log.warning("nothing more is moved for now", why=why)
+        self._told = why
+
+    def _tell(self, world: World, evicted: Sequence[Target]) -> None:
+        """Log each eviction, and put it into events of whose replica it was and of those it is for."""
+        autoscalings = {
+            (item["metadata"]["namespace"], item["metadata"]["name"]): item for item in world.autoscalings
+        }
+        for target in evicted:
+            move, pod = target.move, target.pod["metadata"]["name"]
+            helped = ", ".join("/".join(key) for key in move.benefits)
+            _log.info("evicted", namespace=move.namespace, pod=pod, node=move.node, benefits=helped)
+            note = f"pod {pod} was evicted from node {move.node}, so that {helped} finds room"
+            self._record(autoscalings, [] if move.is_other else [(move.namespace, move.name)], "Moved", note)
+            note = f"pod {move.namespace}/{pod} was evicted from node {move.node} to make room"
+            self._record(autoscalings, move.benefits, "RoomMade", note)
+
+    def _record(self, autoscalings: Mapping[Key, Json], keys: Sequence[Key], reason: str, note: str) -> None:
+        for key in keys:
+            if key in autoscalings:
+                self._events.record(
+                    autoscalings[key], type="Normal", reason=reason, action="Evict", note=note
+                )

@@ -1,0 +1,64 @@
+"""Follows what becomes of a plan's places: lets in the pods that wait for one, and tells who lost theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.observe.gather import Gathered, World
+from controller.planning.decision import Plan
+from controller.planning.snapshot import Snapshot
+from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
+from controller.reconcilers.placing import GateKeeper, let_in, strays
+
+PLACED_ELSEWHERE = "PlacedElsewhere"
+"""A condition's and an event's reason: the scheduler went another way than the plan, and replicas wait."""
+
+_log = structlog.get_logger(__name__)
+
+
+class PlacementFollower:
+    """Remembers the last plan's places, and who waits because they were not followed."""
+
+    def __init__(self, cluster: Cluster, events: EventRecorder) -> None:
+        self._events = events
+        self._gate_keeper = GateKeeper(cluster)
+        self._expected: Expectation | None = None
+        self.divergence: Divergence = IN_STEP
+
+    def compare(self, world: World, snapshot: Snapshot) -> Sequence[Waiting]:
+        """Return who waits because the last plan was not followed; new ones get an event and a log line."""
+        before = self.divergence.waiting
+        self.divergence = divergence(self._expected, before, snapshot)
+        new = sentences(item for item in self.divergence.waiting if item not in before)
+        for autoscaling in world.autoscalings:
+            key = (autoscaling["metadata"]["namespace"], autoscaling["metadata"]["name"])
+            if key in new:
+                self._tell(autoscaling, new[key])
+        return self.divergence.waiting
+
+    async def follow(
+        self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[tuple[str, str]], bool]
+    ) -> None:
+        """Remember the plan's places, and let in the pods that wait for one."""
+        self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
+        due = let_in(gathered.pods, plan, acted_on=acted_on)
+        await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))
+
+    def _tell(self, autoscaling: Json, sentence: str) -> None:
+        metadata = autoscaling["metadata"]
+        _log.warning(
+            "placed elsewhere", namespace=metadata["namespace"], name=metadata["name"], message=sentence
+        )
+        self._events.record(
+            autoscaling,
+            type="Warning",
+            reason=PLACED_ELSEWHERE,
+            action="Place",
+            note=sentence,
+            meaning=sentence,
+        )

@@ -1,0 +1,142 @@
+"""Pods that wait for the planner's word, and the node that each is let in for.
+
+A scheduler places pods one by one, in the order in which they come, and knows neither the plan nor the pods
+to follow. A pod whose template has our scheduling gate waits until a plan has a place for it; then the gate
+is taken away, and the planned node put among the pod's preferences: no requirement, because a node may fail
+in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.resource import PODS
+from apiserver.schema.json import Json
+from controller.observe.orders import PREFIX
+from controller.observe.pods import is_present
+from controller.planning.decision import Plan
+
+Key = tuple[str, str]
+
+_log = structlog.get_logger(__name__)
+
+GATE: Final = f"{PREFIX}placement"
+"""The scheduling gate by which a pod template asks to be let in by plan."""
+
+_WEIGHT: Final = 100
+_WRITERS: Final = 16
+_PREFERENCES: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LetIn:
+    """A gated pod that may be scheduled now."""
+
+    pod: Json
+    node: str | None
+    """What it is to prefer; None where no plan knows a place, and nothing is gained by waiting."""
+
+    def operations(self) -> list[Json]:
+        """Return the JSON patch; the API server refuses it where the pod has changed since."""
+        spec = self.pod["spec"]
+        kept = [gate for gate in spec["schedulingGates"] if gate["name"] != GATE]
+        version = self.pod["metadata"]["resourceVersion"]
+        operations: list[Json] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "replace", "path": "/spec/schedulingGates", "value": kept},
+        ]
+        if self.node is not None:
+            affinity = _preferring(spec.get("affinity") or {}, self.node)
+            operations.append({"op": "add", "path": "/spec/affinity", "value": affinity})
+        return operations
+
+
+def let_in(
+    planned: Mapping[Key, Sequence[Json]], plan: Plan, *, acted_on: Callable[[Key], bool] = lambda _: True
+) -> Iterator[LetIn]:
+    """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
+
+    `planned` has the pods of each variant. More than were granted go on waiting: their ReplicaSet is about to
+    delete them. Where a plan is not acted on, or counts on nodes to be added, pods go in without a place: a
+    node autoscaler has to see them.
+    """
+    granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
+    places: dict[Key, list[str]] = defaultdict(list)
+    for place in plan.placements:
+        places[place.namespace, place.name] += [place.node] * place.replicas
+    for key, pods in planned.items():
+        gated = sorted(filter(is_gated, pods), key=_seniority)
+        if key in granted and acted_on(key):
+            gated = gated[: max(0, granted[key] - (len(pods) - len(gated)))]
+        for pod, node in zip_longest(gated, sorted(places[key])[: len(gated)]):
+            yield LetIn(pod=pod, node=node)
+
+
+def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:
+    """Yield the gated pods of nobody who is planned for: they would wait for ever."""
+    known = {_name(pod) for group in planned.values() for pod in group}
+    for pod in pods:
+        if is_gated(pod) and _name(pod) not in known:
+            yield LetIn(pod=pod, node=None)
+
+
+def is_gated(pod: Json) -> bool:
+    """Tell whether a pod waits for the planner's word."""
+    gates = pod["spec"].get("schedulingGates") or []
+    return is_present(pod) and any(gate["name"] == GATE for gate in gates)
+
+
+def _preferring(affinity: Json, node: str) -> Json:
+    """Return an affinity that prefers a node, beside all that it says already."""
+    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
+    of_nodes = affinity.get("nodeAffinity") or {}
+    terms = [*(of_nodes.get(_PREFERENCES) or []), term]
+    return {**affinity, "nodeAffinity": {**of_nodes, _PREFERENCES: terms}}
+
+
+def _name(pod: Json) -> Key:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+
+def _seniority(pod: Json) -> tuple[str, str]:
+    return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
+
+
+class GateKeeper:
+    """Takes gates off; what fails is tried anew in the next cycle, as the pod is still there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._slots = asyncio.Semaphore(_WRITERS)
+        self._why_not = ""
+
+    async def open_for(self, due: Iterable[LetIn]) -> None:
+        """Let pods in; raises nothing, and says once why it does not work."""
+        failures = [error for error in await asyncio.gather(*map(self._open, due)) if error is not None]
+        why_not = failures[0].message if failures else ""
+        if why_not and why_not != self._why_not:
+            _log.warning("pods with our scheduling gate wait", why=why_not)
+        self._why_not = why_not
+
+    async def _open(self, due: LetIn) -> ClusterError | None:
+        metadata = due.pod["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        async with self._slots:
+            try:
+                await self._cluster.patch_json(PODS, name, due.operations(), namespace=namespace)
+            except (NotFound, Conflict):
+                return None
+            except ClusterError as error:
+                return error
+        _log.info("pod let in", namespace=namespace, pod=name, node=due.node)
+        return None

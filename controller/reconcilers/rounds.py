@@ -1,0 +1,197 @@
+"""When to evict: one round at a time, after a shortage has stood, so many in an hour. Pure.
+
+A round begins with evictions and ends when as many pods of the same owners are bound as before, or after a
+time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.pods import is_present
+from controller.planning.decision import Move, Plan
+
+Key = tuple[str, str]
+Owner = tuple[str, str, str]
+"""Namespace, kind and name of what makes pods anew."""
+
+PLANS_IN_A_ROW = 2
+"""So often the same have to go short before anybody is moved for them."""
+
+ROUND_SECONDS = 300.0
+"""A round in which pods find no place ends after this time."""
+
+FRUITLESS_SECONDS = 3600.0
+"""So long nothing is moved after a round that ran out of time: planning does not see all that counts."""
+
+BEING_MOVED = "being moved for it"
+"""Stands in the sentence about a variant while a round for it is under way."""
+
+_HOUR_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvictionRules:
+    """How often and how many may be evicted."""
+
+    enabled: bool = False
+    interval_seconds: float = 300.0
+    per_hour: int = 0
+
+
+NO_EVICTIONS: Final = EvictionRules()
+"""Nobody is ever evicted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """One pod to evict."""
+
+    pod: Json
+    move: Move
+
+    @property
+    def owner(self) -> Owner:
+        """What makes it anew."""
+        return owner_of(self.pod)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Round:
+    """What was evicted and is not bound again yet."""
+
+    began_seconds: float
+    evicted: frozenset[str]
+    """Pods by uid."""
+
+    bound: Mapping[Owner, int]
+    """Bound pods of each owner before."""
+
+    nodes: frozenset[str]
+    """From which they were evicted."""
+
+    benefits: frozenset[Key]
+    """For which variants."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rounds:
+    """What is remembered of evictions."""
+
+    short: frozenset[Key] = frozenset()
+    """For whom the last plan would have moved somebody."""
+
+    plans: int = 0
+    """So many plans in a row."""
+
+    last_seconds: float | None = None
+    """When the last round ended, or was given up."""
+
+    rest_seconds: float = 0.0
+    """How long to wait after it at least."""
+
+    evictions: tuple[float, ...] = ()
+    """When pods were evicted in the last hour."""
+
+    current: Round | None = None
+
+
+def after_plan(rounds: Rounds, plan: Plan, pods: Sequence[Json], *, now_seconds: float) -> Rounds:
+    """Return what is remembered once there is another plan."""
+    short = frozenset(key for move in plan.moves for key in move.benefits)
+    plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
+    recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
+    rounds = replace(rounds, short=short, plans=plans, evictions=recent)
+    if rounds.current is None:
+        return rounds
+    if _is_bound_again(rounds.current, pods):
+        return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=0.0)
+    if now_seconds - rounds.current.began_seconds >= ROUND_SECONDS:
+        return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=FRUITLESS_SECONDS)
+    return rounds
+
+
+def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: float) -> bool:
+    """Tell whether the moves of a plan may be carried out now."""
+    pause_seconds = max(rules.interval_seconds, rounds.rest_seconds)
+    rested = rounds.last_seconds is None or now_seconds - rounds.last_seconds >= pause_seconds
+    wanted = sum(move.replicas for move in plan.moves)
+    within = 0 < wanted <= rules.per_hour - len(rounds.evictions)
+    return rules.enabled and rounds.current is None and rested and within and rounds.plans >= PLANS_IN_A_ROW
+
+
+def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]) -> tuple[Target, ...]:
+    """Return the pods of all moves, or none where one of them is no longer as planned.
+
+    `owned` are the pods of each variant in the order in which they are to go.
+    """
+    found: list[Target] = []
+    others = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
+    for move in plan.moves:
+        key = (move.namespace, move.name)
+        listed = [others[key]] if move.is_other and key in others else owned.get(key, ())
+        there = [pod for pod in listed if pod["spec"].get("nodeName") == move.node and is_present(pod)]
+        if len(there) < move.replicas or any(not _is_owned(pod) for pod in there):
+            return ()
+        found += [Target(pod=pod, move=move) for pod in there[: move.replicas]]
+    return tuple(found)
+
+
+def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
+    """Return what is remembered after pods were evicted; where none was, the round is given up."""
+    if not evicted:
+        return replace(rounds, last_seconds=now_seconds)
+    owners = {target.owner for target in evicted}
+    bound = Counter(owner_of(pod) for pod in pods if _is_bound(pod) and owner_of(pod) in owners)
+    current = Round(
+        began_seconds=now_seconds,
+        evicted=frozenset(target.pod["metadata"]["uid"] for target in evicted),
+        bound=bound,
+        nodes=frozenset(target.move.node for target in evicted),
+        benefits=frozenset(key for target in evicted for key in target.move.benefits),
+    )
+    times = (*rounds.evictions, *[now_seconds] * len(evicted))
+    return replace(rounds, current=current, evictions=times, plans=0)
+
+
+def with_round(plan: Plan, current: Round | None) -> Plan:
+    """Return the plan whose sentences say for whom others are being moved."""
+    if current is None:
+        return plan
+    count = len(current.evicted)
+    text = f"{count} {'replica' if count == 1 else 'replicas'} of others {BEING_MOVED}"
+    decisions = (
+        replace(item, message=f"{item.message}; {text}")
+        if (item.namespace, item.name) in current.benefits
+        else item
+        for item in plan.decisions
+    )
+    return replace(plan, decisions=tuple(decisions))
+
+
+def owner_of(pod: Json) -> Owner:
+    """Return what makes a pod anew; empty names where nobody does."""
+    metadata = pod["metadata"]
+    for owner in metadata.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return metadata["namespace"], owner["kind"], owner["name"]
+    return metadata["namespace"], "", ""
+
+
+def _is_bound_again(current: Round, pods: Sequence[Json]) -> bool:
+    bound = Counter(
+        owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
+    )
+    return all(bound[owner] >= count for owner, count in current.bound.items())
+
+
+def _is_bound(pod: Json) -> bool:
+    return bool(pod["spec"].get("nodeName")) and is_present(pod)
+
+
+def _is_owned(pod: Json) -> bool:
+    return bool(owner_of(pod)[1] and pod["metadata"].get("uid"))

@@ -1,0 +1,53 @@
+"""`python -m hack.clusters`: how often a plan that fits finds its places, by profile and order."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+
+from hack.clusters.filling import Filled
+from hack.clusters.generated import Kind, generated
+from hack.clusters.plane import cluster_plane, filled
+from hack.clusters.ways import DEFAULT, PACKED, Order, Way
+
+_BATCH = 200
+"""Clusters of each kind in the control plane at a time: it is emptied by starting anew."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line for each way; 1 when a scheduler did what none may do."""
+    parser = argparse.ArgumentParser(prog="python -m hack.clusters", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="clusters of each kind (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the first one's seed (%(default)s)")
+    options = parser.parse_args(arguments)
+    ways = [Way(scheduler=scheduler, order=order) for scheduler in (PACKED, DEFAULT) for order in Order]
+    began = time.monotonic()
+    found: list[Filled] = []
+    for first in range(options.seed, options.seed + options.count, _BATCH):
+        seeds = range(first, min(first + _BATCH, options.seed + options.count))
+        clusters = [generated(seed=seed, kind=kind) for kind in Kind for seed in seeds]
+        with cluster_plane() as control_plane:
+            found += asyncio.run(filled(control_plane, clusters, ways))
+    for kind in Kind:
+        for way in ways:
+            print(_line(kind, way, [item for item in found if item.way == way and item.cluster.kind is kind]))
+    wrong = [offence for item in found for offence in item.offences]
+    print(*wrong, f"{time.monotonic() - began:.0f} s", sep="\n")
+    return bool(wrong)
+
+
+def _line(kind: Kind, way: Way, found: Sequence[Filled]) -> str:
+    short = [item for item in found if item.waiting]
+    waiting, added = sum(len(item.waiting) for item in short), sum(item.added for item in found)
+    seeds = f"; seeds {', '.join(str(item.cluster.seed) for item in short[:5])}" if short else ""
+    return (
+        f"{kind:7} {way.scheduler:18} {way.order:40} {len(short):4} of {len(found)} clusters,"
+        f" {waiting:5} of {added} pods wait{seeds}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

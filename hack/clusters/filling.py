@@ -1,0 +1,161 @@
+"""Clusters written into a control plane, planned from what it holds, and filled by its scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Final, TypeVar
+
+from apiserver.cluster.client import Cluster as Connection
+from apiserver.cluster.resource import NODES, PODS, Resource
+from apiserver.schema.json import Json
+from controller.observe.pods import by_deployment
+from controller.reconcilers.placing import let_in
+from hack.clusters.generated import NAMESPACE, Cluster
+from hack.clusters.judged import is_settled, offences, pending
+from hack.clusters.objects import CLUSTER_LABEL
+from hack.clusters.planned import Planned, planned
+from hack.clusters.ways import Order, Way
+
+_Item = TypeVar("_Item")
+
+_CALLS_AT_ONCE: Final = 48
+_POLL_SECONDS: Final = 0.25
+_PATIENCE_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filled:
+    """What the scheduler made of one plan in one way."""
+
+    cluster: Cluster
+    way: Way
+    added: int
+    """Replicas that the plan had a node for."""
+
+    waiting: tuple[str, ...]
+    """Names of those that got none."""
+
+    offences: tuple[str, ...]
+
+
+class UnsettledError(Exception):
+    """The scheduler did not come to an end with all pods."""
+
+
+async def fill(connection: Connection, clusters: Sequence[Cluster], ways: Iterable[Way]) -> list[Filled]:
+    """Write, plan and fill all clusters at once, in one way after the other."""
+    await _each(clusters, lambda cluster: _found(connection, cluster))
+    nodes, pods = await _listed(connection, NODES), await _listed(connection, PODS)
+    plans = await _planned(clusters, nodes, pods)
+    await _each(plans, lambda plan: _shrink(connection, plan))
+    found = []
+    for way in ways:
+        found += await _in_one_way(connection, plans, way)
+    return found
+
+
+async def _planned(
+    clusters: Sequence[Cluster], nodes: Mapping[str, list[Json]], pods: Mapping[str, list[Json]]
+) -> list[Planned]:
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        return await asyncio.gather(
+            *(
+                loop.run_in_executor(processes, planned, item, nodes[item.name], pods[item.name])
+                for item in clusters
+            )
+        )
+
+
+async def _in_one_way(connection: Connection, plans: Sequence[Planned], way: Way) -> list[Filled]:
+    """Create what the plans add, see what becomes of it, and take it away again."""
+    await _each(plans, lambda plan: _grow(connection, plan, way))
+    if way.order is Order.GATED:
+        pods = await _listed(connection, PODS)
+        await _each(plans, lambda plan: _let_in(connection, plan, pods[plan.cluster.name]))
+    pods = await _settled(connection)
+    await _each(plans, lambda plan: _clear(connection, plan, way))
+    return [_filled(plan, way, pods[plan.cluster.name]) for plan in plans]
+
+
+async def _each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]]) -> None:
+    gate = asyncio.Semaphore(_CALLS_AT_ONCE)
+
+    async def one(item: _Item) -> None:
+        async with gate:
+            await work(item)
+
+    async with asyncio.TaskGroup() as group:
+        for item in items:
+            group.create_task(one(item))
+
+
+async def _found(connection: Connection, cluster: Cluster) -> None:
+    """Create the nodes and what runs on them."""
+    for node in cluster.nodes:
+        await connection.create(NODES, node)
+        # Admission taints new nodes as not ready; a controller that is not running would take it back.
+        taints = {"op": "add", "path": "/spec/taints", "value": node["spec"]["taints"]}
+        await connection.patch_json(NODES, node["metadata"]["name"], [taints])
+    for pod in cluster.pods:
+        await connection.create(PODS, pod, namespace=NAMESPACE)
+
+
+async def _shrink(connection: Connection, plan: Planned) -> None:
+    """Delete what a smaller number of replicas makes ReplicaSets delete."""
+    for name in plan.leaving:
+        await connection.delete(PODS, name, namespace=NAMESPACE)
+
+
+async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
+    for pod in way.new_pods(plan):
+        await connection.create(PODS, pod, namespace=NAMESPACE)
+
+
+async def _clear(connection: Connection, plan: Planned, way: Way) -> None:
+    for pod in way.new_pods(plan):
+        await connection.delete(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
+
+
+async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
+    """Do with gated pods what the controller does."""
+    for found in let_in(by_deployment(pods), plan.plan):
+        name = found.pod["metadata"]["name"]
+        await connection.patch_json(PODS, name, found.operations(), namespace=NAMESPACE)
+
+
+async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
+    """Wait until the scheduler has done with every pod. Raises UnsettledError when it takes too long."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        pods = await _listed(connection, PODS)
+        open_names = [p["metadata"]["name"] for group in pods.values() for p in group if not is_settled(p)]
+        if not open_names:
+            return pods
+        if time.monotonic() > deadline:
+            raise UnsettledError(f"{len(open_names)} pods were never looked at, such as {open_names[0]}")
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _listed(connection: Connection, resource: Resource) -> Mapping[str, list[Json]]:
+    """Return all objects of generated clusters, by cluster."""
+    found: dict[str, list[Json]] = defaultdict(list)
+    for item in (await connection.list(resource, label_selector=CLUSTER_LABEL))["items"]:
+        found[item["metadata"]["labels"][CLUSTER_LABEL]].append(item)
+    return found
+
+
+def _filled(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:
+    return Filled(
+        cluster=plan.cluster,
+        way=way,
+        added=sum(plan.added.values()),
+        waiting=tuple(sorted(pod["metadata"]["name"] for pod in pending(pods))),
+        offences=tuple(offences(plan, pods)),
+    )

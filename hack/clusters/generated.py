@@ -1,0 +1,127 @@
+"""Small clusters at random: nodes, what runs on them, and variants that want more than there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.planning.snapshot import ModelRule
+from hack.clusters.objects import CAPACITY_TOKENS, Shape, bound_pod, deployment, node, variant
+
+NAMESPACE: Final = "clusters"
+_PRODUCTS: Final = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S")
+_POOLS: Final = ("red", "blue")
+_MOST_WANTED: Final = 10
+_THRESHOLD: Final = 0.8
+"""Within the dead band, so that a demand of so much of the capacity asks for exactly that many replicas."""
+
+
+class Kind(StrEnum):
+    """How far apart the sizes and the places of a cluster's pods lie."""
+
+    NESTED = "nested"
+    """1, 2, 4 or 8 accelerators, and every pod may go to every node."""
+
+    MIXED = "mixed"
+    """Any sizes, two types of accelerators, node pools and taints."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """What is there before the plan."""
+
+    name: str
+    seed: int
+    kind: Kind
+    nodes: tuple[Json, ...]
+    pods: tuple[Json, ...]
+    """All of them bound."""
+
+    shapes: tuple[Shape, ...]
+    demands: tuple[ModelRule, ...]
+
+    @property
+    def deployments(self) -> dict[tuple[str, str], Json]:
+        """The scale targets by namespace and name, with as many replicas as run."""
+        return {(NAMESPACE, shape.name): deployment(shape, self._running(shape)) for shape in self.shapes}
+
+    @property
+    def autoscalings(self) -> tuple[Json, ...]:
+        """One VariantAutoscaling for each of them."""
+        return tuple(variant(shape, NAMESPACE) for shape in self.shapes)
+
+    def _running(self, shape: Shape) -> int:
+        return sum(pod["metadata"]["labels"].get("app") == shape.name for pod in self.pods)
+
+
+def generated(*, seed: int, kind: Kind) -> Cluster:
+    """Return the cluster of a seed."""
+    name = f"{kind}-{seed}"
+    random = Random(name)  # noqa: S311 (nobody's secret)
+    nodes = tuple(_node(random, name, number, kind) for number in range(random.randint(3, 6)))
+    shapes = tuple(_shape(random, name, number, kind) for number in range(random.randint(3, 6)))
+    pods, free = _pods(random, name, nodes, shapes)
+    demands = tuple(
+        ModelRule(
+            namespace=NAMESPACE,
+            model_id=shape.model_id,
+            demand_tokens=int(_wanted(random, shape, sum(free)) * CAPACITY_TOKENS * _THRESHOLD),
+        )
+        for shape in shapes
+    )
+    return Cluster(name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, demands=demands)
+
+
+def _wanted(random: Random, shape: Shape, free: int) -> int:
+    """Return how many replicas a variant asks for: any share of what is free, so all together too many."""
+    return random.randint(1, max(1, min(_MOST_WANTED, free // shape.accelerators)))
+
+
+def _node(random: Random, cluster: str, number: int, kind: Kind) -> Json:
+    is_mixed = kind is Kind.MIXED
+    return node(
+        f"{cluster}-{number}",
+        cluster=cluster,
+        product=random.choice(_PRODUCTS) if is_mixed else _PRODUCTS[0],
+        accelerators=random.choice((4, 6, 8, 8) if is_mixed else (4, 8, 8)),
+        pool=random.choice(_POOLS) if is_mixed else _POOLS[0],
+        is_dedicated=is_mixed and random.random() < 0.25,  # noqa: PLR2004 (a share)
+    )
+
+
+def _shape(random: Random, cluster: str, number: int, kind: Kind) -> Shape:
+    is_mixed = kind is Kind.MIXED
+    selector: dict[str, str] = {}
+    if is_mixed:
+        selector |= {"nvidia.com/gpu.product": random.choice(_PRODUCTS)} if random.random() < 0.7 else {}  # noqa: PLR2004
+        selector |= {"pool": random.choice(_POOLS)} if random.random() < 0.3 else {}  # noqa: PLR2004
+    return Shape(
+        name=f"{cluster}-v{number}",
+        cluster=cluster,
+        accelerators=random.choice((1, 2, 3, 4, 5, 6) if is_mixed else (1, 1, 2, 2, 4, 8)),
+        selector=selector,
+        tolerates_dedicated=is_mixed and random.random() < 0.5,  # noqa: PLR2004
+        cost=random.randint(1, 40),
+    )
+
+
+def _pods(
+    random: Random, cluster: str, nodes: tuple[Json, ...], shapes: tuple[Shape, ...]
+) -> tuple[tuple[Json, ...], list[int]]:
+    """Return pods that hold some of each node, ours and others', and what is left free."""
+    pods: list[Json] = []
+    free = []
+    for host in nodes:
+        room = int(host["status"]["allocatable"]["nvidia.com/gpu"])
+        aim = random.randint(room // 3, room)
+        while room > aim:
+            ours = [shape for shape in shapes if shape.accelerators <= room and shape.may_use(host)]
+            shape = random.choice([*ours, None])
+            size = shape.accelerators if shape else random.randint(1, min(room, 3))
+            pods.append(bound_pod(f"{cluster}-p{len(pods)}", host, size=size, shape=shape, cluster=cluster))
+            room -= size
+        free.append(room)
+    return tuple(pods), free

@@ -1,0 +1,45 @@
+"""What came of a plan: who waits, who sits where it may not, which node is overfull."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_in, accelerators_of
+from controller.observe.pods import deployment_of
+from controller.planning.inventory import admits
+from hack.clusters.planned import Planned
+
+_UNSCHEDULABLE: Final = "Unschedulable"
+
+
+def is_settled(pod: Json) -> bool:
+    """Tell whether the scheduler has done with a pod: it is bound, or found to fit nowhere."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return bool(pod["spec"].get("nodeName")) or any(
+        item["type"] == "PodScheduled" and item.get("reason") == _UNSCHEDULABLE for item in conditions
+    )
+
+
+def pending(pods: Sequence[Json]) -> list[Json]:
+    """Return the pods that have no node."""
+    return [pod for pod in pods if not pod["spec"].get("nodeName")]
+
+
+def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:
+    """Yield what no scheduler may do: a pod on a node that the plan does not admit, a node overfull."""
+    nodes = {node.name: node for node in planned.snapshot.nodes}
+    variants = {variant.name: variant for variant in planned.snapshot.variants}
+    before = {replica.name for variant in planned.snapshot.variants for replica in variant.replicas}
+    held: Counter[str] = Counter()
+    for pod in pods:
+        name, host, owner = pod["metadata"]["name"], pod["spec"].get("nodeName"), deployment_of(pod)
+        held[host] += accelerators_of(pod["spec"])
+        if host and owner and name not in before and not admits(nodes[host], variants[owner[1]]):
+            yield f"{name} is bound to {host}, which {owner[1]} may not use"
+    for node in planned.cluster.nodes:
+        name, room = node["metadata"]["name"], accelerators_in(node["status"]["allocatable"])
+        if held[name] > room:
+            yield f"{name} has {room} accelerators and {held[name]} in use"

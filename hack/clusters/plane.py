@@ -1,0 +1,36 @@
+"""A control plane for generated clusters: API server and scheduler, without kubelets and controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from apiserver.cluster.client import Cluster as Connection
+from hack.clusters.filling import Filled, fill
+from hack.clusters.generated import NAMESPACE, Cluster
+from hack.clusters.ways import Way
+from hack.controlplane import ControlPlane
+
+MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "scheduler"
+
+
+@contextmanager
+def cluster_plane() -> Iterator[ControlPlane]:
+    """Run one whose scheduler has the profile that we ship beside the default one."""
+    with ControlPlane(
+        controller_manager=False, kwok=False, scheduler_profiles=MANIFESTS / "packed.yaml"
+    ) as started:
+        started.kubectl("create", "namespace", NAMESPACE)
+        started.kubectl("create", "serviceaccount", "default", f"--namespace={NAMESPACE}")
+        started.kubectl("apply", f"--filename={MANIFESTS / 'priority-classes.yaml'}")
+        yield started
+
+
+async def filled(
+    control_plane: ControlPlane, clusters: Sequence[Cluster], ways: Sequence[Way]
+) -> list[Filled]:
+    """Fill clusters in each way."""
+    async with await Connection.connect(control_plane.kubeconfig) as connection:
+        return await fill(connection, clusters, ways)

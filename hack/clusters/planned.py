@@ -1,0 +1,72 @@
+"""What the controller decides for a generated cluster, from what the API server holds of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import World, gather
+from controller.observe.policies import Policies
+from controller.planning.decision import Plan, SolverStatus
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from hack.clusters.generated import NAMESPACE, Cluster
+
+_SETTINGS: Final = Settings(relief_solves=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """A plan that says that everything it adds fits, and what it was made from."""
+
+    cluster: Cluster
+    snapshot: Snapshot
+    plan: Plan
+
+    @property
+    def added(self) -> Mapping[str, int]:
+        """New replicas by variant, those that have a node in the plan."""
+        counts: Counter[str] = Counter()
+        for place in self.plan.placements:
+            counts[place.name] += place.replicas
+        return counts
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Names of the pods that ReplicaSets would delete."""
+        decided = {item.name: item.replicas for item in self.plan.decisions}
+        return tuple(
+            replica.name
+            for variant in self.snapshot.variants
+            for replica in variant.replicas[: max(0, len(variant.replicas) - decided[variant.name])]
+        )
+
+
+def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Planned:
+    """Plan as the controller does. Raises ValueError when no plan was made: there is nothing to measure."""
+    world = World(
+        autoscalings=cluster.autoscalings,
+        deployments=cluster.deployments,
+        pods=pods,
+        nodes=nodes,
+        autoscalers=(),
+    )
+    seen = gather(
+        world, policies=_POLICIES, engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
+    )
+    if seen.unplanned:
+        raise ValueError(f"{cluster.name}: {NAMESPACE} holds what cannot be planned: {seen.unplanned}")
+    snapshot = replace(seen.snapshot, models=cluster.demands)
+    made, _ = plan(snapshot, PlanningState(), _SETTINGS)
+    if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+        raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
+    return Planned(cluster=cluster, snapshot=snapshot, plan=made)
+
+
+_POLICIES: Final = Policies()

@@ -1,0 +1,177 @@
+"""A cluster in which enough is free, but apart, is brought together by the Eviction API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from stub_engine import StubEngine
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Throttled
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.manifests import ROOT
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+    from manifests import Manifest
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-B200"
+NODES = ("apart-1", "apart-2", "apart-3")
+SIZES = {"left": 1, "right": 1, "large": 2}
+"""Accelerators per replica; every node has two."""
+
+BUDGET: Manifest = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "small"},
+    "spec": {
+        "minAvailable": 2,
+        "selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["left", "right"]}]},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
+    """Let the controller evict while these tests run, beside nodes of a type that no other test uses."""
+    create_nodes(control_plane, [Node(name=name, accelerator=PRODUCT, accelerator_count=2) for name in NODES])
+    control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
+    path = control_plane.directory / "controller.yaml"
+    before = path.read_text(encoding="utf-8")
+    document = yaml.safe_load(before)
+    document["planning"]["evictions"] = {"enabled": True, "intervalSeconds": 2}
+    _restart(installation, control_plane, yaml.safe_dump(document))
+    yield
+    _restart(installation, control_plane, before)
+    control_plane.kubectl("delete", "node", *NODES)
+
+
+def _restart(installation: Installation, control_plane: ControlPlane, document: str) -> None:
+    installation.processes["controller"].stop(patience_seconds=20.0)
+    (control_plane.directory / "controller.yaml").write_text(document, encoding="utf-8")
+    installation.start_component("controller")
+
+
+class Stage:
+    """Two small replicas and a large one, each on a node of its own, though two nodes would do."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self.namespace = namespace
+
+    def fill(self, *, is_left_planned: bool) -> None:
+        """Start the left one, the right one and the large one; what is planned for has a variant."""
+        for node, (name, size) in zip(NODES, SIZES.items(), strict=True):
+            self._control_plane.kubectl("cordon", *(other for other in NODES if other != node))
+            made = [_workload(name, size, consents=not is_left_planned)]
+            if is_left_planned or name != "left":
+                made += _planned(name, is_movable=is_left_planned)
+            self.kubectl("apply", "--filename=-", input=listed(*made))
+            self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
+            self._control_plane.kubectl("uncordon", *NODES)
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+
+    def wait(self, what: str, condition: str) -> None:
+        """Wait for a condition of an object."""
+        self.kubectl("wait", what, f"--for={condition}", "--timeout=60s")
+
+    def pods(self) -> list[Manifest]:
+        """Return all pods."""
+        items: list[Manifest] = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        return items
+
+    def nodes(self) -> dict[str, list[str]]:
+        """Return the nodes of each Deployment's pods."""
+        found: dict[str, list[str]] = {name: [] for name in SIZES}
+        for pod in self.pods():
+            found[pod["metadata"]["labels"]["app"]].append(pod["spec"]["nodeName"])
+        return found
+
+    def loaded(self) -> ExitStack:
+        """Return engines on the addresses of all pods: the large one's full, the others' half."""
+        stack = ExitStack()
+        for pod in self.pods():
+            model = pod["metadata"]["labels"]["app"]
+            usage, waiting = (0.8, 50) if model == "large" else (0.5, 0)
+            engine = StubEngine(pod["status"]["podIP"], model=model, usage=usage, waiting=waiting)
+            stack.enter_context(engine)
+        return stack
+
+
+def _workload(name: str, size: int, *, consents: bool) -> Manifest:
+    annotations = {"stowplan.dev/movable": "true"} if consents else {}
+    return deployment(name, product=PRODUCT, accelerators=size, annotations=annotations)
+
+
+def _planned(name: str, *, is_movable: bool) -> list[Manifest]:
+    value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
+    value["metadata"]["annotations"] = {} if is_movable else {"stowplan.dev/preemption": "Never"}
+    return [value, autoscaler(name, most=2 if name == "large" else 1)]
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, _evicting: None, namespace: str) -> Stage:
+    """Return a fresh namespace in which what is free lies apart."""
+    return Stage(control_plane, namespace)
+
+
+async def _evict(control_plane: ControlPlane, metadata: Manifest) -> None:
+    async with await Cluster.connect(control_plane.kubeconfig) as cluster:
+        await cluster.evict(metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+
+def test_one_replica_moves_when_its_disruption_budget_lets_it(
+    control_plane: ControlPlane, installation: Installation, stage: Stage
+) -> None:
+    """Nothing happens before, and the API server would refuse; afterwards the large one has its room."""
+    stage.fill(is_left_planned=True)
+    stage.kubectl("apply", "--filename=-", input=listed(BUDGET))
+    stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
+    with stage.loaded():
+        stage.wait("va/large", "jsonpath={.status.decision.boundBy}=NodeSize")
+        small = next(pod for pod in stage.pods() if pod["metadata"]["labels"]["app"] == "left")["metadata"]
+        with pytest.raises(Throttled, match="disruption budget"):
+            asyncio.run(_evict(control_plane, small))
+        assert stage.nodes() == {"left": ["apart-1"], "right": ["apart-2"], "large": ["apart-3"]}
+
+        stage.kubectl("delete", "pdb", "small")
+        stage.wait("deploy/large", "jsonpath={.status.readyReplicas}=2")
+
+    found = stage.nodes()
+    assert found["left"] == found["right"]
+    assert sorted([*found["left"], *found["large"]]) == [*NODES]
+    events = stage.kubectl("events")
+    assert "so that" in events
+    assert f"{stage.namespace}/large finds room" in events
+    assert "to make room" in stage.kubectl("events", "--for=va/large")
+    with urlopen(installation.metrics_url("controller"), timeout=10) as answer:  # noqa: S310 (loopback)
+        assert 'stowplan_evictions_total{outcome="evicted"} 1.0' in answer.read().decode()
+    taints = control_plane.kubectl("get", "nodes", "--output=jsonpath={.items[*].spec.taints}").stdout
+    assert "stowplan.dev/moving" not in taints
+
+
+def test_a_pod_of_others_moves_where_its_owner_consents(stage: Stage) -> None:
+    """The replica beside it must not."""
+    stage.fill(is_left_planned=False)
+
+    with stage.loaded():
+        stage.wait("deploy/large", "jsonpath={.status.readyReplicas}=2")
+
+    found = stage.nodes()
+    assert found["left"] == found["right"] == ["apart-2"]
+    assert "to make room" in stage.kubectl("events", "--for=va/large")

@@ -1,0 +1,88 @@
+"""What a plan from files would move, with disruption budgets and pods of others in the files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from manifests import deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Plan = Callable[..., tuple[int, str, list[str]]]
+    Parts = Callable[..., list[dict[str, Any]]]
+
+EVICTING = yaml.safe_dump({"planning": {"evictions": {"enabled": True}}})
+
+
+def _pod(owner: str, node: str, *, accelerators: int = 1, **annotations: str) -> dict[str, Any]:
+    reference = {"kind": "ReplicaSet", "name": f"{owner}-abc", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{owner}-{node}",
+            "labels": {"app": owner, "pod-template-hash": "abc"},
+            "annotations": annotations,
+            "ownerReferences": [reference],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(accelerators)}}}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def _budget(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": name}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+
+
+def _apart(parts: Parts, *more: dict[str, Any]) -> dict[str, str]:
+    """Return files with three nodes of two: one of two is taken on the first two, all of the third."""
+    small = parts(nodes=3, size=2)
+    large = variant("large", modelID="large", accelerator="L4") | {"status": small[-1]["status"]}
+    workload = deployment("large", product="NVIDIA-L4", accelerators=2, replicas=0)
+    pods = [_pod("chat", "node-1"), _pod("code", "node-2"), _pod("batch", "node-3", accelerators=2)]
+    return {"a.yaml": listed(*small, workload, large, *pods, *more), "c.yaml": EVICTING}
+
+
+def _moves(plan: Plan, files: dict[str, str], *options: str) -> list[tuple[str, str]]:
+    _, out, _ = plan("-f", "a.yaml", "-o", "json", *options, files=files)
+    return [(move["name"], move["node"]) for move in json.loads(out)["plan"]["moves"]]
+
+
+def test_nothing_moves_where_the_controller_would_not_move_it(plan: Plan, parts: Parts) -> None:
+    """Evictions are off by default, and on where the configuration says so."""
+    assert _moves(plan, _apart(parts)) == []
+    assert _moves(plan, _apart(parts), "--config", "c.yaml") in ([("chat", "node-1")], [("code", "node-2")])
+
+
+def test_a_budget_in_the_files_holds(plan: Plan, parts: Parts) -> None:
+    """One that allows nothing leaves the other, and two leave nobody."""
+    one, two = _apart(parts, _budget("chat")), _apart(parts, _budget("chat"), _budget("code"))
+
+    assert _moves(plan, one, "--config", "c.yaml") == [("code", "node-2")]
+    assert _moves(plan, two, "--config", "c.yaml") == []
+
+
+def test_a_pod_of_others_moves_where_it_says_so_and_the_text_names_it(plan: Plan, parts: Parts) -> None:
+    """By its own name, and for whom."""
+    files = _apart(parts, _budget("chat"), _budget("code"))
+    job = _pod("job", "node-4", **{"stowplan.dev/movable": "true"})
+    fourth = parts(nodes=4, size=2)[3]
+    assert fourth["metadata"]["name"] == "node-4"
+    files["b.yaml"] = listed(fourth, job)
+
+    _, out, _ = plan("-f", "a.yaml", "-f", "b.yaml", "--config", "c.yaml", files=files)
+
+    assert "evict 1 x pod default/job-node-4 from node-4, so that default/large finds room" in out

@@ -1,0 +1,237 @@
+"""What a round of evictions does to a cluster, and what it leaves behind where it is hindered."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound, Throttled
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.observe.gather import Gathered, World
+from controller.planning.decision import (
+    BoundBy,
+    CapacitySource,
+    Decision,
+    Move,
+    Plan,
+    Reason,
+    Signal,
+    SolverReport,
+    SolverStatus,
+)
+from controller.planning.snapshot import Snapshot
+from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.rounds import EvictionRules
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RULES = EvictionRules(enabled=True, interval_seconds=60.0, per_hour=10)
+SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
+FOREIGN: Json = {"key": "theirs", "effect": "NoSchedule"}
+OURS: Json = {"key": "stowplan.dev/moving", "effect": "NoSchedule"}
+MOVE = Move(namespace="ns", name="small", node="n1", replicas=2, benefits=(("ns", "large"),))
+PLAN = Plan(decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(MOVE,))
+
+
+def pod(name: str, node: str) -> Json:
+    """Return a pod of the small variant."""
+    owners = [{"kind": "ReplicaSet", "name": "small-abc", "controller": True}]
+    metadata = {"namespace": "ns", "name": name, "uid": name, "ownerReferences": owners}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {}}
+
+
+def decision(name: str) -> Decision:
+    """Return a decision about one variant."""
+    return Decision(
+        namespace="ns",
+        name=name,
+        model_id=name,
+        accelerator="A100",
+        priority=1,
+        replicas=1,
+        current_replicas=1,
+        unconstrained_replicas=2,
+        demand_tokens=1000,
+        required_tokens=1200,
+        capacity_per_replica_tokens=600,
+        capacity_source=CapacitySource.OBSERVED,
+        unmet_per_mille=500,
+        signal=Signal.FRESH,
+        signal_age_seconds=1.0,
+        bound_by=BoundBy.NODE_SIZE,
+        reason=Reason.SHORTAGE,
+        message=f"{name} goes short",
+    )
+
+
+@dataclass
+class Stage:
+    """Two small replicas on one node, and an API server that says what was asked of it."""
+
+    refusals: dict[str, ClusterError] = field(default_factory=dict)
+    """By the call: `evict a`, `try a`, `patch n1`."""
+
+    calls: list[str] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    pods: list[Json] = field(default_factory=lambda: [pod("a", "n1"), pod("b", "n1")])
+    taints: list[Json] = field(default_factory=lambda: [FOREIGN])
+    time: datetime = NOON
+
+    def _called(self, call: str) -> None:
+        if call in self.refusals:
+            raise self.refusals[call]
+        self.calls.append(call)
+
+    async def evict(self, _namespace: str, name: str, *, uid: str, dry_run: bool) -> Json:
+        """Evict a pod, or only say whether that would be allowed."""
+        self._called(f"{'try' if dry_run else 'evict'} {name}")
+        self.pods = self.pods if dry_run else [p for p in self.pods if p["metadata"]["uid"] != uid]
+        return {}
+
+    async def get(self, _resource: object, name: str) -> Json:
+        """Return the one node."""
+        return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"taints": [*self.taints]}}
+
+    async def patch_merge(self, _resource: object, name: str, change: Json) -> Json:
+        """Write the node's taints."""
+        self._called(f"patch {name}")
+        self.taints = change["spec"]["taints"]
+        return change
+
+    def record(self, about: Json, *, reason: str, **_event: str) -> None:
+        """Take an event."""
+        self.events.append((about["metadata"]["name"], reason))
+
+    def world(self) -> World:
+        """Return what the caches hold."""
+        node = {"metadata": {"name": "n1"}, "spec": {"taints": copy.deepcopy(self.taints)}}
+        autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
+        return World(
+            autoscalings=autoscalings, deployments={}, pods=[*self.pods], nodes=[node], autoscalers=()
+        )
+
+    def evictor(self, rules: EvictionRules = RULES) -> Evictor:
+        """Return an evictor of this cluster."""
+        return Evictor(cast("Cluster", self), cast("EventRecorder", self), rules, now=lambda: self.time)
+
+    async def act(self, evictor: Evictor, plan: Plan = PLAN, advised: tuple[str, ...] = ()) -> dict[str, int]:
+        """Take a plan ten seconds after the last one."""
+        self.time += timedelta(seconds=10)
+        gathered = Gathered(
+            snapshot=Snapshot(nodes=(), variants=()), pods={("ns", "small"): tuple(self.pods)}
+        )
+        told = dict.fromkeys((("ns", name) for name in advised), "advised")
+        return dict(await evictor.act(self.world(), gathered, plan, advised=told))
+
+
+async def test_a_round_closes_the_node_evicts_waits_and_opens_it_again() -> None:
+    """At the second plan; what others wrote to the node stays."""
+    stage = Stage()
+    evictor = stage.evictor()
+
+    assert await stage.act(evictor) == {}
+    assert await stage.act(evictor) == {"evicted": 2}
+    assert stage.calls == ["try a", "try b", "patch n1", "evict a", "evict b"]
+    assert stage.taints == [FOREIGN, OURS]
+    assert stage.events == [("small", "Moved"), ("large", "RoomMade")] * 2
+
+    await stage.act(evictor)
+    assert stage.taints == [FOREIGN, OURS]
+    stage.pods = [pod("c", "n2"), pod("d", "n3")]
+    await stage.act(evictor)
+    assert stage.taints == [FOREIGN]
+
+
+async def test_the_sentence_says_that_somebody_is_being_moved() -> None:
+    """For as long as the round lasts, and only about those whom it is for."""
+    stage = Stage()
+    evictor = stage.evictor()
+    told = replace(PLAN, decisions=(decision("large"), decision("small")))
+
+    def said() -> list[str]:
+        return [item.message for item in evictor.worded(told).decisions]
+
+    await stage.act(evictor)
+    assert said() == ["large goes short", "small goes short"]
+    await stage.act(evictor)
+    assert said() == ["large goes short; 2 replicas of others being moved for it", "small goes short"]
+    stage.pods = [pod("c", "n2"), pod("d", "n3")]
+    await stage.act(evictor)
+    assert said() == ["large goes short", "small goes short"]
+
+
+HINDERED: dict[str, tuple[str, ClusterError, list[str], dict[str, int]]] = {
+    "a budget that allows one of two evicts none": (
+        "try b",
+        Throttled("the budget allows none"),
+        ["try a"],
+        {"refused": 1},
+    ),
+    "a missing permission on nodes evicts none": (
+        "patch n1",
+        Forbidden("nodes are forbidden"),
+        ["try a", "try b"],
+        {"failed": 1},
+    ),
+    "a missing permission on evictions evicts none": ("try a", Forbidden("no"), [], {"failed": 1}),
+    "a pod that is gone ends it": ("try a", NotFound("gone"), [], {"gone": 1}),
+    "a pod that was replaced ends it": ("try a", Conflict("uid"), [], {"gone": 1}),
+    "a budget that is used up on the way stops there": (
+        "evict b",
+        Throttled("the budget allows none"),
+        ["try a", "try b", "patch n1", "evict a"],
+        {"evicted": 1, "refused": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", HINDERED)
+async def test_what_hinders_a_round(sentence: str) -> None:
+    """It is not tried again before the next round is due."""
+    call, error, calls, outcomes = HINDERED[sentence]
+    stage = Stage({call: error})
+    evictor = stage.evictor()
+    await stage.act(evictor)
+
+    assert await stage.act(evictor) == outcomes
+    assert stage.calls == calls
+    for _ in range(4):
+        assert await stage.act(evictor) == {}
+
+
+async def test_a_hindrance_is_told_once() -> None:
+    """And tried anew each round."""
+    stage = Stage({"try a": Throttled("the budget allows none")})
+    evictor = stage.evictor()
+    with capture_logs() as lines:
+        tries = [await stage.act(evictor) for _ in range(20)]
+
+    assert tries.count({"refused": 1}) == 4
+    assert [line["why"] for line in lines] == ["the budget allows none"]
+
+
+@pytest.mark.parametrize("name", ["small", "large"])
+async def test_nobody_is_moved_by_advice(name: str) -> None:
+    """Neither an advised variant nor for one."""
+    stage = Stage()
+    evictor = stage.evictor()
+
+    for _ in range(3):
+        assert await stage.act(evictor, advised=(name,)) == {}
+    assert stage.calls == []
+
+
+async def test_a_node_that_somebody_before_us_closed_is_opened() -> None:
+    """Even where evictions have been switched off since."""
+    stage = Stage(taints=[OURS, FOREIGN])
+
+    await stage.act(stage.evictor(replace(RULES, enabled=False)))
+
+    assert (stage.taints, stage.calls) == ([FOREIGN], ["patch n1"])
