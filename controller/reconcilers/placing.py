@@ -45,19 +45,13 @@ class LetIn:
     node: str | None
     """What it is to prefer; None where no plan knows a place, and nothing is gained by waiting."""
 
-    def operations(self) -> list[Json]:
-        """Return the JSON patch; the API server refuses it where the pod has changed since."""
+    def patch(self) -> Json:
+        """Return the merge patch; the API server refuses it where the pod has changed since."""
         spec = self.pod["spec"]
-        kept = [gate for gate in spec["schedulingGates"] if gate["name"] != GATE]
-        version = self.pod["metadata"]["resourceVersion"]
-        operations: list[Json] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-            {"op": "replace", "path": "/spec/schedulingGates", "value": kept},
-        ]
+        change: Json = {"schedulingGates": [gate for gate in spec["schedulingGates"] if gate["name"] != GATE]}
         if self.node is not None:
-            affinity = _preferring(spec.get("affinity") or {}, self.node)
-            operations.append({"op": "add", "path": "/spec/affinity", "value": affinity})
-        return operations
+            change["affinity"] = _preferring(spec.get("affinity") or {}, self.node)
+        return {"metadata": {"resourceVersion": self.pod["metadata"]["resourceVersion"]}, "spec": change}
 
 
 def let_in(
@@ -96,12 +90,11 @@ def is_gated(pod: Json) -> bool:
 
 
 def _preferring(affinity: Json, node: str) -> Json:
-    """Return an affinity that prefers a node, beside all that it says already."""
+    """Return what an affinity has to say besides, so that it prefers a node."""
     by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
     term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
-    of_nodes = affinity.get("nodeAffinity") or {}
-    terms = [*(of_nodes.get(_PREFERENCES) or []), term]
-    return {**affinity, "nodeAffinity": {**of_nodes, _PREFERENCES: terms}}
+    already = (affinity.get("nodeAffinity") or {}).get(_PREFERENCES) or []
+    return {"nodeAffinity": {_PREFERENCES: [*already, term]}}
 
 
 def _name(pod: Json) -> Key:
@@ -133,9 +126,9 @@ class GateKeeper:
         namespace, name = metadata["namespace"], metadata["name"]
         async with self._slots:
             try:
-                await self._cluster.patch_json(PODS, name, due.operations(), namespace=namespace)
+                await self._cluster.patch_merge(PODS, name, due.patch(), namespace=namespace)
             except (NotFound, Conflict):
-                return None
+                return None  # gone, or somebody wrote since: the next cycle decides anew
             except ClusterError as error:
                 return error
         _log.info("pod let in", namespace=namespace, pod=name, node=due.node)

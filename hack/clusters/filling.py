@@ -127,7 +127,7 @@ async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -
     """Do with gated pods what the controller does."""
     for found in let_in(by_deployment(pods), plan.plan):
         name = found.pod["metadata"]["name"]
-        await connection.patch_json(PODS, name, found.operations(), namespace=NAMESPACE)
+        await connection.patch_merge(PODS, name, found.patch(), namespace=NAMESPACE)
 
 
 async def _settled(connection: Connection) -> Mapping[str, list[Json]]:

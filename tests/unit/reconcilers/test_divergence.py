@@ -1,0 +1,139 @@
+"""What the scheduler made of a plan: who is elsewhere, who waits because of it, and what is said of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import pytest
+
+from controller.planning.cluster import Node
+from controller.planning.decision import NodePlacement
+from controller.planning.snapshot import Replica, Snapshot, Variant
+from controller.reconcilers.divergence import (
+    REMEDY,
+    Divergence,
+    Expectation,
+    Waiting,
+    divergence,
+    sentences,
+)
+
+A, B = (Node(name=name, accelerator="A100", accelerators_allocatable=8) for name in ("node-a", "node-b"))
+
+
+def variant(name: str, size: int, **bound: str | None) -> Variant:
+    """Return a variant; the keywords are its pods and their nodes."""
+    return Variant(
+        namespace="ns",
+        name=name,
+        model_id=name,
+        accelerator="A100",
+        accelerators_per_replica=size,
+        cost_per_replica=Decimal(1),
+        current_replicas=len(bound),
+        replicas=tuple(Replica(name=pod, node=node) for pod, node in sorted(bound.items())),
+    )
+
+
+def snapshot(*variants: Variant, nodes: tuple[Node, ...] = (A, B)) -> Snapshot:
+    """Return what is seen at one moment."""
+    return Snapshot(nodes=nodes, variants=variants)
+
+
+BEFORE = snapshot(variant("big", 8), variant("chat", 2, chat1="node-b"))
+PLAN = Expectation(
+    snapshot=BEFORE,
+    placements=(
+        NodePlacement(namespace="ns", name="big", node="node-a", replicas=1),
+        NodePlacement(namespace="ns", name="chat", node="node-b", replicas=1),
+    ),
+)
+BIG_WAITS = Waiting(variant=("ns", "big"), pod="big1", node="node-a", takers=("chat2",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A moment after the plan, and what it amounts to."""
+
+    now: Snapshot
+    expected: Divergence
+    last: Expectation | None = PLAN
+    known: tuple[Waiting, ...] = ()
+
+
+CASES = {
+    "what went as planned is in step": Case(
+        now=snapshot(variant("big", 8, big1="node-a"), variant("chat", 2, chat1="node-b", chat2="node-b")),
+        expected=Divergence(),
+    ),
+    "one that took the place of another is named": Case(
+        now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-a")),
+        expected=Divergence(elsewhere=1, waiting=(BIG_WAITS,)),
+    ),
+    "one that is bound elsewhere while nobody waits is counted only": Case(
+        now=snapshot(variant("big", 8), variant("chat", 2, chat1="node-b", chat2="node-a")),
+        expected=Divergence(elsewhere=1),
+    ),
+    "one that the scheduler has not come to yet does not wait for ever": Case(
+        now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-b")),
+        expected=Divergence(),
+    ),
+    "one that fits another node will be bound there": Case(
+        now=snapshot(variant("big", 4, big1=None), variant("chat", 3, chat1="node-b", chat2="node-a")),
+        expected=Divergence(elsewhere=1),
+    ),
+    "one that the plan had no room for is a shortage and no divergence": Case(
+        now=snapshot(variant("big", 8, big1="node-a", big2=None), variant("chat", 2, chat1="node-b")),
+        expected=Divergence(),
+    ),
+    "pods of others that came in between are no pods of ours": Case(
+        now=snapshot(
+            variant("big", 8, big1=None),
+            variant("chat", 2, chat1="node-b"),
+            nodes=(replace(A, accelerators_used_by_others=3), B),
+        ),
+        expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
+    ),
+    "a node that takes no pods any more is no room": Case(
+        now=snapshot(
+            variant("big", 8, big1=None),
+            variant("chat", 2, chat1="node-b"),
+            nodes=(replace(A, schedulable=False), B),
+        ),
+        expected=Divergence(waiting=(replace(BIG_WAITS, takers=()),)),
+    ),
+    "who was known to wait still does, though the next plan had no room for it": Case(
+        now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-b", chat2="node-a")),
+        last=Expectation(snapshot=BEFORE, placements=()),
+        known=(BIG_WAITS,),
+        expected=Divergence(elsewhere=1, waiting=(BIG_WAITS,)),
+    ),
+    "who was known to wait and is bound, or gone, does so no more": Case(
+        now=snapshot(variant("big", 8, big1="node-a"), variant("chat", 2, chat1="node-b")),
+        known=(BIG_WAITS, replace(BIG_WAITS, pod="big2")),
+        expected=Divergence(),
+    ),
+    "before the first plan nothing is expected": Case(
+        now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-a")),
+        last=None,
+        expected=Divergence(),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_it_tells_who_left_the_plan_and_who_waits(case: Case) -> None:
+    """Each moment by a sentence."""
+    assert divergence(case.last, case.known, case.now) == case.expected
+
+
+def test_a_sentence_names_number_node_and_takers() -> None:
+    """What waits for one node is said at once."""
+    second = replace(BIG_WAITS, pod="big2", takers=("chat3", "chat2"))
+    third = replace(BIG_WAITS, pod="big3", node="node-c", takers=())
+
+    assert sentences([BIG_WAITS, second, third]) == {
+        ("ns", "big"): "2 replicas planned on node-a wait: the scheduler put chat2 and chat3 there and"
+        f" 1 replica planned on node-c waits: others took the place; {REMEDY}"
+    }

@@ -1,0 +1,158 @@
+"""Pods with our scheduling gate: who is let in, for which node, and how that is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
+from apiserver.schema.json import Json
+from controller.planning.decision import NodePlacement, Plan
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, strays
+
+KEY = ("ns", "chat")
+
+
+def pod(name: str, *, gates: tuple[str, ...] = (GATE,), **spec: Json) -> Json:
+    """Return a pod; those of a higher number are younger."""
+    return {
+        "metadata": {
+            "namespace": "ns",
+            "name": name,
+            "resourceVersion": "7",
+            "creationTimestamp": f"2026-01-01T00:00:0{name[-1]}Z",
+        },
+        "spec": {"schedulingGates": [{"name": gate} for gate in gates], **spec},
+    }
+
+
+def planned(replicas: int, **places: int) -> Plan:
+    """Return a plan that grants replicas of the one variant, some of them on nodes."""
+    from_nothing, _ = plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())
+    placements = tuple(
+        NodePlacement(namespace="ns", name="chat", node=node, replicas=count)
+        for node, count in places.items()
+    )
+    decision = _Granted(namespace="ns", name="chat", replicas=replicas)
+    return Plan(
+        decisions=cast("tuple[Json, ...]", (decision,)),  # type: ignore[arg-type]
+        placements=placements,
+        cost=from_nothing.cost,
+        solver=from_nothing.solver,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Granted:
+    """As much of a decision as counts here."""
+
+    namespace: str
+    name: str
+    replicas: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The pods of the variant, what is granted, and who is let in for which node."""
+
+    pods: tuple[Json, ...]
+    plan: Plan
+    expected: dict[str, str | None]
+    is_acted_on: bool = True
+
+
+TWO = (pod("chat-1"), pod("chat-2"))
+CASES = {
+    "each gets a place of the plan, the oldest first": Case(
+        pods=(TWO[1], TWO[0]), plan=planned(2, b=1, a=1), expected={"chat-1": "a", "chat-2": "b"}
+    ),
+    "places of replicas that are yet to be created stay free": Case(
+        pods=TWO[:1], plan=planned(3, a=3), expected={"chat-1": "a"}
+    ),
+    "more than were granted go on waiting, the youngest of them": Case(
+        pods=TWO, plan=planned(1, a=1), expected={"chat-1": "a"}
+    ),
+    "one that runs counts among those that were granted": Case(
+        pods=(pod("chat-0", gates=(), nodeName="a"), *TWO), plan=planned(2, a=1), expected={"chat-1": "a"}
+    ),
+    "one that counts on a node to be added is shown to the node autoscaler": Case(
+        pods=TWO, plan=planned(2, a=1), expected={"chat-1": "a", "chat-2": None}
+    ),
+    "nobody waits for a plan that is not acted on": Case(
+        pods=TWO, plan=planned(0), expected={"chat-1": None, "chat-2": None}, is_acted_on=False
+    ),
+    "gates of others are theirs": Case(
+        pods=(pod("chat-1", gates=("example.com/quota",)),), plan=planned(1, a=1), expected={}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_gated_pods_are_let_in_as_the_plan_has_room(case: Case) -> None:
+    """Each situation by a sentence."""
+    found = let_in({KEY: case.pods}, case.plan, acted_on=lambda _: case.is_acted_on)
+
+    assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
+
+
+def test_a_gated_pod_of_nobody_is_let_in() -> None:
+    """It would wait for ever: no plan has it."""
+    assert [item.pod["metadata"]["name"] for item in strays((*TWO, pod("other-3")), {KEY: TWO})] == [
+        "other-3"
+    ]
+
+
+def test_the_planned_node_is_added_to_what_the_pod_prefers_already() -> None:
+    """The patch is merged: nothing that the template said is lost, and other gates stay."""
+    old = {"weight": 5, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
+    affinity: Json = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old]}}
+    gated = pod("chat-1", gates=("example.com/quota", GATE), affinity=affinity)
+    by_name = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    new = {"weight": 100, "preference": {"matchFields": [by_name]}}
+
+    assert LetIn(pod=gated, node="a").patch() == {
+        "metadata": {"resourceVersion": "7"},
+        "spec": {
+            "schedulingGates": [{"name": "example.com/quota"}],
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old, new]},
+            },
+        },
+    }
+    assert "affinity" not in LetIn(pod=gated, node=None).patch()["spec"]
+
+
+class Server:
+    """Refuses patches with an error, or takes them."""
+
+    def __init__(self, error: ClusterError | None) -> None:
+        self.error = error
+
+    async def patch_merge(self, *_call: object, **_options: object) -> Json:
+        """Answer one patch."""
+        if self.error:
+            raise self.error
+        return {}
+
+
+async def test_a_missing_permission_is_told_once_and_a_pod_that_is_gone_never() -> None:
+    """The next cycle tries again in any case."""
+    server = Server(Forbidden("pods is forbidden"))
+    keeper = GateKeeper(cast("Cluster", server))
+    due = [LetIn(pod=item, node="a") for item in TWO]
+
+    with capture_logs() as lines:
+        await keeper.open_for(due)
+        await keeper.open_for(due)
+        server.error = NotFound("gone")
+        await keeper.open_for(due)
+
+    assert [line["why"] for line in lines] == ["pods is forbidden"]
