@@ -1,0 +1,121 @@
+"""A plan's places, and what the real scheduler's default profile makes of them, with our gate and without.
+
+On one of two nodes of four accelerators runs a small replica. The plan is to put another small one beside it,
+and a large one on the other node; the default profile spreads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from controller.reconcilers.placing import GATE
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+HOLD = "example.com/hold"
+"""A gate of somebody else: its pod waits for as long as the test likes."""
+
+_numbers = itertools.count(1)
+
+
+class Stage:
+    """Two nodes, two pinned variants, and the pods of both."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+        self._product = f"NVIDIA-FOLLOWED{next(_numbers)}"
+        self._nodes = [f"{namespace}-{letter}" for letter in "ab"]
+        nodes = [Node(name=n, accelerator=self._product, accelerator_count=4, cpu=4) for n in self._nodes]
+        create_nodes(control_plane, nodes)
+
+    def set_up(self, *gates: str) -> None:
+        """Start one small replica, whose template has gates, and hold a large one back."""
+        small = self._deployment("small", 1, *gates)
+        large = self._deployment("large", 4, HOLD)
+        claims = [self._variant("small", 2), self._variant("large", 1)]
+        self.kubectl("apply", "--filename=-", input=listed(small, large, *claims))
+        self.kubectl("wait", "deploy/small", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+        for name, number in (("small", 2), ("large", 1)):
+            granted = f"--for=jsonpath={{.status.decision.grantedReplicas}}={number}"
+            self.kubectl("wait", f"va/{name}", granted, "--timeout=60s")
+
+    def small_nodes(self) -> list[str]:
+        """Return where both small replicas run, once they do."""
+        self.kubectl("wait", "deploy/small", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
+        listed_pods = self.kubectl("get", "pods", "--selector=app=small", "--output=json")
+        return [pod["spec"]["nodeName"] for pod in json.loads(listed_pods)["items"]]
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+
+    def condition(self) -> str:
+        """Return what the large variant says of its places, as soon as it does."""
+        path = "--output=jsonpath={.status.conditions[?(@.type=='PlacementFollowed')].message}"
+        deadline = time.monotonic() + 30
+        while not (text := self.kubectl("get", "va/large", path)):
+            assert time.monotonic() < deadline, self.kubectl("get", "va/large", "--output=yaml")
+        return text
+
+    def close(self) -> None:
+        """Take the nodes away."""
+        self._control_plane.kubectl("delete", "node", *self._nodes)
+
+    def _deployment(self, name: str, accelerators: int, *gates: str) -> dict[str, Any]:
+        made = deployment(name, product=self._product, accelerators=accelerators)
+        made["spec"]["template"]["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
+        return made
+
+    def _variant(self, name: str, replicas: int) -> dict[str, Any]:
+        labels = {"inference.optimization/acceleratorName": self._product}
+        made = variant(name, labels=labels, modelID=f"model/{name}")
+        made["metadata"]["annotations"] = {"stowplan.dev/replicas": str(replicas)}
+        return made
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Stage]:
+    """Give each test two nodes of a type that nobody else has."""
+    made = Stage(control_plane, namespace)
+    yield made
+    made.close()
+
+
+def test_without_a_gate_the_next_decision_says_who_took_the_place(stage: Stage) -> None:
+    """The small replicas are spread over both nodes, and the large one waits for neither."""
+    stage.set_up()
+
+    stage.kubectl("scale", "deploy/small", "--replicas=2")
+
+    assert len(set(stage.small_nodes())) == 2
+    message = stage.condition()
+    assert message.startswith("1 replica planned on ")
+    assert "waits: the scheduler put small-" in message
+    assert message in stage.kubectl("get", "va/large", "--output=jsonpath={.status.decision.message}")
+    assert "PlacedElsewhere" in stage.kubectl("events", "--for=va/large")
+
+
+def test_with_the_gate_even_the_default_profile_follows_the_plan(stage: Stage) -> None:
+    """The controller lets the pod in for its planned node; what has a gate of others waits on."""
+    stage.set_up(GATE)
+
+    stage.kubectl("scale", "deploy/small", "--replicas=2")
+
+    assert len(set(stage.small_nodes())) == 1
+    held = stage.kubectl("get", "pods", "--selector=app=large", "--output=jsonpath={.items[*].spec}")
+    assert HOLD in held
+    assert "nodeName" not in held
