@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.planning.cluster import Node
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.inventory import admits
-from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.snapshot import Snapshot
 from controller.reconcilers.placing import GATE
 
 Key = tuple[str, str]
+_Spot = tuple[Key, str]
+"""A variant, and a node."""
+
+_MOST_NAMES: Final = 3
 
 REMEDY: Final = f"with the scheduling gate {GATE} pods go where the plan has room for them"
 """What keeps it from happening again."""
@@ -61,21 +64,22 @@ IN_STEP: Final = Divergence()
 def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot) -> Divergence:
     """Return where the cluster left the last plan; who was `known` to wait does so while nothing is free."""
     found: list[Waiting] = []
-    elsewhere: Counter[str] = Counter()
+    elsewhere = 0
+    homeless = _homeless(now)
     if last is not None:
         fresh = _newly_bound(last.snapshot, now)
-        placed: Counter[tuple[Key, str]] = Counter()
+        placed: Counter[_Spot] = Counter()
         for place in last.placements:
             placed[(place.namespace, place.name), place.node] += place.replicas
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
-        elsewhere.update({node: len(pods) for (_, node), pods in surplus.items()})
-        found = [*_waiting(now, unused, surplus)]
+        elsewhere = sum(map(len, surplus.values()))
+        found = [*_waiting(homeless, unused, surplus)]
     old = {(item.variant[0], item.pod): item for item in known}
     new = {(item.variant[0], item.pod): item for item in found}
-    homeless = {(variant.namespace, pod) for variant in now.variants for pod in _homeless(variant, now)}
-    waiting = [item for pod, item in sorted((new | old).items()) if pod in homeless]
-    return Divergence(elsewhere=elsewhere.total(), waiting=tuple(waiting))
+    still = {(namespace, pod) for (namespace, _), pods in homeless.items() for pod in pods}
+    waiting = [item for pod, item in sorted((new | old).items()) if pod in still]
+    return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
 
 
 def worded(plan: Plan, waiting: Sequence[Waiting]) -> Plan:
@@ -104,59 +108,68 @@ def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
 
 
 def _sentence(node: str, items: Sequence[Waiting]) -> str:
-    takers = sorted({name for item in items for name in item.takers})
+    takers = _few(sorted({name for item in items for name in item.takers}))
     number = f"{len(items)} replica{'s' if len(items) > 1 else ''}"
     verb = "wait" if len(items) > 1 else "waits"
     cause = f"the scheduler put {_and(takers)} there" if takers else "others took the place"
     return f"{number} planned on {node} {verb}: {cause}"
 
 
-def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[tuple[Key, str], tuple[str, ...]]:
-    """Return the pods of each variant that were bound to each node since."""
+def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, ...]]:
+    """Return the pods of each variant that were bound to each node since.
+
+    Those without accelerators have no place in plans.
+    """
     known = {
         (variant.namespace, replica.name)
         for variant in before.variants
         for replica in variant.replicas
         if replica.node is not None
     }
-    found: dict[tuple[Key, str], list[str]] = defaultdict(list)
+    found: dict[_Spot, list[str]] = defaultdict(list)
     for variant in now.variants:
-        for replica in variant.replicas:
+        for replica in variant.replicas if variant.accelerators_per_replica else ():
             if replica.node is not None and (variant.namespace, replica.name) not in known:
                 found[variant.key, replica.node].append(replica.name)
     return {spot: tuple(sorted(names)) for spot, names in found.items()}
 
 
 def _waiting(
-    now: Snapshot, unused: Mapping[tuple[Key, str], int], surplus: Mapping[tuple[Key, str], tuple[str, ...]]
+    homeless: Mapping[Key, Sequence[str]],
+    unused: Mapping[_Spot, int],
+    surplus: Mapping[_Spot, tuple[str, ...]],
 ) -> Iterator[Waiting]:
     """Yield the replicas without a node for which the plan had places that are still unused."""
-    for variant in now.variants:
-        places = sorted(
-            node for (key, node), count in unused.items() if key == variant.key for _ in range(max(0, count))
-        )
-        for pod, node in zip(_homeless(variant, now), places, strict=False):
+    for key, pods in homeless.items():
+        places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
+        for pod, node in zip(pods, places, strict=False):
             takers = sorted(name for (_, where), names in surplus.items() if where == node for name in names)
-            yield Waiting(variant=variant.key, pod=pod, node=node, takers=tuple(takers))
+            yield Waiting(variant=key, pod=pod, node=node, takers=tuple(takers))
 
 
-def _homeless(variant: Variant, now: Snapshot) -> Sequence[str]:
-    """Return the pods of a variant that are not bound and fit no node now; any that fits will be bound."""
-    unbound = sorted(replica.name for replica in variant.replicas if replica.node is None)
-    size = variant.accelerators_per_replica
-    if not unbound or not size or any(admits(n, variant) and _free(n, now) >= size for n in now.nodes):
-        return ()
-    return unbound
+def _homeless(now: Snapshot) -> Mapping[Key, Sequence[str]]:
+    """Return the pods that are not bound and fit no node now, by variant; any that fits will be bound."""
+    held: Counter[str] = Counter()
+    unbound: dict[Key, list[str]] = {}
+    for variant in now.variants:
+        for replica in variant.replicas:
+            if replica.node is not None:
+                held[replica.node] += variant.accelerators_per_replica
+            elif variant.accelerators_per_replica:
+                unbound.setdefault(variant.key, []).append(replica.name)
+    variants = {variant.key: variant for variant in now.variants if variant.key in unbound}
+    free = [(n, n.accelerators_allocatable - n.accelerators_used_by_others - held[n.name]) for n in now.nodes]
+    return {
+        key: sorted(unbound[key])
+        for key, variant in variants.items()
+        if not any(room >= variant.accelerators_per_replica and admits(node, variant) for node, room in free)
+    }
 
 
-def _free(node: Node, now: Snapshot) -> int:
-    ours = sum(
-        variant.accelerators_per_replica
-        for variant in now.variants
-        for replica in variant.replicas
-        if replica.node == node.name
-    )
-    return node.accelerators_allocatable - node.accelerators_used_by_others - ours
+def _few(names: Sequence[str]) -> Sequence[str]:
+    """Return as many names as a sentence bears."""
+    more = len(names) - _MOST_NAMES
+    return [*names[:_MOST_NAMES], f"{more} more"] if more > 0 else names
 
 
 def _and(names: Iterable[str]) -> str:

@@ -114,6 +114,12 @@ CASES = {
         known=(BIG_WAITS, replace(BIG_WAITS, pod="big2")),
         expected=Divergence(),
     ),
+    "pods without accelerators have no place in a plan, and may go anywhere": Case(
+        now=snapshot(
+            variant("big", 8), variant("chat", 2, chat1="node-b"), variant("tiny", 0, tiny1="node-a")
+        ),
+        expected=Divergence(),
+    ),
     "before the first plan nothing is expected": Case(
         now=snapshot(variant("big", 8, big1=None), variant("chat", 2, chat1="node-a")),
         last=None,
@@ -132,8 +138,13 @@ def test_a_sentence_names_number_node_and_takers() -> None:
     """What waits for one node is said at once."""
     second = replace(BIG_WAITS, pod="big2", takers=("chat3", "chat2"))
     third = replace(BIG_WAITS, pod="big3", node="node-c", takers=())
+    fourth = replace(BIG_WAITS, variant=("ns", "x"), takers=("a", "b", "c", "d", "e"))
 
-    assert sentences([BIG_WAITS, second, third]) == {
+    assert sentences([BIG_WAITS, second, third, fourth]) == {
         ("ns", "big"): "2 replicas planned on node-a wait: the scheduler put chat2 and chat3 there and"
-        f" 1 replica planned on node-c waits: others took the place; {REMEDY}"
+        f" 1 replica planned on node-c waits: others took the place; {REMEDY}",
+        (
+            "ns",
+            "x",
+        ): f"1 replica planned on node-a waits: the scheduler put a, b, c and 2 more there; {REMEDY}",
     }

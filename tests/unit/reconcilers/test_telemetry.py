@@ -22,6 +22,7 @@ from controller.planning.decision import (
 )
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.advisory import Advice
+from controller.reconcilers.divergence import IN_STEP, Divergence, Waiting
 from controller.reconcilers.variantautoscaling import Outcome
 from controller.telemetry import Telemetry
 
@@ -63,6 +64,12 @@ OUTCOME = Outcome(
     written=1,
     scrape_failures=2,
     advices={("ns", "chat"): ADVICE},
+    divergence=Divergence(
+        elsewhere=3,
+        waiting=tuple(
+            Waiting(variant=("ns", "chat"), pod=pod, node="n", takers=()) for pod in ("chat-1", "chat-2")
+        ),
+    ),
 )
 VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
 TOLD = (
@@ -72,6 +79,7 @@ TOLD = (
     ("stowplan_unmet_ratio", {"namespace": "ns", "model_id": "m", "priority": "1"}, 0.25),
     ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
+    ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
     ("stowplan_requested_nodes", {"pool": "gpus"}, 2),
 )
 
@@ -85,6 +93,7 @@ def test_every_number_of_a_decision_is_told() -> None:
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
+    assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
 
 
 def test_evictions_are_counted_by_how_they_ended() -> None:
@@ -109,6 +118,6 @@ def test_series_end_with_what_they_are_about() -> None:
     telemetry.observe(OUTCOME, seconds=0.1)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
-    telemetry.observe(replace(OUTCOME, plan=empty, advices={}), seconds=0.1)
+    telemetry.observe(replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP), seconds=0.1)
 
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [None] * len(TOLD)
