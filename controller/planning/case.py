@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
 from controller.planning.formulation import held_replicas, ordered_replicas
-from controller.planning.housing import has_room_for_one
+from controller.planning.housing import Vacancies
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.settings import Strategy
-from controller.planning.shortage import Scarcity, ledger, scarcity
+from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
 from controller.planning.wording import count, rule_clause, scarcity_clause
 
@@ -26,11 +29,11 @@ if TYPE_CHECKING:
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
-    from controller.planning.shortage import Ledger
+    from controller.planning.shortage import Scarcity
     from controller.planning.snapshot import Snapshot, Variant
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A solved problem; variants are numbered through the models in order."""
 
@@ -53,12 +56,27 @@ class Answer:
     restless: Mapping[tuple[str, str], Restless] = field(default_factory=dict)
     """Variants that are not to turn for cost alone."""
 
-    @property
+    @cached_property
     def variants(self) -> list[Variant]:
         """All variants, as the problem numbers them."""
         return [variant for demand in self.demands for variant in demand.variants]
 
-    @property
+    @cached_property
+    def scarcities(self) -> Scarcities:
+        """What keeps one more replica of each variant out of the nodes."""
+        return Scarcities(
+            self.problem,
+            ledger(self.problem, self.granted, self.nodes),
+            nodes=self.nodes,
+            priorities=[demand.priority for demand in self.demands for _ in demand.variants],
+        )
+
+    @cached_property
+    def vacancies(self) -> Vacancies:
+        """Where one more replica finds a place."""
+        return Vacancies(self.problem, self.granted)
+
+    @cached_property
     def granted_by_model(self) -> list[int]:
         """Granted replicas of each model."""
         return [
@@ -66,12 +84,32 @@ class Answer:
             for model in range(len(self.demands))
         ]
 
+    @cached_property
+    def _first(self) -> list[int]:
+        """The number of each model's first variant, and behind the last one how many there are."""
+        return [0, *accumulate(len(demand.variants) for demand in self.demands)]
+
     def variants_of(self, model: int) -> range:
         """Return the numbers of a model's variants."""
-        first = sum(len(demand.variants) for demand in self.demands[:model])
-        return range(first, first + len(self.demands[model].variants))
+        return range(self._first[model], self._first[model + 1])
 
-    def unmet_per_mille(self, model: int, replicas: Sequence[int]) -> int:
+    @cached_property
+    def _limits_of(self) -> Mapping[int, list[tuple[LimitRow, int]]]:
+        """By variant: the limits that it uses, each with how much is used of it."""
+        found: dict[int, list[tuple[LimitRow, int]]] = defaultdict(list)
+        for row in self.problem.limits:
+            used = sum(each * self.granted.replicas[v] for v, each in row.terms)
+            for v, amount in row.terms:
+                if amount:
+                    found[v].append((row, used + amount))
+        return found
+
+    def limit_of(self, variant: int) -> LimitRow | None:
+        """Return the first limit that leaves no room for one more replica of a variant, or None."""
+        rows = self._limits_of.get(variant, ())
+        return next((row for row, used_then in rows if used_then > row.limit), None)
+
+    def unmet_per_mille(self, model: int, replicas: Sequence[int] | Mapping[int, int]) -> int:
         """Return the share of a model's required capacity that some replicas do not provide, rounded up."""
         demand = self.demands[model]
         provided = sum(
@@ -98,7 +136,6 @@ class Case:
     """One variant among its model's."""
 
     answer: Answer
-    after: Ledger
     demand: ModelDemand
     first: int
     """Number of the model's first variant."""
@@ -164,9 +201,8 @@ class Case:
         mix = dict(listed[self.first + self.position]) if listed else {}
         if not mix:
             return None
-        replicas = list(self.answer.granted.replicas)
-        for number, replicas_then in mix.items():
-            replicas[number] = replicas_then
+        granted = self.answer.granted.replicas
+        replicas = {v: mix.get(v, granted[v]) for v in self.answer.variants_of(self.model)}
         difference = sum(
             (
                 variant.cost_per_replica * (mix.get(number, placed) - placed)
@@ -183,13 +219,7 @@ class Case:
     @property
     def limit(self) -> LimitRow | None:
         """Return the quota, budget or ceiling that leaves no room for one more replica, or None."""
-        number = self.first + self.position
-        for row in self.answer.problem.limits:
-            amount = dict(row.terms).get(number, 0)
-            used = sum(each * self.answer.granted.replicas[v] for v, each in row.terms)
-            if amount and used + amount > row.limit:
-                return row
-        return None
+        return self.answer.limit_of(self.first + self.position)
 
     @property
     def is_cold(self) -> bool:
@@ -198,13 +228,7 @@ class Case:
 
     def scarcity(self) -> Scarcity | None:
         """Return what keeps one more replica out of the nodes, or None."""
-        return scarcity(
-            self.answer.problem,
-            self.after,
-            nodes=self.answer.nodes,
-            priorities=[d.priority for d in self.answer.demands for _ in d.variants],
-            variant=self.first + self.position,
-        )
+        return self.answer.scarcities.of(self.first + self.position)
 
     @property
     def unused_clause(self) -> str:
@@ -219,7 +243,7 @@ class Case:
         terms = self.answer.problem.variants[self.first + self.position]
         if not terms.is_choosy and terms.pods == 1:
             return ""
-        if has_room_for_one(self.answer.problem, self.answer.granted, self.first + self.position):
+        if self.answer.vacancies.has_room_for_one(self.first + self.position):
             return ""
         return rule_clause(self.variant)
 
@@ -238,9 +262,8 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
 
 def cases(answer: Answer) -> Iterator[Case]:
     """Yield every variant's case, in order."""
-    after = ledger(answer.problem, answer.granted, answer.nodes)
     first = 0
     for model, demand in enumerate(answer.demands):
         for position in range(len(demand.variants)):
-            yield Case(answer=answer, after=after, demand=demand, first=first, position=position, model=model)
+            yield Case(answer=answer, demand=demand, first=first, position=position, model=model)
         first += len(demand.variants)

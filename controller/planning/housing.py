@@ -55,12 +55,20 @@ def house(
     return rooms.housed(tuple(found))
 
 
-def has_room_for_one(problem: PlacementProblem, solution: Solution, variant: int) -> bool:
-    """Tell whether one more replica of a variant finds a place beside an answer."""
-    rooms = _Rooms(problem, solution.replicas, solution.added)
-    for v, node, pods in solution.placements:
-        rooms.put(v, node, pods)
-    return rooms.take(variant)
+class Vacancies:
+    """Where more replicas find places beside an answer."""
+
+    def __init__(self, problem: PlacementProblem, solution: Solution) -> None:
+        self._rooms = _Rooms(problem, solution.replicas, solution.added)
+        for v, node, pods in solution.placements:
+            self._rooms.put(v, node, pods)
+
+    def has_room_for_one(self, variant: int) -> bool:
+        """Tell whether one more replica of a variant finds a place."""
+        taken = self._rooms.take(variant)
+        for node in taken or ():
+            self._rooms.put(variant, node, -1)
+        return taken is not None
 
 
 class _Rooms:
@@ -73,7 +81,7 @@ class _Rooms:
         ]
         self._growth = [g for g, _ in growth]
         self._free = [*freed(problem, tuple(replicas)), *(terms.accelerators for _, terms in growth)]
-        self._lying = staying_pods(problem, replicas)
+        self._lying = [staying_pods(problem, v, count) for v, count in enumerate(replicas)]
         self._new = [Counter[int]() for _ in problem.variants]
         self._nodes: list[list[int]] = [[] for _ in problem.variants]
         self._bin_of: dict[int, int] = {}
@@ -83,8 +91,8 @@ class _Rooms:
             for v in bin_.variants:
                 self._nodes[v] += (*bin_.nodes, *more)
 
-    def take(self, v: int) -> bool:
-        """Find nodes for all pods of one more replica; without room for all of them nothing changes."""
+    def take(self, v: int) -> list[int] | None:
+        """Return the nodes that the pods of one more replica take; None, and nothing taken, without room."""
         terms = self._problem.variants[v]
         for nodes in self._choices(v, terms):
             taken: list[int] = []
@@ -92,10 +100,10 @@ class _Rooms:
                 self.put(v, node, 1)
                 taken.append(node)
             if len(taken) == terms.pods:
-                return True
+                return taken
             for node in taken:
                 self.put(v, node, -1)
-        return False
+        return None
 
     def housed(self, replicas: tuple[int, ...]) -> Housed:
         """Return what was placed."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from controller.planning.cluster import NodePool, NodeRequirement, Taint, Toleration
     from controller.planning.snapshot import Variant
 
-    _Kind = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
-    """Of nodes: the variants that may use them, and the domains that matter to those."""
+    _Kind = tuple[int, tuple[tuple[str, str], ...]]
+    """Of nodes: the group of variants that may use them, and the domains that matter to those."""
 
 
 def admits(node: Node, variant: Variant) -> bool:
@@ -84,31 +84,34 @@ def bins(
     """
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
+    eligible, askers = _eligible(everywhere, variants)
+    keys = [_spread_keys(members, variants) for members in askers]
     kinds = [
-        (askers, _spread_over(node, askers, variants))
-        for node, askers in zip(everywhere, _eligible(everywhere, variants), strict=True)
+        (
+            group,
+            tuple(sorted(label for label in node.labels if label[0] in keys[group])) if keys[group] else (),
+        )
+        for node, group in zip(everywhere, eligible, strict=True)
     ]
     for index, kind in enumerate(kinds):
-        if kind[0]:
+        if askers[kind[0]]:
             groups[kind] += [index] if index < len(nodes) else []
-    order = {kind: position for position, kind in enumerate(sorted(groups))}
+    in_order = sorted(groups, key=lambda kind: (askers[kind[0]], kind[1]))
+    order = {kind: position for position, kind in enumerate(in_order)}
     found = tuple(
         Bin(
             nodes=tuple(groups[kind]),
-            sizes=tuple(sorted({variants[index].accelerators_per_pod for index in kind[0]})),
-            variants=kind[0],
+            sizes=tuple(sorted({variants[index].accelerators_per_pod for index in askers[kind[0]]})),
+            variants=askers[kind[0]],
         )
-        for kind in order
+        for kind in in_order
     )
     return found, tuple(order.get(kind) for kind in kinds[len(nodes) :])
 
 
-def _spread_over(
-    node: Node, askers: Sequence[int], variants: Sequence[Variant]
-) -> tuple[tuple[str, str], ...]:
-    """Return the node's domain of each topology that some of the askers spread their pods over."""
-    keys = {spread.topology_key for v in askers if (spread := variants[v].spread)}
-    return tuple(sorted(label for label in node.labels if label[0] in keys)) if keys else ()
+def _spread_keys(askers: Sequence[int], variants: Sequence[Variant]) -> frozenset[str]:
+    """Return the labels of the topologies that some of the askers spread their pods over."""
+    return frozenset(spread.topology_key for v in askers if (spread := variants[v].spread))
 
 
 def node_to_come(pool: NodePool) -> Node:
@@ -122,8 +125,11 @@ def node_to_come(pool: NodePool) -> Node:
     )
 
 
-def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[int, ...]]:
-    """Return for each node the variants that it admits; what looks alike is compared once."""
+def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Return for each node the number of a group, and the variants of each group: those that it admits.
+
+    What looks alike is compared once.
+    """
     askers: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, variant in enumerate(variants):
         if variant.accelerators_per_replica:
@@ -139,7 +145,8 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[
     keys |= {item.key for variant in variants for term in variant.node_affinity for item in term}
     # Of these labels only the presence matters here, and there are as many values as racks.
     needed = frozenset[str]().union(*(topology_keys(variant) for variant in variants)) - keys
-    known: dict[tuple[object, ...], tuple[int, ...]] = {}
+    known: dict[tuple[object, ...], int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
     result = []
     for node in nodes:
         labels = frozenset(label for label in node.labels if label[0] in keys)
@@ -147,6 +154,7 @@ def _eligible(nodes: Sequence[Node], variants: Sequence[Variant]) -> list[tuple[
         kind = (node.schedulable, node.accelerator, labels, present, node.taints)
         if kind not in known:
             matching = [group for group in askers.values() if admits(node, variants[group[0]])]
-            known[kind] = tuple(sorted(index for group in matching for index in group))
+            members = tuple(sorted(index for group in matching for index in group))
+            known[kind] = numbers.setdefault(members, len(numbers))
         result.append(known[kind])
-    return result
+    return result, [*numbers]

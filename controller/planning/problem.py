@@ -9,10 +9,6 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PER_MILLE = 1000
 
@@ -303,12 +299,10 @@ def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]
     return sum(amount * replicas[v] for v, amount in row.terms)
 
 
-def staying_pods(problem: PlacementProblem, replicas: Sequence[int]) -> list[Counter[int]]:
-    """Return for each variant how many of its pods lie on each node after the removals."""
-    return [
-        Counter(node for nodes in terms.bound[max(0, len(terms.bound) - count) :] for node in nodes)
-        for terms, count in zip(problem.variants, replicas, strict=True)
-    ]
+def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Counter[int]:
+    """Return how many pods of a variant lie on each node once it has no more than some replicas."""
+    bound = problem.variants[variant].bound
+    return Counter(node for nodes in bound[max(0, len(bound) - replicas) :] for node in nodes)
 
 
 def freed(problem: PlacementProblem, replicas: tuple[int, ...]) -> list[int]:

@@ -63,38 +63,63 @@ def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node])
     return Ledger(free=tuple(free), held=tuple(tuple(sorted((+holders).items())) for holders in held))
 
 
-def scarcity(
-    problem: PlacementProblem,
-    after: Ledger,
-    *,
-    nodes: Sequence[Node],
-    priorities: Sequence[int],
-    variant: int,
-) -> Scarcity | None:
-    """Return what keeps one more replica out; None when there is room for it.
+class Scarcities:
+    """What keeps one more replica of each variant out. Variants that ask alike meet the same."""
 
-    `priorities` are those of the variants; 1 is the highest.
-    """
-    usable = [node for bin_ in problem.bins if variant in bin_.variants for node in bin_.nodes]
-    size = problem.variants[variant].accelerators
-    most = max((after.free[node] for node in usable), default=0)
-    if not size or (usable and most >= size):
-        return None
-    total = sum(max(0, after.free[node]) for node in usable)
-    holders: Counter[int] = Counter()
-    for node in usable:
-        holders.update(dict(after.held[node]))
-    importance = dict(enumerate(priorities)) | {OTHERS: max(priorities) + 1}
-    yields = any(after.free[n] + _above(after.held[n], priorities, variant) >= size for n in usable)
-    too_small = not any(nodes[n].accelerators_allocatable >= size for n in usable)
-    return Scarcity(
-        bound_by=_bound_by(bool(usable), fragmented=total >= size, yields=yields, too_small=too_small),
-        nodes=tuple(usable),
-        free=total,
-        most=max(0, most),
-        largest=max((nodes[n].accelerators_allocatable for n in usable), default=0),
-        holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
-    )
+    def __init__(
+        self, problem: PlacementProblem, after: Ledger, *, nodes: Sequence[Node], priorities: Sequence[int]
+    ) -> None:
+        """Begin with what is left; `priorities` are those of the variants, 1 is the highest."""
+        self._problem = problem
+        self._after = after
+        self._nodes = nodes
+        self._priorities = priorities
+        self._bins: list[list[int]] = [[] for _ in problem.variants]
+        for index, bin_ in enumerate(problem.bins):
+            for v in bin_.variants:
+                self._bins[v].append(index)
+        self._known: dict[tuple[tuple[int, ...], int, int], Scarcity | None] = {}
+
+    def of(self, variant: int) -> Scarcity | None:
+        """Return what keeps one more replica out; None when a node has room for a pod of it."""
+        size = self._problem.variants[variant].accelerators
+        if not size:
+            return None
+        key = (tuple(self._bins[variant]), size, self._priorities[variant])
+        if key not in self._known:
+            self._known[key] = self._scarcity(*key)
+        return self._known[key]
+
+    def _scarcity(self, bins: tuple[int, ...], size: int, priority: int) -> Scarcity | None:
+        usable = [node for bin_ in bins for node in self._problem.bins[bin_].nodes]
+        free, held = self._after.free, self._after.held
+        most = max((free[node] for node in usable), default=0)
+        if usable and most >= size:
+            return None
+        total = sum(max(0, free[node]) for node in usable)
+        holders: Counter[int] = Counter()
+        for node in usable:
+            holders.update(dict(held[node]))
+        importance = dict(enumerate(self._priorities)) | {OTHERS: max(self._priorities) + 1}
+        sizes = [self._nodes[node].accelerators_allocatable for node in usable]
+        yields = any(free[node] + self._above(held[node], priority) >= size for node in usable)
+        too_small = not any(there >= size for there in sizes)
+        return Scarcity(
+            bound_by=_bound_by(bool(usable), fragmented=total >= size, yields=yields, too_small=too_small),
+            nodes=tuple(usable),
+            free=total,
+            most=max(0, most),
+            largest=max(sizes, default=0),
+            holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
+        )
+
+    def _above(self, held: Sequence[tuple[int, int]], priority: int) -> int:
+        """Return the accelerators held by strictly higher priorities."""
+        return sum(
+            accelerators
+            for holder, accelerators in held
+            if holder != OTHERS and self._priorities[holder] < priority
+        )
 
 
 def _bound_by(has_nodes: bool, *, fragmented: bool, yields: bool, too_small: bool) -> BoundBy:
@@ -104,12 +129,3 @@ def _bound_by(has_nodes: bool, *, fragmented: bool, yields: bool, too_small: boo
     if has_nodes and yields:
         return BoundBy.PRIORITY
     return BoundBy.NODE_SIZE if has_nodes and too_small else BoundBy.ACCELERATORS
-
-
-def _above(held: Sequence[tuple[int, int]], priorities: Sequence[int], variant: int) -> int:
-    """Return the accelerators held by strictly higher priorities."""
-    return sum(
-        accelerators
-        for holder, accelerators in held
-        if holder != OTHERS and priorities[holder] < priorities[variant]
-    )

@@ -100,7 +100,7 @@ class _Naming:
             for v, terms in enumerate(problem.variants)
             if terms.most_per_node is not None
         }
-        self._lying = staying_pods(problem, replicas)
+        self._lying = {v: staying_pods(problem, v, replicas[v]) for v in self._most_per_node}
         self._bins = {
             bin_: np.flatnonzero(after.node_bin == bin_).tolist() for bin_ in range(after.allowed.shape[1])
         }
@@ -165,7 +165,8 @@ class _Naming:
         most = self._most_per_node.get(v)
         if most is None:
             return frozenset()
-        return frozenset(n for n in self._lying[v] + named[v] if self._lying[v][n] + named[v][n] >= most)
+        lying = self._lying[v] + named[v]
+        return frozenset(node for node, pods in lying.items() if pods >= most)
 
     def _is_overfull(self, named: Lying, v: int) -> bool:
         most = self._most_per_node.get(v)
