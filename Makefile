@@ -36,7 +36,7 @@ fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an h
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
 
 .PHONY: clusters
-clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about eight minutes
+clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
 	$(RUN) -m hack.clusters $(ARGS)
 
 .PHONY: bench-admission

@@ -135,8 +135,8 @@ def measured(level: LevelReport) -> tuple[str, str]:
 def moved(move: Move) -> str:
     """Return what is to leave a node."""
     what = f"pod {move.namespace}/{move.name}" if move.is_other else f"{move.namespace}/{move.name}"
-    whom = ", ".join("/".join(key) for key in move.benefits) or "others"
-    return f"{move.replicas} x {what} from {move.node}, so that {whom} finds room"
+    whom = ", ".join("/".join(key) for key in move.benefits)
+    return f"{move.replicas} x {what} from {move.node}, to make room for {whom}"
 
 
 def requested(request: NodeRequest) -> str:

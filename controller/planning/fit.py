@@ -35,33 +35,6 @@ def assign(
     return tuple((v, node, count) for (v, node), count in sorted(placed.items()))
 
 
-def fit(problem: PlacementProblem, replicas: tuple[int, ...]) -> Placements | None:
-    """Return places for replica counts that nobody fitted yet, or None when this simple way finds none.
-
-    Largest first, and among equals those with the fewest nodes to choose from. Where sizes divide each other
-    and all variants may use the same nodes this is exact; elsewhere a None proves nothing.
-    """
-    free = freed(problem, replicas)
-    nodes_of = [_nodes(problem, v) for v in range(len(problem.variants))]
-    placed: Counter[tuple[int, int]] = Counter()
-    order = sorted(
-        range(len(replicas)), key=lambda v: (-problem.variants[v].accelerators, len(nodes_of[v]), v)
-    )
-    for v in order:
-        terms = problem.variants[v]
-        for _ in range(terms.pods * max(0, replicas[v] - len(terms.bound)) if terms.accelerators else 0):
-            node = fullest(nodes_of[v], free, terms.accelerators)
-            if node is None:
-                return None
-            free[node] -= terms.accelerators
-            placed[v, node] += 1
-    return tuple((v, node, count) for (v, node), count in sorted(placed.items()))
-
-
-def _nodes(problem: PlacementProblem, variant: int) -> list[int]:
-    return [node for bin_ in problem.bins if variant in bin_.variants for node in bin_.nodes]
-
-
 def fullest(nodes: Sequence[int], free: Sequence[int], accelerators: int) -> int | None:
     """Return the node with the least room that is enough; the first among equals."""
     return min(

@@ -133,7 +133,7 @@ class Evictor:
             move, pod = target.move, target.pod["metadata"]["name"]
             helped = ", ".join("/".join(key) for key in move.benefits)
             _log.info("evicted", namespace=move.namespace, pod=pod, node=move.node, benefits=helped)
-            note = f"pod {pod} was evicted from node {move.node}, so that {helped} finds room"
+            note = f"pod {pod} was evicted from node {move.node} to make room for {helped}"
             self._record(autoscalings, [] if move.is_other else [(move.namespace, move.name)], "Moved", note)
             note = f"pod {move.namespace}/{pod} was evicted from node {move.node} to make room"
             self._record(autoscalings, move.benefits, "RoomMade", note)

@@ -20,7 +20,7 @@ from hack.clusters.generated import NAMESPACE, Cluster
 from hack.clusters.judged import is_settled, offences, pending
 from hack.clusters.objects import CLUSTER_LABEL
 from hack.clusters.planned import Planned, planned
-from hack.clusters.ways import Order, Way
+from hack.clusters.ways import Order, Way, new_names
 
 _Item = TypeVar("_Item")
 
@@ -55,7 +55,9 @@ async def fill(connection: Connection, clusters: Sequence[Cluster], ways: Iterab
     plans = await _planned(clusters, nodes, pods)
     await _each(plans, lambda plan: _shrink(connection, plan))
     found = []
-    for way in ways:
+    for number, way in enumerate(ways):
+        if number:
+            await _each(plans, lambda plan: _clear(connection, plan))
         found += await _in_one_way(connection, plans, way)
     return found
 
@@ -74,13 +76,12 @@ async def _planned(
 
 
 async def _in_one_way(connection: Connection, plans: Sequence[Planned], way: Way) -> list[Filled]:
-    """Create what the plans add, see what becomes of it, and take it away again."""
+    """Create what the plans add and see what becomes of it."""
     await _each(plans, lambda plan: _grow(connection, plan, way))
     if way.order is Order.GATED:
         pods = await _listed(connection, PODS)
         await _each(plans, lambda plan: _let_in(connection, plan, pods[plan.cluster.name]))
     pods = await _settled(connection)
-    await _each(plans, lambda plan: _clear(connection, plan, way))
     return [_filled(plan, way, pods[plan.cluster.name]) for plan in plans]
 
 
@@ -118,9 +119,10 @@ async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
         await connection.create(PODS, pod, namespace=NAMESPACE)
 
 
-async def _clear(connection: Connection, plan: Planned, way: Way) -> None:
-    for pod in way.new_pods(plan):
-        await connection.delete(PODS, pod["metadata"]["name"], namespace=NAMESPACE)
+async def _clear(connection: Connection, plan: Planned) -> None:
+    """Take away what was created, so that the next way finds the same cluster."""
+    for name in new_names(plan):
+        await connection.delete(PODS, name, namespace=NAMESPACE)
 
 
 async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:

@@ -24,6 +24,11 @@ class Order(StrEnum):
     GATED = "gated, each let in for its planned node"
 
 
+def new_names(planned: Planned) -> list[str]:
+    """Return what the pods that a plan adds are called, in whatever way they are created."""
+    return [f"{planned.cluster.name}-new-{number}" for number in range(sum(planned.added.values()))]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
     """One way to have what a plan adds scheduled."""
@@ -38,11 +43,10 @@ class Way:
         Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (nobody's secret)
         if self.order is Order.LARGEST_FIRST:
             wanted.sort(key=lambda shape: -shape.accelerators)
-        return [self._pod(number, shape) for number, shape in enumerate(wanted)]
+        return [self._pod(name, shape) for name, shape in zip(new_names(planned), wanted, strict=True)]
 
-    def _pod(self, number: int, shape: Shape) -> Json:
+    def _pod(self, name: str, shape: Shape) -> Json:
         by_size = f"stowplan-accelerators-{shape.accelerators}" if self.order is Order.BY_PRIORITY else ""
-        name = f"{shape.cluster}-new-{number}"
         return new_pod(
             name, shape, scheduler=self.scheduler, priority_class=by_size, is_gated=self.order is Order.GATED
         )

@@ -51,7 +51,9 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
             if node is not None:
                 found[variant.namespace, variant.name, node, False] = _Lot(
                     replicas=replicas,
-                    is_protected=variant.is_paused or not variant.may_be_preempted,
+                    is_protected=variant.is_paused
+                    or variant.pinned_replicas is not None
+                    or not variant.may_be_preempted,
                     budget=(variant.namespace, variant.disruption_budget or f"variant {variant.name}"),
                     allowed=variant.evictable_replicas,
                 )

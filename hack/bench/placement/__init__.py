@@ -6,5 +6,8 @@ problem in a process of its own (`child`); who knows nothing of how answers are 
 Compared are the strategies of other autoscalers, HiGHS on the textbook model, and our own textbook model
 where fleets are small.
 
+F8 and F10 are clusters that churn has fragmented (`fragments`): how many evictions make room, and how long it
+takes to find them (`moving`), beside a model with numbers for every node (`per_node`).
+
 A new family is one function in a file of `families_*` and one line in `catalogue`.
 """

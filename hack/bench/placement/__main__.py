@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
-from hack.bench.placement.catalogue import FAMILIES, SIZES, matching
+from hack.bench.placement import moving
+from hack.bench.placement.catalogue import FAMILIES, SIZES, chosen
 from hack.bench.placement.engines import names
 from hack.bench.placement.measurement import PlacementMeasurement, PlacementSettings, measure, write_charts
 
@@ -18,6 +19,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--families", nargs="+", default=[], metavar="F", help="such as F4 or F14-ties [all]")
     sizes = " ".join(map(str, SIZES))
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help=f"models [{sizes}]")
+    parser.add_argument(
+        "--nodes", nargs="+", type=int, default=moving.NODES, metavar="N", help="of F8 and F10 [10 to 20000]"
+    )
     add_count(parser, "--seeds", default=1, text="fleets of each family and size")
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="of those compared [all]")
     add_count(parser, "--highs-models", default=2000, text="most models that HiGHS is tried with")
@@ -36,10 +40,10 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
     """Return what the options choose; raises NothingChosenError for names that there are not."""
     there = names()
     try:
-        families = matching(options.families)
+        families = chosen(options.families, (*FAMILIES, *moving.FAMILIES))
     except KeyError as error:
         raise NothingChosenError(
-            f"--families: there is no {error}; there are {', '.join(FAMILIES)}"
+            f"--families: there is no {error}; there are {', '.join((*FAMILIES, *moving.FAMILIES))}"
         ) from error
     if unknown := set(options.engines) - set(there):
         wrong = ", ".join(sorted(unknown))
@@ -47,7 +51,9 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
     return PlacementSettings(
         rounds=options.rounds,
         seconds=options.seconds,
-        families=tuple(families),
+        families=tuple(name for name in families if name in FAMILIES),
+        fragmented=tuple(name for name in families if name in moving.FAMILIES),
+        nodes=tuple(options.nodes),
         sizes=tuple(options.sizes),
         seeds=tuple(range(options.seeds)),
         engines=tuple(options.engines or there),

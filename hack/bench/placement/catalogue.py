@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,10 +68,15 @@ def matching(prefixes: list[str]) -> list[str]:
 
     Raises KeyError for a name that no family has.
     """
+    return chosen(prefixes, tuple(FAMILIES))
+
+
+def chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return those of some names that `matching` speaks of. Raises KeyError."""
     for prefix in prefixes:
-        if not any(_matches(name, prefix) for name in FAMILIES):
+        if not any(_matches(name, prefix) for name in names):
             raise KeyError(prefix)
-    return [name for name in FAMILIES if not prefixes or any(_matches(name, p) for p in prefixes)]
+    return [name for name in names if not prefixes or any(_matches(name, p) for p in prefixes)]
 
 
 def _matches(name: str, prefix: str) -> bool:

@@ -50,6 +50,7 @@ def measured(job: Job) -> Outcome:
         used_accelerators=judging.total(score.used_accelerators, moves),
         started_accelerators=judging.total(score.started_accelerators, moves),
         stopped_accelerators=judging.total(score.stopped_accelerators, moves),
+        reversals=judging.reversals(steps),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
         wrong=tuple(text for step in steps for text in judging.faults(step)),
     )

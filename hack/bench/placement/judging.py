@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from controller.planning.problem import PlacementProblem, Scope, Solution
 from hack.bench.placement import score
@@ -80,6 +81,15 @@ def mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
 def total(count: score.Count, steps: Sequence[Solved]) -> int:
     """Return something counted over all answers."""
     return sum(count(step.problem, step.solution.replicas) for step in steps)
+
+
+def reversals(steps: Sequence[Solved]) -> int:
+    """Return how often the replicas of a variant turned from up to down or back, over all variants."""
+    turns = 0
+    for counts in zip(*(step.solution.replicas for step in steps), strict=True):
+        moves = [after - before for before, after in pairwise(counts) if after != before]
+        turns += sum(before * after < 0 for before, after in pairwise(moves))
+    return turns
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.children import run
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
 from hack.bench.placement.goals import goals
+from hack.bench.placement.moving import USED_PERCENT, Moving, moved, moving_goals, moving_table
 from hack.bench.placement.outcome import Job, Outcome
 from hack.bench.placement.report import answers_table, duels_table, failures, sequences_table
 
@@ -35,6 +36,10 @@ class PlacementSettings(Settings):
     """Models that HiGHS is tried with."""
     most_textbook: int
     """Models that our textbook model is tried with."""
+    fragmented: tuple[str, ...] = ()
+    """Families of clusters in which replicas are moved to make room."""
+    nodes: tuple[int, ...] = ()
+    """Of each of them."""
     generator: int = VERSION
 
     def jobs(self) -> Iterator[Job]:
@@ -71,15 +76,19 @@ class PlacementMeasurement(Measurement):
 
     settings: PlacementSettings
     outcomes: tuple[Outcome, ...]
+    moves: tuple[Moving, ...] = ()
 
     @property
     def goals(self) -> list[Goal]:
         """The goals that were measured."""
-        return goals(self.outcomes)
+        return [*goals(self.outcomes), *moving_goals(self.moves, slowness=self.pace.slowness)]
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows for a results file."""
-        return {"outcomes": [outcome.as_json() for outcome in self.outcomes]}
+        return {
+            "outcomes": [outcome.as_json() for outcome in self.outcomes],
+            "moves": [one.as_json() for one in self.moves],
+        }
 
     def printed_tables(self) -> Iterator[Sequence[str]]:
         """Yield the tables for people, as lines."""
@@ -90,6 +99,8 @@ class PlacementMeasurement(Measurement):
             yield sequences_table(self.outcomes)
         if any(outcome.engine == OURS for outcome in self.outcomes) and len(self.settings.engines) > 1:
             yield duels_table(self.outcomes, ours=OURS)
+        if self.moves:
+            yield moving_table(self.moves)
         if complaints := failures(self.outcomes):
             yield complaints
 
@@ -98,8 +109,9 @@ def measure(settings: PlacementSettings, *, progress: Callable[[str], None]) -> 
     """Measure every engine on every instance."""
     with framed(progress=progress) as frame:
         outcomes = tuple(_measured(job, frame) for job in settings.jobs())
+        moves = tuple(_moved(settings, frame))
     return PlacementMeasurement(
-        settings=settings, machine=frame.machine(), pace=frame.pace(), outcomes=outcomes
+        settings=settings, machine=frame.machine(), pace=frame.pace(), outcomes=outcomes, moves=moves
     )
 
 
@@ -108,6 +120,18 @@ def write_charts(measured: PlacementMeasurement, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "time.svg").write_text(time_chart(measured.outcomes), encoding="utf-8")
     (folder / "cost.svg").write_text(cost_chart(measured.outcomes, ours=OURS), encoding="utf-8")
+
+
+def _moved(settings: PlacementSettings, frame: Frame) -> Iterator[Moving]:
+    """Measure every fragmented cluster, here: it takes little of anything."""
+    for family in settings.fragmented:
+        for nodes in settings.nodes:
+            for used in USED_PERCENT:
+                frame.step(f"{family}/{nodes}/{used} %")
+                for seed in settings.seeds:
+                    yield moved(
+                        family, nodes, used, seed=seed, rounds=settings.rounds, seconds=settings.seconds
+                    )
 
 
 def _measured(job: Job, frame: Frame) -> Outcome:

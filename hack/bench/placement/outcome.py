@@ -77,6 +77,8 @@ class Outcome:
     """Of sequences, like what starts and stops, from the second step on: the first starts everything."""
     started_accelerators: int = 0
     stopped_accelerators: int = 0
+    reversals: int = 0
+    """How often a variant of a sequence turned from up to down or back."""
     pending_accelerators: int | None = None
     wrong: tuple[str, ...] = ()
     """Whatever is impossible about its answers."""

@@ -72,6 +72,8 @@ def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
         "unmet by value %",
         "started %",
         "stopped %",
+        "accelerators started a step",
+        "reversals a step",
     )
     rows: list[Row] = [head]
     for (family, size, engine), group in _grouped([one for one in outcomes if one.steps > 1]):
@@ -96,6 +98,8 @@ def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
                 _unmet(group, _by_value),
                 started,
                 stopped,
+                _mean(group, lambda one: one.started_accelerators / (one.steps - 1)),
+                _mean(group, lambda one: one.reversals / (one.steps - 1)),
             )
         )
     return aligned(rows)

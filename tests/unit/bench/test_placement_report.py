@@ -164,9 +164,11 @@ def test_sequences_tell_what_moves() -> None:
         used_accelerators=200,
         started_accelerators=20,
         stopped_accelerators=10,
+        reversals=6,
     )
 
-    assert sequences_table([moved])[1].split()[3:] == ["4", "1000", "2.00", "0", "10.0", "5.00"]
+    row = sequences_table([moved])[1].split()[3:]
+    assert row == ["4", "1000", "2.00", "0", "10.0", "5.00", "6.67", "2.00"]
 
 
 def test_an_outcome_survives_the_way_between_processes() -> None:

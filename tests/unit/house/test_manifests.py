@@ -48,3 +48,24 @@ def test_no_role_is_wider_than_its_work() -> None:
                 assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
                 assert not any(resource.endswith("/scale") for resource in rule["resources"])
                 assert item["kind"] == "Role" or "secrets" not in rule["resources"]
+
+
+def test_the_right_to_evict_is_given_apart() -> None:
+    """Who does not want evictions cannot have them by a mistake in the configuration."""
+    granted = {
+        (resource, verb)
+        for item in manifests("../evictions/rbac-evictions.yaml")
+        for rule in item.get("rules", [])
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    base = {
+        (resource, verb)
+        for item in manifests("rbac-controller.yaml")
+        for rule in item.get("rules", [])
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+    assert granted == {("pods/eviction", "create"), ("nodes", "patch")}
+    assert not granted & base

@@ -85,4 +85,4 @@ def test_a_pod_of_others_moves_where_it_says_so_and_the_text_names_it(plan: Plan
 
     _, out, _ = plan("-f", "a.yaml", "-f", "b.yaml", "--config", "c.yaml", files=files)
 
-    assert "evict 1 x pod default/job-node-4 from node-4, so that default/large finds room" in out
+    assert "evict 1 x pod default/job-node-4 from node-4, to make room for default/large" in out

@@ -234,6 +234,11 @@ WRONG: dict[str, tuple[Snapshot, Move, str]] = {
         Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
         "x: must not be moved",
     ),
+    "what a person pinned": (
+        world(NODES, replace(PAIR[0], pinned_replicas=1), LARGE),
+        Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),
+        "x: must not be moved",
+    ),
     "more than a budget allows": (
         world(NODES, limited(PAIR[0], 0, "b"), LARGE),
         Move(namespace="llm", name="x", node="n1", replicas=1, benefits=(("llm", "large"),)),

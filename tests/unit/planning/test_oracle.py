@@ -14,7 +14,6 @@ from planning_builders import LIMITS, demand, node, variant, world
 
 from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
-from controller.planning.fit import fit
 from controller.planning.formulation import formulate
 from controller.planning.problem import PlacementProblem, Stage
 from controller.planning.saturation import Capacity
@@ -164,10 +163,10 @@ def test_an_unlimited_answer_that_fits_is_the_answer(
     world: tuple[list[Node], list[Variant], PlacementProblem],
 ) -> None:
     """The short cut loses nothing: what is best without limits and finds room is best with them."""
-    _, _, problem = world
+    nodes, variants, problem = world
     unlimited = place(problem, limits=LIMITS, unlimited=True)
 
-    if fit(problem, unlimited.replicas) is not None:
+    if _has_room(nodes, variants, unlimited.replicas):
         limited = place(problem, limits=LIMITS)
         assert _rank(problem, limited.replicas) == _rank(problem, unlimited.replicas)
 

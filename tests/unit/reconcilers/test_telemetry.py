@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -94,6 +95,23 @@ def test_every_number_of_a_decision_is_told() -> None:
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
+
+
+def test_who_decided_is_told_and_an_unknown_gap_is_no_number() -> None:
+    """Only one has a series: the last; nought would claim a proof."""
+    registry = CollectorRegistry()
+    ruled = replace(PLAN, solver=replace(PLAN.solver, gap=None, strategy="wva-greedy"))
+    telemetry = Telemetry(registry)
+
+    telemetry.observe(OUTCOME, seconds=0.1)
+    telemetry.observe(replace(OUTCOME, plan=ruled), seconds=0.1)
+
+    names = ("optimal", "wva-greedy")
+    told = [registry.get_sample_value("stowplan_plan_strategy", {"strategy": name}) for name in names]
+    gap = registry.get_sample_value("stowplan_plan_gap_ratio")
+    assert told == [None, 1]
+    assert gap is not None
+    assert math.isnan(gap)
 
 
 def test_evictions_are_counted_by_how_they_ended() -> None:

@@ -1,0 +1,135 @@
+"""Clusters that churn has fragmented: pods come and go, and a scheduler puts each where its rule says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.planning.moves import Kind
+
+PER_NODE: Final = 8
+SIZES: Final = (1, 2, 4, 8)
+_SHARES: Final = (0.45, 0.25, 0.2, 0.1)
+_TURNOVER: Final = 2
+"""How often every accelerator in use changes hands before the cluster is looked at."""
+
+CLASSES: Final = (1, 3, 8)
+"""Prices of evicting: by what it costs others when such a replica moves."""
+
+
+Pod = tuple[int, int, int]
+"""Node, accelerators, price of evicting it."""
+
+
+class Rule(StrEnum):
+    """Where a scheduler puts a pod, among the nodes with room for it."""
+
+    LEAST = "least-allocated"
+    RANDOM = "random"
+    MOST = "most-allocated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fragments:
+    """What is free on each node, and what on it may move."""
+
+    free: NDArray[np.int64]
+    movable: NDArray[np.int64]
+    """(nodes, kinds)."""
+
+    kinds: tuple[Kind, ...]
+
+    @property
+    def wanted(self) -> int:
+        """Whole nodes to ask for: half of what is free would make them."""
+        return max(1, int(self.free.sum()) // (2 * PER_NODE))
+
+    @property
+    def whole(self) -> int:
+        """Nodes that are free already."""
+        return int((self.free == PER_NODE).sum())
+
+
+class _Cluster:
+    """Nodes by what is free on them, and the pods on them."""
+
+    def __init__(self, nodes: int, rule: Rule, random: Random) -> None:
+        self.free = [PER_NODE] * nodes
+        self.pods: list[Pod] = []
+        self.used = 0
+        self._nodes: list[list[int]] = [[] for _ in range(PER_NODE)] + [[*range(nodes)]]
+        self._at = [*range(nodes)]
+        self._rule, self._random = rule, random
+
+    def fill(self, most: int) -> None:
+        """Add pods until so many accelerators are in use; of one that has no node, a half comes."""
+        while self.used < most:
+            (size,) = self._random.choices(SIZES, _SHARES)
+            while self.used + size > most or (node := self._chosen(size)) is None:
+                size //= 2
+            self._give(node, -size)
+            self.pods.append((node, size, self._random.choice(CLASSES)))
+
+    def remove_one(self) -> int:
+        """Let one pod go, and return its size."""
+        index = self._random.randrange(len(self.pods))
+        self.pods[index], self.pods[-1] = self.pods[-1], self.pods[index]
+        node, size, _ = self.pods.pop()
+        self._give(node, size)
+        return size
+
+    def _chosen(self, size: int) -> int | None:
+        """Return a node with room, by the rule; None when there is none."""
+        levels = [free for free in range(size, PER_NODE + 1) if self._nodes[free]]
+        if not levels:
+            return None
+        if self._rule is Rule.RANDOM:
+            (level,) = self._random.choices(levels, [len(self._nodes[free]) for free in levels])
+        else:
+            level = levels[-1] if self._rule is Rule.LEAST else levels[0]
+        return self._random.choice(self._nodes[level])
+
+    def _give(self, node: int, accelerators: int) -> None:
+        """Free accelerators on a node, or take them where the number is negative."""
+        group, at = self._nodes[self.free[node]], self._at[node]
+        group[at] = group[-1]
+        self._at[group[at]] = at
+        group.pop()
+        self.free[node] += accelerators
+        self.used -= accelerators
+        self._at[node] = len(self._nodes[self.free[node]])
+        self._nodes[self.free[node]].append(node)
+
+
+def fragments(*, nodes: int, used_percent: int, rule: Rule, has_classes: bool, seed: int) -> Fragments:
+    """Return a cluster after its churn, with so much in use; whoever takes a whole node stays."""
+    random = Random(f"{nodes}/{used_percent}/{rule}/{seed}")  # noqa: S311 (a cluster, no secret)
+    cluster, most = _Cluster(nodes, rule, random), nodes * PER_NODE * used_percent // 100
+    cluster.fill(most)
+    left = _TURNOVER * most
+    while left > 0:
+        left -= cluster.remove_one()
+        cluster.fill(most)
+    prices = CLASSES if has_classes else (1,)
+    kinds = {(size, price): i for i, (size, price) in enumerate((s, p) for s in SIZES[:-1] for p in prices)}
+    return Fragments(
+        free=np.array(cluster.free, dtype=np.int64),
+        movable=_movable(cluster.pods, kinds, nodes=nodes, has_classes=has_classes),
+        kinds=tuple(Kind(accelerators=size, price=price) for size, price in kinds),
+    )
+
+
+def _movable(
+    pods: Sequence[Pod], kinds: Mapping[tuple[int, int], int], *, nodes: int, has_classes: bool
+) -> NDArray[np.int64]:
+    counts = np.zeros((nodes, len(kinds)), dtype=np.int64)
+    for node, size, price in pods:
+        if size < PER_NODE:
+            counts[node, kinds[size, price if has_classes else 1]] += 1
+    return counts

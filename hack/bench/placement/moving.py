@@ -1,0 +1,158 @@
+"""How many evictions make room in fragmented clusters, and how long it takes to find them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from controller.planning.moves import Evictions, fewest_evictions
+from hack.bench.compared import OURS
+from hack.bench.goals import Goal, shown
+from hack.bench.placement.engines import limits
+from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
+from hack.bench.placement.per_node import most_for_least
+from hack.bench.table import Row, aligned
+
+NODES: Final = (10, 100, 1000, 10_000, 20_000)
+USED_PERCENT: Final = (60, 80, 95)
+FAMILIES: Final = {f"F8-{rule}": (rule, False) for rule in Rule} | {
+    f"F10-{rule}": (rule, True) for rule in Rule
+}
+"""By name: the scheduler's rule, and whether evictions have prices of several classes."""
+
+MOST_PER_NODE: Final = 100
+"""Nodes up to which the model with numbers for every node is tried."""
+
+_UNLIMITED: Final = 10**6
+_LARGE: Final = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moving:
+    """What was found in one cluster."""
+
+    family: str
+    nodes: int
+    used_percent: int
+    seed: int
+    wanted: int
+    """Replicas of a whole node each: half of what is free would hold them."""
+    placed_before: int
+    placed: int
+    evictions: int
+    price: int
+    is_proven: bool
+    cpu_ms: tuple[float, ...]
+    per_node_ms: float | None = None
+    """Of CP-SAT with numbers for every node; None where it was not tried or proved nothing in time."""
+    disagrees: bool = False
+    """Whether that found another optimum."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a member of a document."""
+        return asdict(self)
+
+
+def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int, seconds: float) -> Moving:
+    """Measure one cluster."""
+    rule, has_classes = FAMILIES[family]
+    world = fragments(nodes=nodes, used_percent=used_percent, rule=rule, has_classes=has_classes, seed=seed)
+    spent, found = zip(*(_timed(world, seconds=seconds) for _ in range(rounds)), strict=True)
+    best: Evictions = found[0]
+    price = sum(count * world.kinds[kind].price for _, kind, count in best.evicted)
+    per_node_ms, answer = _per_node(world, seconds) if nodes <= MOST_PER_NODE else (None, None)
+    return Moving(
+        family=family,
+        nodes=nodes,
+        used_percent=used_percent,
+        seed=seed,
+        wanted=world.wanted,
+        placed_before=min(world.wanted, world.whole),
+        placed=best.placed[PER_NODE],
+        evictions=sum(count for *_, count in best.evicted),
+        price=price,
+        is_proven=best.is_proven,
+        cpu_ms=spent,
+        per_node_ms=per_node_ms,
+        disagrees=answer is not None and best.is_proven and answer != (best.placed[PER_NODE], price),
+    )
+
+
+def moving_table(found: Sequence[Moving]) -> list[str]:
+    """Return the lines of the table: means over the seeds, a line for each kind of cluster."""
+    head = (
+        "fragmented",
+        "nodes",
+        "used %",
+        "wanted",
+        "without room %",
+        "after moves %",
+        "evictions",
+        "price",
+        "proven",
+        "CPU ms",
+        "per node ms",
+    )
+    groups: dict[tuple[str, int, int], list[Moving]] = {}
+    for one in found:
+        groups.setdefault((one.family, one.nodes, one.used_percent), []).append(one)
+    rows: list[Row] = [head]
+    rows += (
+        (family, str(nodes), str(used), *_cells(group)) for (family, nodes, used), group in groups.items()
+    )
+    return aligned(rows)
+
+
+def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
+    """Yield the goals of a large cluster, at the pace of the machine that they were set on."""
+    large = [one for one in found if one.nodes == _LARGE and one.family.startswith("F8")]
+    if large:
+        spent = max(statistics.median(one.cpu_ms) for one in large) / slowness
+        yield Goal(name=f"evictions_in_{_LARGE}_nodes", value=spent, unit="ms", most=10.0)
+        share = 100 * sum(not one.is_proven for one in large) / len(large)
+        yield Goal(name=f"evictions_not_proven_in_{_LARGE}_nodes", value=share, unit="%", most=0.0)
+    if any(one.per_node_ms is not None for one in found):
+        wrong = sum(one.disagrees for one in found)
+        yield Goal(name="evictions_another_model_disproves", value=wrong, unit="clusters", most=0)
+
+
+def _timed(world: Fragments, *, seconds: float) -> tuple[float, Evictions]:
+    began = time.process_time()
+    found = fewest_evictions(
+        world.free,
+        world.movable,
+        world.kinds,
+        {PER_NODE: world.wanted},
+        most=_UNLIMITED,
+        limits=limits(OURS, seconds=seconds),
+    )
+    return (time.process_time() - began) * 1000, found
+
+
+def _per_node(world: Fragments, seconds: float) -> tuple[float | None, tuple[int, int] | None]:
+    began = time.process_time()
+    answer = most_for_least(world, world.wanted, seconds=seconds)
+    spent = (time.process_time() - began) * 1000
+    return (None if answer is None else spent), answer
+
+
+def _cells(group: Sequence[Moving]) -> Row:
+    wanted = sum(one.wanted for one in group)
+    before, after = (
+        shown(100 * (1 - sum(counts) / wanted))
+        for counts in ([one.placed_before for one in group], [one.placed for one in group])
+    )
+    beside = [one.per_node_ms for one in group if one.per_node_ms is not None]
+    return (
+        shown(wanted / len(group)),
+        before,
+        after,
+        shown(statistics.mean(one.evictions for one in group)),
+        shown(statistics.mean(one.price for one in group)),
+        f"{sum(one.is_proven for one in group)}/{len(group)}",
+        shown(statistics.mean(statistics.median(one.cpu_ms) for one in group)),
+        shown(statistics.mean(beside)) if beside else "-",
+    )

@@ -1,0 +1,110 @@
+"""Fragmented clusters: made as schedulers make them, the same each time, and judged by another model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from controller.planning.moves import Kind
+from hack.bench.placement.fragments import CLASSES, PER_NODE, SIZES, Fragments, Rule, fragments
+from hack.bench.placement.moving import FAMILIES, Moving, moved, moving_goals, moving_table
+from hack.bench.placement.per_node import most_for_least
+
+
+def _world(rule: Rule, *, nodes: int = 50, used: int = 80, has_classes: bool = False) -> Fragments:
+    return fragments(nodes=nodes, used_percent=used, rule=rule, has_classes=has_classes, seed=1)
+
+
+@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("used", [60, 80, 95])
+def test_a_cluster_is_as_full_as_it_is_said_to_be(rule: Rule, used: int) -> None:
+    """To the accelerator, and nothing lies twice on one."""
+    world = _world(rule, used=used)
+    lying = world.movable @ np.array([kind.accelerators for kind in world.kinds])
+
+    assert ((world.free >= 0) & (world.free + lying <= PER_NODE)).all()
+    assert int(world.free.sum()) == 50 * PER_NODE * (100 - used) // 100
+
+
+def test_the_same_numbers_make_the_same_cluster() -> None:
+    """Another seed makes another."""
+    first, again = _world(Rule.RANDOM), _world(Rule.RANDOM)
+    other = fragments(nodes=50, used_percent=80, rule=Rule.RANDOM, has_classes=False, seed=2)
+
+    assert (first.free == again.free).all()
+    assert (first.movable == again.movable).all()
+    assert (first.free != other.free).any()
+
+
+def test_spreading_fragments_and_packing_does_not() -> None:
+    """Whole nodes are left where the scheduler fills one after the other."""
+    assert _world(Rule.LEAST).whole < _world(Rule.MOST).whole
+
+
+def test_classes_price_every_size() -> None:
+    """Each size that may move, at each price; the same pods as without."""
+    plain, classed = _world(Rule.LEAST), _world(Rule.LEAST, has_classes=True)
+
+    assert {(kind.accelerators, kind.price) for kind in classed.kinds} == {
+        (size, price) for size in SIZES[:-1] for price in CLASSES
+    }
+    assert (plain.free == classed.free).all()
+    assert plain.movable.sum() == classed.movable.sum()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_with_numbers_for_every_node_agrees(family: str) -> None:
+    """As many whole nodes, at the same price."""
+    for seed in range(3):
+        found = moved(family, 10, 80, seed=seed, rounds=1, seconds=20.0)
+        assert found.is_proven
+        assert found.per_node_ms is not None
+        assert not found.disagrees
+        assert found.placed_before <= found.placed <= found.wanted
+
+
+def test_the_model_with_numbers_for_every_node_is_right() -> None:
+    """Thirty-six are free, and on no node eight: one replica moves, and there are."""
+    world = Fragments(
+        free=np.array([4] * 9), movable=np.array([[1]] * 9), kinds=(Kind(accelerators=4, price=3),)
+    )
+
+    assert most_for_least(world, 1, seconds=20.0) == (1, 3)
+
+
+def _moving(**changes: object) -> Moving:
+    fields = {
+        "family": "F8-random",
+        "nodes": 10_000,
+        "used_percent": 80,
+        "seed": 0,
+        "wanted": 4,
+        "placed_before": 1,
+        "placed": 4,
+        "evictions": 7,
+        "price": 9,
+        "is_proven": True,
+        "cpu_ms": (30.0, 10.0, 20.0),
+    }
+    return Moving(**(fields | changes))  # type: ignore[arg-type]
+
+
+def test_the_table_has_the_means_of_the_seeds() -> None:
+    """What had no room before and after, evictions, price, proofs and time."""
+    head, line = moving_table([_moving(), _moving(seed=1, evictions=9, is_proven=False, per_node_ms=500.0)])
+
+    assert head.split()[:3] == ["fragmented", "nodes", "used"]
+    assert line.split() == [
+        "F8-random", "10000", "80", "4.00", "75.0", "0.00", "8.00", "9.00", "1/2", "20.0", "500",
+    ]  # fmt: skip
+
+
+def test_goals_are_set_at_the_pace_of_another_machine() -> None:
+    """On a machine that is twice as slow twice the time is allowed."""
+    goals = {
+        goal.name: goal for goal in moving_goals([_moving(disagrees=True, per_node_ms=1.0)], slowness=2.0)
+    }
+
+    assert (goals["evictions_in_10000_nodes"].value, goals["evictions_in_10000_nodes"].is_met) == (10.0, True)
+    assert goals["evictions_not_proven_in_10000_nodes"].is_met
+    assert not goals["evictions_another_model_disproves"].is_met
