@@ -11,7 +11,7 @@ from hack.bench.compared import OURS
 from hack.bench.frame import Frame, framed
 from hack.bench.goals import Goal
 from hack.bench.measurement import Measurement, Settings
-from hack.bench.placement.catalogue import VERSION, Instance
+from hack.bench.placement.catalogue import RULED, VERSION, Instance
 from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.children import run
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
@@ -55,6 +55,8 @@ class PlacementSettings(Settings):
     def _is_tried(self, engine: str, instance: Instance) -> bool:
         """Tell whether an engine is asked: slow ones where they have a chance, and for one answer only."""
         if engine in _SLOW and instance.family.startswith(_SEQUENCES):
+            return False
+        if engine in (HIGHS, HIGHS_ROUGH) and instance.family in RULED:
             return False
         most = {HIGHS: self.most_highs, HIGHS_ROUGH: self.most_highs, TEXTBOOK: self.most_textbook}
         return instance.size <= most.get(engine, instance.size)
