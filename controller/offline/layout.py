@@ -81,10 +81,11 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     for item in plan.placements:
         comes[item.node][item.namespace, item.name] += item.replicas
     stays: dict[str, Counter[Key]] = defaultdict(Counter)
-    sizes = {variant.key: variant.accelerators_per_replica for variant in snapshot.variants}
+    sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     for variant in snapshot.variants:
-        for name in _kept_places(variant, granted.get(variant.key, 0)):
-            stays[name][variant.key] += 1
+        for nodes in _kept_places(variant, granted.get(variant.key, 0)):
+            for name in nodes:
+                stays[name][variant.key] += 1
     return tuple(
         NodeLayout(
             node=node,
@@ -119,9 +120,13 @@ def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
         variant.key
         for variant in snapshot.variants
         if variant.accelerators_per_replica
-        and granted.get(variant.key, 0)
-        > placed[variant.key] + len(_kept_places(variant, granted.get(variant.key, 0)))
+        and _lacks_places(variant, granted.get(variant.key, 0), placed[variant.key])
     )
+
+
+def _lacks_places(variant: Variant, granted: int, placed_pods: int) -> bool:
+    new = granted - len(_kept_places(variant, granted))
+    return new * variant.pods_per_replica > placed_pods
 
 
 def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:
@@ -140,9 +145,9 @@ def alike(nodes: Sequence[NodeLayout]) -> tuple[tuple[NodeLayout, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def _kept_places(variant: Variant, granted: int) -> list[str]:
-    """Return the nodes of the pods that stay: those that leave are the first in removal order."""
-    bound = [replica.node for replica in staying_replicas(variant) if replica.node is not None]
+def _kept_places(variant: Variant, granted: int) -> list[tuple[str, ...]]:
+    """Return the nodes of each replica that stays: those that leave are the first in removal order."""
+    bound = [replica.nodes for replica in staying_replicas(variant) if replica.nodes]
     return bound[max(0, len(bound) - granted) :]
 
 
