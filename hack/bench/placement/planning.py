@@ -6,7 +6,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
 
 from controller.planning.assembling import assembled
@@ -113,15 +113,11 @@ def _steps(found: Snapshot, state: PlanningState, settings: Settings) -> list[fl
 def _answer(given: Prepared, settings: Settings) -> Answer:
     """Return the answer as the planner asks for it."""
     if settings.strategy is not Strategy.OPTIMAL:
-        granted = given.granted(STRATEGIES[settings.strategy])
-        return given.answered(wanted=granted, granted=granted, strategy=settings.strategy)
+        return given.granted(STRATEGIES[settings.strategy], settings.strategy)
     model = ColumnModel(given.problem)
     effort = limits(OURS, seconds=settings.wall_seconds)
-    return given.answered(
-        wanted=Solution(replicas=model.alone(), placements=()),
-        granted=model.place(effort),
-        strategy=Strategy.OPTIMAL,
-    )
+    answer = given.answered(model.place(effort), Strategy.OPTIMAL)
+    return replace(answer, wanted=Solution(replicas=model.alone(), placements=()))
 
 
 def _explained(answer: Answer, settings: Settings) -> Plan:
