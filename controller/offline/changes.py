@@ -183,10 +183,10 @@ def _drains(work: _Work, names: Sequence[str]) -> None:
 def _evicted(variant: Variant, gone: frozenset[str]) -> Variant:
     """Return a variant whose pods on some nodes wait for another place: they would be removed first."""
     replicas = [
-        replace(replica, node=None, ready=False) if replica.node in gone else replica
+        replace(replica, node=None, further_nodes=(), ready=False) if gone & {*replica.nodes} else replica
         for replica in variant.replicas
     ]
-    replicas.sort(key=lambda replica: replica.node is not None)
+    replicas.sort(key=lambda replica: bool(replica.nodes))
     return replace(variant, replicas=tuple(replicas))
 
 

@@ -27,13 +27,13 @@ class Holding:
 
     variant: Key
     accelerators: int
-    """Per replica."""
+    """Per pod."""
 
     stays: int
-    """Replicas that are there now."""
+    """Pods that are there now."""
 
     comes: int
-    """Replicas that are not there yet."""
+    """Pods that are not there yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,10 +81,11 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     for item in plan.placements:
         comes[item.node][item.namespace, item.name] += item.replicas
     stays: dict[str, Counter[Key]] = defaultdict(Counter)
-    sizes = {variant.key: variant.accelerators_per_replica for variant in snapshot.variants}
+    sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     for variant in snapshot.variants:
-        for name in _kept_places(variant, granted.get(variant.key, 0)):
-            stays[name][variant.key] += 1
+        for places in _kept_places(variant, granted.get(variant.key, 0)):
+            for name in places:
+                stays[name][variant.key] += 1
     return tuple(
         NodeLayout(
             node=node,
@@ -120,7 +121,8 @@ def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
         for variant in snapshot.variants
         if variant.accelerators_per_replica
         and granted.get(variant.key, 0)
-        > placed[variant.key] + len(_kept_places(variant, granted.get(variant.key, 0)))
+        > placed[variant.key] // variant.pods_per_replica
+        + len(_kept_places(variant, granted.get(variant.key, 0)))
     )
 
 
@@ -140,9 +142,9 @@ def alike(nodes: Sequence[NodeLayout]) -> tuple[tuple[NodeLayout, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def _kept_places(variant: Variant, granted: int) -> list[str]:
-    """Return the nodes of the pods that stay: those that leave are the first in removal order."""
-    bound = [replica.node for replica in staying_replicas(variant) if replica.node is not None]
+def _kept_places(variant: Variant, granted: int) -> list[tuple[str, ...]]:
+    """Return the nodes of each replica that stays: those that leave are the first in removal order."""
+    bound = [replica.nodes for replica in staying_replicas(variant) if replica.nodes]
     return bound[max(0, len(bound) - granted) :]
 
 

@@ -19,6 +19,7 @@ from controller.observe.gather import (
 )
 from controller.observe.idleness import Idleness
 from controller.observe.policies import Policies, ServiceClass
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import Budget, NodePool
 from manifests import autoscaler, deployment, variant
 
@@ -31,6 +32,12 @@ def placed(manifest: Json, **metadata: object) -> Json:
     """Return a manifest as the API server would hand it out."""
     base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
     return manifest | {"metadata": base | manifest["metadata"] | metadata}
+
+
+def key_of(manifest: Json) -> TargetKey:
+    """Return which target a manifest is."""
+    metadata = manifest["metadata"]
+    return TargetKey(TargetKind(manifest["kind"]), metadata["namespace"], metadata["name"])
 
 
 def pod(name: str, *, owner: str = "chat", node: str = "n1", accelerators: int = 1) -> Json:
@@ -71,6 +78,7 @@ CHAT = placed(deployment("chat", product=A100, accelerators=2, replicas=3))
 def gathered(
     *autoscalings: Json,
     deployments: tuple[Json, ...] = (CHAT,),
+    others: tuple[Json, ...] = (),
     terms: Terms | None = None,
     **world: object,
 ) -> Gathered:
@@ -80,9 +88,9 @@ def gathered(
         "nodes": (NODE,),
         "autoscalers": (placed(autoscaler("chat", least=1, most=7)),),
     }
-    named = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in deployments}
+    named = {key_of(item): item for item in (*deployments, *others)}
     return gather(
-        World(autoscalings=autoscalings, deployments=named, **(parts | world)),
+        World(autoscalings=autoscalings, targets=named, **(parts | world)),
         policies=POLICIES,
         engines=EngineRecords(),
         now_seconds=NOW_SECONDS,
@@ -189,14 +197,21 @@ def test_a_younger_claim_does_not_say_which_model_is_served() -> None:
     old = placed(variant("old", modelID="llama", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
     young = placed(variant("chat", modelID="typo"), creationTimestamp="2026-01-02T00:00:00Z")
     other = placed(variant("set", modelID="x", scaleTargetRef={"kind": "StatefulSet", "name": "chat"}))
-    world = World(autoscalings=(other, young, old), deployments={}, pods=(), nodes=(), autoscalers=())
+    world = World(autoscalings=(other, young, old), targets={}, pods=(), nodes=(), autoscalers=())
 
-    assert models_by_target(world) == {("ns", "chat"): "llama"}
+    assert models_by_target(world) == {
+        TargetKey(TargetKind.DEPLOYMENT, "ns", "chat"): "llama",
+        TargetKey(TargetKind.STATEFUL_SET, "ns", "chat"): "x",
+    }
 
 
 UNPLANNED = {
     "a missing Deployment": ({"kind": "Deployment", "name": "gone"}, "TargetNotFound"),
-    "another kind": ({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}, "TargetNotSupported"),
+    "a missing StatefulSet": (
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x"},
+        "TargetNotFound",
+    ),
+    "another kind": ({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat"}, "TargetNotSupported"),
     "another group": ({"apiVersion": "x.dev/v1", "kind": "Deployment", "name": "chat"}, "TargetNotSupported"),
 }
 
@@ -342,7 +357,7 @@ def test_only_ready_pods_of_targets_are_asked() -> None:
     pods = (pod("chat-1"), unready, pod("stranger", owner="other"))
     world = World(
         autoscalings=(placed(variant("chat")),),
-        deployments={("ns", "chat"): CHAT},
+        targets={key_of(CHAT): CHAT},
         pods=pods,
         nodes=(),
         autoscalers=(),

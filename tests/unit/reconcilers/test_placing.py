@@ -21,8 +21,9 @@ from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, stra
 KEY = ("ns", "chat")
 
 
-def pod(name: str, *, gates: tuple[str, ...] = (GATE,), **spec: Json) -> Json:
+def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: Json) -> Json:
     """Return a pod; those of a higher number are younger."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": accelerators}}}
     return {
         "metadata": {
             "namespace": "ns",
@@ -30,7 +31,11 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), **spec: Json) -> Json:
             "resourceVersion": "7",
             "creationTimestamp": f"2026-01-01T00:00:0{name[-1]}Z",
         },
-        "spec": {"schedulingGates": [{"name": gate} for gate in gates], **spec},
+        "spec": {
+            "schedulingGates": [{"name": gate} for gate in gates],
+            "containers": [container],
+            **spec,
+        },
     }
 
 
