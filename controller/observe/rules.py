@@ -12,9 +12,10 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.domains import most_pods
 from controller.observe.rule_reading import RuleReading, Scene, read_constraint, read_repulsion
-from controller.observe.targets import Target
+from controller.observe.targets import SET_NAME, Target
 from controller.planning.snapshot import Spread
 
+_OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator": "Exists"}]}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -65,11 +66,24 @@ def _read_target(reading: RuleReading) -> None:
         )
     if target.parts_are_exclusive:
         reading.leave_out("subgroup-exclusive-topology", "parts of a replica are planned like the whole")
-    size, pods = accelerators_of(target.pod_spec), target.pods_per_replica
-    roomy = target.together_in and most_pods(reading.own_nodes, target.together_in, accelerators=size)
-    if roomy and roomy >= 2 * pods:
+    if target.together_in:
+        _read_exclusion(reading)
+
+
+def _read_exclusion(reading: RuleReading) -> None:
+    """Take what a group that has a domain to itself asks of others: of its own set, and of the namespace's."""
+    target, where = reading.target, "exclusive-topology"
+    other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
+    if other:
+        reading.leave_out(where, f"it is about {other} as well, which is not taken into account")
+    if target.pods_per_replica == 1:
+        reading.spread_over(Spread(topology_key=target.together_in, counts_from_zero=True))
+        return
+    size = accelerators_of(target.pod_spec)
+    room = most_pods(reading.own_nodes, target.together_in, accelerators=size)
+    if room >= 2 * target.pods_per_replica:
         why = f"it also keeps other groups out of a {target.together_in} that has room for several"
-        reading.leave_out("exclusive-topology", why)
+        reading.leave_out(where, why)
 
 
 def _reduced(reading: RuleReading) -> PodRules:

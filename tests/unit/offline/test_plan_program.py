@@ -322,7 +322,10 @@ def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str
     code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
 
     assert err == ["passed over: 1 Service (v1)"]
-    assert "warning: VariantAutoscaling default/set is left out: only Deployments and StatefulSets of apps" in out
+    assert (
+        "warning: VariantAutoscaling default/set is left out: only Deployments and StatefulSets of apps"
+        in out
+    )
     assert code == 0
 
 
