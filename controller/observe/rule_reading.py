@@ -123,7 +123,7 @@ def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
     """Tell whether a domain counts that no pod can be in, or more are asked for than there are."""
     ignores = constraint.get("nodeAffinityPolicy") == "Ignore"
     counted = domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
-    is_few = len(counted) < int(constraint.get("minDomains") or 1)
+    is_few = len(counted) < int(constraint.get("minDomains") or 0)
     return is_few or not counted <= domains_of(reading.own_nodes, key)
 
 

@@ -71,7 +71,7 @@ def _read_target(reading: RuleReading) -> None:
 
 
 def _read_exclusion(reading: RuleReading) -> None:
-    """Take what a group that has a domain to itself asks of others: of its own set, and of the namespace's."""
+    """Take what a group that has a domain to itself asks of others, of its own set and of its namespace."""
     target, where = reading.target, "exclusive-topology"
     other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
     if other:

@@ -108,6 +108,15 @@ def test_gated_pods_are_let_in_as_the_plan_has_room(case: Case) -> None:
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
 
+def test_pods_of_a_group_are_let_in_by_the_replica() -> None:
+    """Two of each; one without accelerators takes nobody's place."""
+    group = (pod("chat-1", accelerators=0), pod("chat-2"), pod("chat-3", accelerators=0), pod("chat-4"))
+
+    found = let_in({KEY: group}, planned(1, a=1), pods_of=lambda _: 2)
+
+    assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
+
+
 def test_a_gated_pod_of_nobody_is_let_in() -> None:
     """It would wait for ever: no plan has it."""
     assert [item.pod["metadata"]["name"] for item in strays((*TWO, pod("other-3")), {KEY: TWO})] == [
