@@ -162,6 +162,10 @@ class PlanningConfig:
     flap_budget: FlapBudgetConfig = FlapBudgetConfig()
     """How often a variant may change direction."""
 
+    preemption_budget: Annotated[int, Range(0, 10**6)] = 10**6
+    """How many replicas that their models need one plan may take from them for higher priorities; the rest
+    gives way to later plans. Of a variant never more than the disruption budget of its pods allows."""
+
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 
@@ -213,6 +217,7 @@ def settings_of(planning: PlanningConfig) -> Settings:
         stop_price_percent=planning.stop_price_percent,
         strategy=Strategy(planning.strategy),
         fallback=Fallback(planning.fallback),
+        most_preempted=planning.preemption_budget,
         flap_reversals=planning.flap_budget.reversals,
         flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),

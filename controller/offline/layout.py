@@ -27,13 +27,13 @@ class Holding:
 
     variant: Key
     accelerators: int
-    """Per pod."""
+    """Per replica."""
 
     stays: int
-    """Pods that are there now."""
+    """Replicas that are there now."""
 
     comes: int
-    """Pods that are not there yet."""
+    """Replicas that are not there yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,8 +83,8 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     stays: dict[str, Counter[Key]] = defaultdict(Counter)
     sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     for variant in snapshot.variants:
-        for places in _kept_places(variant, granted.get(variant.key, 0)):
-            for name in places:
+        for nodes in _kept_places(variant, granted.get(variant.key, 0)):
+            for name in nodes:
                 stays[name][variant.key] += 1
     return tuple(
         NodeLayout(
@@ -120,10 +120,13 @@ def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
         variant.key
         for variant in snapshot.variants
         if variant.accelerators_per_replica
-        and granted.get(variant.key, 0)
-        > placed[variant.key] // variant.pods_per_replica
-        + len(_kept_places(variant, granted.get(variant.key, 0)))
+        and _lacks_places(variant, granted.get(variant.key, 0), placed[variant.key])
     )
+
+
+def _lacks_places(variant: Variant, granted: int, placed_pods: int) -> bool:
+    new = granted - len(_kept_places(variant, granted))
+    return new * variant.pods_per_replica > placed_pods
 
 
 def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:

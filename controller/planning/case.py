@@ -47,6 +47,9 @@ class Answer:
 
     granted: Solution
     settings: Settings
+    is_gradual: bool = False
+    """Whether more would give way to higher priorities than may at once."""
+
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
 
@@ -229,6 +232,14 @@ class Case:
     def scarcity(self) -> Scarcity | None:
         """Return what keeps one more replica out of the nodes, or None."""
         return self.answer.scarcities.of(self.first + self.position)
+
+    @property
+    def gives_way_later(self) -> str:
+        """Return that who holds what this variant lacks gives way by and by; empty where nobody does."""
+        found = self.scarcity() if self.answer.is_gradual else None
+        own, variants = self.demand.priority, self.answer.variants
+        later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
+        return "; lower priorities give way step by step" if later else ""
 
     @property
     def unused_clause(self) -> str:

@@ -201,6 +201,7 @@ class NodePlacement:
     name: str
     node: str
     replicas: int
+    """Of a variant whose replicas have several pods: pods."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

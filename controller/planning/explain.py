@@ -217,7 +217,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
         bound_by, why = BoundBy.TOPOLOGY, rule
     else:
         bound_by, why = BoundBy.ACCELERATORS, case.unused_clause
-    return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=f"{what}{joint}{why}")
+    message = f"{what}{joint}{why}{case.gives_way_later}"
+    return Verdict(bound_by=bound_by, reason=Reason.SHORTAGE, message=message)
 
 
 def _movement(case: Case) -> Reason:

@@ -62,8 +62,8 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
         """Place with the columns that are there, or with new ones where limits are tighter."""
         return (model if problem is given.problem else ColumnModel(problem)).place(_limits(settings))
 
-    granted = given.granted(placed)
-    return given.answered(wanted=wanted, granted=granted, strategy=Strategy.OPTIMAL), given.next_state
+    answer = given.granted(placed, Strategy.OPTIMAL)
+    return replace(answer, wanted=wanted), given.next_state
 
 
 def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:

@@ -10,6 +10,7 @@ from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate
+from controller.planning.preemption import held_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,18 +40,29 @@ class Prepared:
     restless: Mapping[tuple[str, str], Restless]
     """Those whose prices are."""
 
-    def granted(self, place: Callable[[PlacementProblem], Solution]) -> Solution:
+    def granted(self, place: Callable[[PlacementProblem], Solution], strategy: Strategy) -> Answer:
+        """Return what a way of placing grants, taking no more at once from those in need than allowed."""
+        first = self.answered(self._within_limits(place, self.problem), strategy)
+        held = held_back(first, self.problem, most=self.settings.most_preempted)
+        if held is None:
+            return first
+        gradual = self.answered(self._within_limits(place, held), strategy)
+        return replace(gradual, is_gradual=True)
+
+    def _within_limits(
+        self, place: Callable[[PlacementProblem], Solution], problem: PlacementProblem
+    ) -> Solution:
         """Return what a way of placing grants, with room within the limits for what stays without a place."""
-        solution = place(self.problem)
+        solution = place(problem)
         for is_last in (False, True):
-            excesses = [self._excess(row, solution) for row in self.problem.limits]
+            excesses = [self._excess(row, solution) for row in problem.limits]
             if not any(excesses):
                 break
             limits = tuple(
                 replace(row, limit=0 if is_last else max(0, row.limit - excess)) if excess else row
-                for row, excess in zip(self.problem.limits, excesses, strict=True)
+                for row, excess in zip(problem.limits, excesses, strict=True)
             )
-            solution = place(replace(self.problem, limits=limits))
+            solution = place(replace(problem, limits=limits))
         return solution
 
     def _excess(self, row: LimitRow, solution: Solution) -> int:
@@ -62,15 +74,15 @@ class Prepared:
         now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
         return max(0, published - max(row.limit, now))
 
-    def answered(self, *, wanted: Solution, granted: Solution, strategy: Strategy) -> Answer:
-        """Return the answer that somebody found."""
+    def answered(self, granted: Solution, strategy: Strategy) -> Answer:
+        """Return the answer that somebody found, as if nobody wanted anything else."""
         return Answer(
             snapshot=self.snapshot,
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
             demands=self.demands,
             capacities=self.capacities,
             problem=self.problem,
-            wanted=wanted,
+            wanted=granted,
             granted=granted,
             settings=self.settings,
             strategy=strategy,

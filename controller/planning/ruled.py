@@ -71,11 +71,8 @@ def _by_rule(
     """Return the plan of a strategy, the next state, and why the plan must not be used, if so."""
     given = prepared(snapshot, state, settings)
     strategy = Strategy(report.strategy)
-    answer = given.answered(
-        wanted=Solution(replicas=COUNTS[strategy](endless(given.problem)), placements=()),
-        granted=given.granted(STRATEGIES[strategy]),
-        strategy=strategy,
-    )
+    wanted = Solution(replicas=COUNTS[strategy](endless(given.problem)), placements=())
+    answer = replace(given.granted(STRATEGIES[strategy], strategy), wanted=wanted)
     made = _signed(assembled(answer, report))
     wrong = check(snapshot, made)
     text = f"the answer of {strategy} was refused: {'; '.join(wrong)}" if wrong else ""

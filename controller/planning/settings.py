@@ -93,6 +93,9 @@ class Settings:
     flap_window_seconds: float = 3600.0
     """Length of that window."""
 
+    most_preempted: int = 10**6
+    """How many replicas that their models need one plan may take from them for higher priorities."""
+
     unmet_unit: UnmetUnit = UnmetUnit.VALUE
     """Who goes short among models of one priority."""
 

@@ -25,15 +25,15 @@ def alternatives(
     """
     found: list[Mix] = [()] * variants
     for pool, tariff, columns in zip(pools, tariffs, selection.columns, strict=True):
-        eligible = _serves_as_well(pool, columns)
+        eligible, names = _serves_as_well(pool, columns), pool.cohort.variants.tolist()
+        models = np.arange(len(columns))
         for position in range(pool.mixes.shape[2]):
-            held = pool.mixes[np.arange(len(columns)), columns, position]
+            held = pool.mixes[models, columns, position]
             other = eligible & (pool.mixes[:, :, position] != held[:, None])
             best = np.where(other, tariff, np.inf).argmin(axis=1)
-            for model in np.flatnonzero(other.any(axis=1)).tolist():
-                mix = pool.mixes[model, best[model]].tolist()
-                names = pool.cohort.variants[model].tolist()
-                found[names[position]] = tuple(zip(names, mix, strict=True))
+            mixes = pool.mixes[models, best].tolist()
+            for model in np.flatnonzero(other[models, best]).tolist():
+                found[names[model][position]] = tuple(zip(names[model], mixes[model], strict=True))
     return tuple(found)
 
 

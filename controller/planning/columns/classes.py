@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.planning.columns.arrays import Integers
-    from controller.planning.problem import PlacementProblem, SpreadTerms
+    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
 
 NO_CLASS = -1
 """Of a variant whose replicas need no accelerator."""
@@ -52,36 +52,40 @@ def classes_of(
     for index, bin_ in enumerate(problem.bins):
         for variant in bin_.variants:
             bins_of[variant].append(index)
+    known: dict[tuple[object, ...], PlaceClass] = {}
+
+    def kind(variant: int, where: tuple[int, ...]) -> PlaceClass:
+        terms = problem.variants[variant]
+        alone = NO_VARIANT if terms.most_per_node is None else variant
+        looks = (terms.accelerators, terms.pods, terms.together, alone, where)
+        return known.get(looks) or known.setdefault(looks, _class(terms, alone, where))
+
     kinds: list[PlaceClass | None] = []
     spread: dict[int, list[PlaceClass]] = {}
     for variant, (terms, bins) in enumerate(zip(problem.variants, bins_of, strict=True)):
-        topology = NO_DOMAIN if terms.together is None else terms.together
-        pods = 1 if terms.together is None else terms.pods
-
-        alone = NO_VARIANT if terms.most_per_node is None else variant
-
-        def kind(
-            where: list[int],
-            size: int = terms.accelerators,
-            topology: int = topology,
-            pods: int = pods,
-            alone: int = alone,
-        ) -> PlaceClass:
-            return PlaceClass(
-                total=pods * size, size=size, pods=pods, topology=topology, bins=tuple(where), alone=alone
-            )
-
-        kinds.append(kind(bins) if terms.accelerators else None)
+        kinds.append(kind(variant, tuple(bins)) if terms.accelerators else None)
         if terms.spread and terms.spread.domains and terms.accelerators:
             domains = [_domain_of(problem, bin_, terms.spread) for bin_ in bins]
             spread[variant] = [
-                kind([bin_ for bin_, there in zip(bins, domains, strict=True) if there == domain])
+                kind(variant, tuple(b for b, there in zip(bins, domains, strict=True) if there == domain))
                 for domain in terms.spread.domains
             ]
-    classes = sorted({kind for kind in kinds if kind}.union(*spread.values()))
+    classes = sorted(known.values())
     number = {kind: index for index, kind in enumerate(classes)}
     class_of = np.array([number[kind] if kind else NO_CLASS for kind in kinds], dtype=np.int64)
     return classes, class_of, {v: tuple(number[kind] for kind in own) for v, own in spread.items()}
+
+
+def _class(terms: VariantTerms, alone: int, where: tuple[int, ...]) -> PlaceClass:
+    pods = 1 if terms.together is None else terms.pods
+    return PlaceClass(
+        total=pods * terms.accelerators,
+        size=terms.accelerators,
+        pods=pods,
+        topology=NO_DOMAIN if terms.together is None else terms.together,
+        bins=where,
+        alone=alone,
+    )
 
 
 def _domain_of(problem: PlacementProblem, bin_: int, spread: SpreadTerms) -> int:

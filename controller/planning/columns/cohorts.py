@@ -143,7 +143,8 @@ class Levels:
         missing = dict.fromkeys(self.keys, 0)
         for row in problem.rows:
             missing[row.level] += row.weight * row.shortfall(provided(problem, row, replicas))
-        cost = sum(growth.price * count for growth, count in zip(problem.growth, added, strict=True))
+        nodes = added or (0,) * len(problem.growth)
+        cost = sum(growth.price * count for growth, count in zip(problem.growth, nodes, strict=True))
         for terms, count in zip(problem.variants, replicas, strict=True):
             more = count - terms.current
             cost += count * terms.cost + (more * terms.start_price if more > 0 else -more * terms.stop_price)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.asked import Asking
+    from controller.planning.columns.market import Quote
     from controller.planning.columns.pool import Pool
-    from controller.planning.columns.prices import Quote
     from controller.planning.columns.resources import Resources
 
 

@@ -28,6 +28,8 @@ from controller.planning.columns.selection import (
 from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
+from controller.planning.proofs import proven, with_values
+from controller.planning.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +84,18 @@ class ColumnModel:
             self._pools, self._resources, Asking(self._problem, self._resources), self._levels, limits
         )
         places = self._places(found, limits)
-        return self._solution(found, places) if places is not None else self._narrowed(found, limits)
+        made = self._solution(found, places) if places is not None else self._narrowed(found, limits)
+        return self._no_worse(made) if made.unproven else made
+
+    def _no_worse(self, solution: Solution) -> Solution:
+        """Return the solution, or what a simple rule makes of the problem, should that be better."""
+        values, best = [proof.value for proof in solution.proofs], None
+        for rule in STRATEGIES.values():
+            answer = rule(self._problem)
+            reached = self._levels.values(self._problem, answer.replicas, answer.added)
+            if reached < values:
+                values, best = reached, answer
+        return solution if best is None else proven(best, with_values(solution.proofs, values))
 
     def _narrowed(self, found: Found, limits: Limits) -> Solution:
         """Return the answer without what found no place, or a better one to a problem that knows of it.
@@ -106,36 +119,31 @@ class ColumnModel:
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
-        return replace(other, proofs=_with_bounds(found.proofs, values))
+        return proven(other, with_values(found.proofs, values))
 
     def _cut(self, found: Found) -> Solution:
         """Return the answer without the replicas that found no place."""
         added = found.selection.added.tolist()
         housed = house(self._problem, self._replicas(found.pools, found.selection), added=added)
         values = self._levels.values(self._problem, housed.replicas, added)
-        return Solution(
+        solution = Solution(
             replicas=housed.replicas,
             placements=housed.placements,
             grown=housed.grown,
             added=tuple(added),
-            proofs=(proofs := _with_bounds(found.proofs, values)),
-            unproven=_worst(proofs)[0],
-            gap=_worst(proofs)[1],
         )
+        return proven(solution, with_values(found.proofs, values))
 
     def _solution(self, found: Found, places: Places) -> Solution:
         replicas = self._replicas(found.pools, found.selection)
-        unproven, gap = _worst(found.proofs)
-        return Solution(
+        solution = Solution(
             replicas=replicas,
             placements=places.placements,
             grown=places.grown,
             added=tuple(found.selection.added.tolist()),
-            proofs=found.proofs,
             alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
-            unproven=unproven,
-            gap=gap,
         )
+        return proven(solution, found.proofs)
 
     def _everybody(self) -> Found:
         """Return the answer in which each model has what is best for it alone: nothing can be better."""
@@ -168,18 +176,3 @@ class ColumnModel:
             added=found.selection.added,
             limits=limits,
         )
-
-
-def _worst(proofs: Sequence[Proof]) -> tuple[str, float]:
-    """Return the name and the gap of the first level that is not proven best."""
-    worst = next((proof for proof in proofs if proof.gap), None)
-    return (worst.level, worst.gap) if worst else ("", 0.0)
-
-
-def _with_bounds(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, ...]:
-    """Return proofs of other values: once a level is worse, the bounds of those behind it say nothing."""
-    made, holds = [], True
-    for proof, value in zip(proofs, values, strict=True):
-        made.append(replace(proof, value=value, bound=min(proof.bound, value) if holds else 0))
-        holds = holds and value == proof.value
-    return tuple(made)

@@ -173,8 +173,6 @@ def resources_of(problem: PlacementProblem) -> Resources:
     free = np.array(problem.free, dtype=np.int64)
     node_block = rows.node_block(node_bin)
     gained, counted = _leaving(problem, node_bin, node_block, classes, class_of)
-    growth_size = np.array([growth.accelerators for growth in problem.growth], dtype=np.int64)
-    growth_bin = np.array([growth.bin for growth in problem.growth], dtype=np.int64)
     amounts = _limit_amounts(problem)
     lower = np.array([terms.lower for terms in problem.variants], dtype=np.int64)
     slots = rows.slots(node_bin, node_block)
@@ -211,16 +209,22 @@ def resources_of(problem: PlacementProblem) -> Resources:
         counted=counted,
         limits=np.maximum(np.array([row.limit for row in problem.limits], dtype=np.int64), amounts @ lower),
         limit_amounts=amounts,
-        growth_bin=growth_bin,
-        growth_size=growth_size,
-        growth_slots=np.where(
-            (rows.bin == growth_bin[:, None]) & (rows.pods == 1),
-            growth_size[:, None] // np.maximum(rows.size, 1),
-            0,
-        ),
-        growth_price=np.array([growth.price for growth in problem.growth], dtype=np.int64),
-        growth_limit=np.array([growth.limit for growth in problem.growth], dtype=np.int64),
+        **_growth(problem, rows),
     )
+
+
+def _growth(problem: PlacementProblem, rows: SlotRows) -> dict[str, Integers]:
+    """Return what is known of nodes that can be added, in arrays."""
+    numbers = [(growth.bin, growth.accelerators, growth.price, growth.limit) for growth in problem.growth]
+    bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
+    brings = (rows.bin == bin_[:, None]) & (rows.pods == 1)
+    return {
+        "growth_bin": bin_,
+        "growth_size": size,
+        "growth_slots": np.where(brings, size[:, None] // np.maximum(rows.size, 1), 0),
+        "growth_price": price,
+        "growth_limit": limit,
+    }
 
 
 def _leaving(

@@ -15,10 +15,11 @@ import numpy as np
 
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import fitted, greedy
+from controller.planning.columns.market import Market
 from controller.planning.columns.mixes import neighbours, rounded
 from controller.planning.columns.phase import phase, weighted
 from controller.planning.columns.pool import pool_of
-from controller.planning.columns.prices import Market, best_prices
+from controller.planning.columns.prices import best_prices
 from controller.planning.columns.selection import least_values, level_values, total_values
 from controller.planning.problem import Proof, Scope
 
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.cohorts import Levels
+    from controller.planning.columns.market import Answer, Quote
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.pool import Pool
-    from controller.planning.columns.prices import Prices, Quote
+    from controller.planning.columns.prices import Prices
     from controller.planning.columns.resources import Resources
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
@@ -162,7 +164,9 @@ class _Search:
 
     def _priced(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
         """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
-        made, market, prices = self._price(problem, start)
+        made = problem(self._pools)
+        market = Market(self._pools, self._resources, made)
+        prices = self._price(made, market, start)
         if self._is_complete:
             return made, market, prices
         near = [
@@ -174,13 +178,16 @@ class _Search:
             pool.joined(_cheapest(more, cost))
             for pool, more, cost in zip(self._pools, near, costs, strict=True)
         ]
-        return self._price(problem, prices.rows / made.unit)
+        wider = problem(self._pools)
+        market = Market(self._pools, self._resources, wider, like=market)
+        start = prices.rows / made.unit
+        return wider, market, self._price(wider, market, start, known=prices.answers)
 
-    def _price(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
-        made = problem(self._pools)
-        market = Market(self._pools, self._resources, made)
-        begin = None if start is None else start[: len(made.capacity)] * made.unit
-        return made, market, best_prices(market, self._resources, made, start=begin)
+    def _price(
+        self, problem: Phase, market: Market, start: Floats | None, known: Sequence[Answer] = ()
+    ) -> Prices:
+        begin = None if start is None else start[: len(problem.capacity)] * problem.unit
+        return best_prices(market, self._resources, problem, start=begin, known=known)
 
     def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
@@ -211,6 +218,8 @@ class _Search:
                 if self._resources.fits_exactly:
                     bound = max(bound, result.bound if result.values else bound)
                 break
+            if result.deterministic_seconds * GROWTH > share.deterministic_seconds:
+                break  # a larger core would not be searched to any use, and later levels need their share
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
 
@@ -241,8 +250,13 @@ class _Search:
         self._best, self._values = found, self._value(found)
 
     def _spend(self, share: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
-        """Take what a search has used from the share and from the whole; return what is left of the share."""
-        self._limits = _less(self._limits, deterministic_seconds, wall_seconds)
+        """Take what a search has used from the share and from the whole; return what is left of the share.
+
+        What it used beyond its share is not taken from later levels: no search stops quite when it should.
+        """
+        self._limits = _less(
+            self._limits, min(deterministic_seconds, share.deterministic_seconds), wall_seconds
+        )
         return _less(share, deterministic_seconds, wall_seconds)
 
 

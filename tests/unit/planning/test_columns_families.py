@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from planning_builders import LIMITS
 
@@ -27,3 +29,16 @@ def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
     for name, place in STRATEGIES.items():
         theirs = levels(problem, place(problem).replicas)
         assert list(reached.values()) <= list(theirs.values()), name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_any_effort_no_simple_rule_is_ahead_either(family: str) -> None:
+    """Where nothing is searched, a rule's answer may be the best that is known: then it is taken."""
+    problem = Instance(family=family, size=MODELS, seed=2).scenario().problem
+    solution = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+    reached = list(levels(problem, solution.replicas).values())
+
+    assert wrong(problem, solution) == []
+    assert [proof.value for proof in solution.proofs] == reached
+    for name, place in STRATEGIES.items():
+        assert reached <= list(levels(problem, place(problem).replicas).values()), name

@@ -1,0 +1,241 @@
+"""What all columns answer to prices: each model its cheapest one, and what they take of what is shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.phase import Phase
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.resources import Resources
+
+
+BLOCKS = 16
+"""Into how many parts the models are divided; each part answers with a cut of its own."""
+
+DOMINANT = 8
+"""How many models, those that count most, are parts of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the columns say to prices."""
+
+    bound: float
+    chosen: tuple[Integers, ...]
+    """Per pool (n,): each model's cheapest column."""
+
+    reduced: tuple[Floats, ...]
+    """Per pool (n, j): what each column costs at the prices."""
+
+    fixed: Floats
+    """(blocks,): objective of the chosen columns."""
+
+    taken: Floats
+    """(blocks, rows): what they take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quote:
+    """What everything costs at some prices."""
+
+    reduced: tuple[Floats, ...]
+    """Per pool (n, j): what each column counts for, shortfalls included."""
+
+    tariffs: tuple[Floats, ...]
+    """Per pool (n, j): what each column costs with what it takes of slots and limits."""
+
+    bin_price: Floats
+    """(classes, bins): of one replica's slots; infinite where it may not go."""
+
+
+class Market:
+    """The columns of all models in one phase, answering to prices."""
+
+    def __init__(
+        self, pools: Sequence[Pool], resources: Resources, phase: Phase, *, like: Market | None = None
+    ) -> None:
+        """Divide the models into parts, or as another market of the same models did."""
+        self._pools = pools
+        self._resources = resources
+        self._phase = phase
+        classes = len(resources.sizes)
+        self._class_of = [np.where(c < 0, classes, c) for c in (p.cohort.place_class for p in pools)]
+        starts = np.cumsum([0, *(len(pool.cost) for pool in pools)])
+        blocks = _blocks(phase)
+        own = [blocks[start:stop] for start, stop in pairwise(starts)]
+        self._block_of: list[Integers] = like._block_of if like else own  # noqa: SLF001 (of its own kind)
+        self._amounts = [resources.limit_amounts[:, p.cohort.variants].astype(np.float64) for p in pools]
+
+    def answer(self, prices: Floats) -> Answer:
+        """Return the bound at these prices, each model's choice, and what the choices take."""
+        resources, phase = self._resources, self._phase
+        slots, limits = len(resources.slots), len(resources.limits)
+        where, class_price = _cheapest_bins(resources, prices[:slots])
+        limit_price, cap_price = prices[slots : slots + limits], prices[slots + limits :]
+        taken_classes = np.zeros((BLOCKS, len(resources.sizes) + 1))
+        taken_limits = np.zeros((BLOCKS, limits))
+        taken_caps = np.zeros((BLOCKS, len(phase.capped)))
+        fixed, bound = np.zeros(BLOCKS), 0.0
+        chosen, reduced = [], []
+        for index, pool in enumerate(self._pools):
+            costs = self._reduced(index, class_price, limit_price, cap_price)
+            choice = costs.argmin(axis=1)
+            model, block = np.arange(len(choice)), self._block_of[index]
+            bound += float(costs[model, choice].sum())
+            fixed += np.bincount(block, weights=phase.objectives[index][model, choice], minlength=BLOCKS)
+            flat = block[:, None] * taken_classes.shape[1] + self._class_of[index]
+            taken_classes += np.bincount(
+                flat.ravel(), weights=pool.asked[model, choice].ravel(), minlength=taken_classes.size
+            ).reshape(taken_classes.shape)
+            for row, amounts in enumerate(self._amounts[index]):
+                used = (pool.mixes[model, choice] * amounts).sum(axis=1)
+                taken_limits[:, row] += np.bincount(block, weights=used, minlength=BLOCKS)
+            for row, (models, shortfalls) in enumerate(phase.capped_shortfalls[index]):
+                short = shortfalls[np.arange(len(models)), choice[models]]
+                taken_caps[:, row] += np.bincount(block[models], weights=short, minlength=BLOCKS)
+            chosen.append(choice)
+            reduced.append(costs)
+        bound += self._growth(prices[:slots]) - float(phase.capacity @ prices)
+        taken_slots = taken_classes[:, :-1] @ _uses_at(resources, where)
+        return Answer(
+            bound=bound,
+            chosen=tuple(chosen),
+            reduced=tuple(reduced),
+            fixed=fixed,
+            taken=np.concatenate([taken_slots, taken_limits, taken_caps], axis=1),
+        )
+
+    def recalled(self, answer: Answer) -> Answer | None:
+        """Return what columns count for now that were chosen from fewer; None if one is ruled out."""
+        fixed = np.zeros(BLOCKS)
+        for objective, choice, block in zip(
+            self._phase.objectives, answer.chosen, self._block_of, strict=True
+        ):
+            fixed += np.bincount(block, weights=objective[np.arange(len(choice)), choice], minlength=BLOCKS)
+        return replace(answer, fixed=fixed) if np.isfinite(fixed).all() else None
+
+    def quote(self, rows: Floats) -> Quote:
+        """Return what everything costs at some prices."""
+        resources = self._resources
+        slots, shared = len(resources.slots), len(resources.capacity)
+        _, class_price = _cheapest_bins(resources, rows[:slots])
+        reduced = [
+            self._reduced(index, class_price, rows[slots:shared], rows[shared:])
+            for index, _ in enumerate(self._pools)
+        ]
+        return Quote(
+            reduced=tuple(reduced),
+            tariffs=self.tariffs(rows),
+            bin_price=np.where(resources.allowed, resources.uses @ rows[:slots], np.inf),
+        )
+
+    def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
+        """Return what each column costs with what it takes of slots and limits, per pool (n, j)."""
+        slots, shared = len(self._resources.slots), len(self._resources.capacity)
+        _, class_price = _cheapest_bins(self._resources, rows[:slots])
+        return tuple(
+            pool.cost + self._taken(index, class_price, rows[slots:shared])
+            for index, pool in enumerate(self._pools)
+        )
+
+    def _taken(self, index: int, class_price: Floats, limit_price: Floats) -> Floats:
+        """Return the price of what each column of a pool takes of slots and limits, (n, j)."""
+        pool = self._pools[index]
+        per_new = class_price[self._class_of[index]]
+        costs: Floats = np.matmul(pool.asked, per_new[:, :, None])[:, :, 0]
+        if len(limit_price):
+            per_replica = np.tensordot(limit_price, self._amounts[index], axes=1)
+            costs += np.matmul(pool.mixes, per_replica[:, :, None])[:, :, 0]
+        return costs
+
+    def _reduced(self, index: int, class_price: Floats, limit_price: Floats, cap_price: Floats) -> Floats:
+        """Return what each column of a pool costs at the prices, (n, j)."""
+        costs = self._phase.objectives[index] + self._taken(index, class_price, limit_price)
+        for row, (models, shortfalls) in enumerate(self._phase.capped_shortfalls[index]):
+            costs[models] += cap_price[row] * shortfalls
+        return costs
+
+    def worth(self) -> float:
+        """Return the most that one replica more is worth to any model, over its worst column."""
+        most = 1.0
+        for pool, objective in zip(self._pools, self._phase.objectives, strict=True):
+            possible = np.isfinite(objective)
+            worst = np.where(possible, objective, -np.inf).max(axis=1, keepdims=True)
+            gained = np.where(possible, worst - objective, 0.0) / np.maximum(pool.asked.sum(axis=2), 1.0)
+            most = max(most, float(gained.max(initial=0.0)))
+        return most
+
+    def _growth(self, slot_prices: Floats) -> float:
+        """Return what the nodes that pay at these prices bring: never more than nothing."""
+        gain = self._phase.growth_price - self._resources.growth_slots @ slot_prices
+        return float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
+
+    def parts(self, answers: Sequence[Answer], weights: Floats) -> tuple[Integers, ...]:
+        """Return for each model the column of one answer, each as often as its weight; per pool (n,)."""
+        ends = np.cumsum(weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-9)
+        blocks = np.concatenate(self._block_of)
+        turn = np.zeros(len(blocks), dtype=np.int64)
+        for block in range(BLOCKS):
+            members = np.flatnonzero(blocks == block)
+            middle = (np.arange(len(members)) + 0.5) / max(1, len(members))
+            turn[members] = np.minimum(np.searchsorted(ends[:, block], middle), len(answers) - 1)
+        starts = np.cumsum([0, *(len(pool.cost) for pool in self._pools)])
+        chosen = [
+            np.stack([answer.chosen[index] for answer in answers]) for index, _ in enumerate(self._pools)
+        ]
+        return tuple(
+            columns[turn[start:stop], np.arange(stop - start)]
+            for columns, (start, stop) in zip(chosen, pairwise(starts), strict=True)
+        )
+
+    def blends(self, answers: Sequence[Answer], weights: Floats) -> tuple[Floats, ...]:
+        """Return each model's mixes over several answers, weighed by (answers, blocks); per pool (n, w)."""
+        blends = []
+        for index, (pool, blocks) in enumerate(zip(self._pools, self._block_of, strict=True)):
+            model = np.arange(len(blocks))
+            blend = np.zeros(pool.cohort.shape)
+            for answer, weight in zip(answers, weights, strict=True):
+                if weight.any():
+                    blend += weight[blocks][:, None] * pool.mixes[model, answer.chosen[index]]
+            blends.append(blend)
+        return tuple(blends)
+
+
+def _blocks(phase: Phase) -> Integers:
+    """Return the part that each model belongs to: a dominant one for itself, the others in turn."""
+    spans = np.concatenate([spans_of(objective) for objective in phase.objectives])
+    blocks = np.arange(len(spans)) % (BLOCKS - DOMINANT)
+    dominant = np.argsort(-spans, kind="stable")[:DOMINANT]
+    blocks[dominant] = BLOCKS - DOMINANT + np.arange(len(dominant))
+    return blocks
+
+
+def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers, Floats]:
+    """Return for each class the cheapest bin and the price there, and 0 for what has no class."""
+    if not resources.allowed.size:
+        return np.zeros(len(resources.sizes), dtype=np.int64), np.zeros(len(resources.sizes) + 1)
+    price = np.where(resources.allowed, resources.uses @ slot_prices, np.inf)
+    least = price.min(axis=1)
+    return price.argmin(axis=1), np.append(np.where(np.isfinite(least), least, 0.0), 0.0)
+
+
+def _uses_at(resources: Resources, where: Integers) -> Integers:
+    """Return how many slots a replica of each class takes in one bin each, (classes, slot rows)."""
+    if not resources.allowed.size:
+        return np.zeros((len(where), len(resources.slots)), dtype=np.int64)
+    uses: Integers = resources.uses[np.arange(len(where)), where]
+    return uses
+
+
+def spans_of(objective: Floats) -> Floats:
+    """Return by how much each model's possible columns differ, (n,)."""
+    spans: Floats = np.where(np.isfinite(objective), objective, -np.inf).max(axis=1) - objective.min(axis=1)
+    return spans
