@@ -199,6 +199,9 @@ class Variant:
     evictable_replicas: int | None = None
     """Evictions that the budget allows now; None without one. 0 also where budgets overlap or differ."""
 
+    may_be_moved: bool = True
+    """Whether a pod that is evicted may start anywhere else, and disturbs no other pod."""
+
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
         wrong = out_of_range(

@@ -415,7 +415,7 @@ def test_a_group_is_one_replica_and_only_its_leader_is_asked() -> None:
 
     (planned,) = found.snapshot.variants
     assert (planned.accelerators_per_replica, planned.pods_per_replica) == (8, 2)
-    assert (planned.together_in, planned.evictable_replicas) == ("rack", 0)
+    assert (planned.together_in, planned.may_be_moved) == ("rack", False)
     assert planned.cost_per_replica == Decimal("320.00")
     assert [(item.name, item.nodes) for item in planned.replicas] == [
         ("big-1", ("n0", "n1")),
