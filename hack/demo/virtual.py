@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from controller.observe.accelerators import accelerators_of
 from controller.observe.gather import World
-from controller.observe.pods import deployment_of, removal_order
+from controller.observe.pods import removal_order, target_of_pod
+from controller.observe.targets import TargetKey, TargetKind
 
 if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
@@ -39,7 +40,10 @@ class VirtualCluster:
         """Return the objects as caches would hold them."""
         return World(
             autoscalings=list(self.autoscalings.values()),
-            deployments={(d["metadata"]["namespace"], name): d for name, d in self.deployments.items()},
+            targets={
+                TargetKey(TargetKind.DEPLOYMENT, d["metadata"]["namespace"], name): d
+                for name, d in self.deployments.items()
+            },
             pods=list(self.pods.values()),
             nodes=self.nodes,
             autoscalers=list(self.autoscalers.values()),
@@ -50,6 +54,11 @@ class VirtualCluster:
         name = body["metadata"]["name"]
         self.autoscalings[name] = self.autoscalings[name] | {"status": body["status"]}
         return self.autoscalings[name]
+
+    async def patch_merge(self, _resource: Resource, name: str, body: Json, **_options: object) -> Json:
+        """Take what the controller writes to a pod: a merge patch, in which null takes away."""
+        self.pods[name] = _merged(self.pods[name], body)
+        return self.pods[name]
 
     def record(self, _about: Json, **_event: str) -> None:
         """Take an event, which nobody reads here."""
@@ -113,7 +122,7 @@ class VirtualCluster:
         for other in self.pods.values():
             node = other["spec"].get("nodeName", "")
             held[node] += accelerators_of(other["spec"])
-            siblings[node] += deployment_of(other) == deployment_of(pod)
+            siblings[node] += target_of_pod(other) == target_of_pod(pod)
         selector, asked = pod["spec"].get("nodeSelector", {}).items(), accelerators_of(pod["spec"])
         fitting = [
             (siblings[name], name)
@@ -128,3 +137,14 @@ class VirtualCluster:
 def _capacity(node: Json) -> tuple[str, dict[str, str], int]:
     metadata = node["metadata"]
     return metadata["name"], metadata["labels"], int(node["status"]["allocatable"]["nvidia.com/gpu"])
+
+
+def _merged(old: Json, patch: Json) -> Json:
+    """Return an object with a JSON merge patch applied (RFC 7396)."""
+    merged = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
+    return merged
