@@ -6,6 +6,7 @@ Sources: column generation and Lagrangian bounds (Geoffrion, 1974), the core con
 from __future__ import annotations
 
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,7 @@ class ColumnModel:
         """Return the best placement that the limits allow; at once, where there is room for everybody."""
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
+        until_seconds = monotonic() + limits.wall_seconds
         everybody = self._everybody()
         places = self._places(everybody, limits) if self._keeps_limits(self.alone()) else None
         if places is not None:
@@ -83,8 +85,9 @@ class ColumnModel:
         found = search(
             self._pools, self._resources, Asking(self._problem, self._resources), self._levels, limits
         )
+        left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
         places = self._places(found, limits)
-        made = self._solution(found, places) if places is not None else self._narrowed(found, limits)
+        made = self._solution(found, places) if places is not None else self._narrowed(found, left)
         return self._no_worse(made) if made.unproven else made
 
     def _no_worse(self, solution: Solution) -> Solution:

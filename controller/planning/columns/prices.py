@@ -9,6 +9,8 @@ so far, which keeps them from swinging (in-out separation, Ben-Ameur and Neto, 2
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,10 +72,12 @@ def best_prices(
     *,
     start: Floats | None = None,
     known: Sequence[Answer] = (),
+    deadline_seconds: float = inf,
 ) -> Prices:
     """Return prices whose bound is near the best there is; any prices would do for a valid one.
 
-    What is `known` was answered with fewer columns: it still limits what prices can promise.
+    What is `known` was answered with fewer columns: it still limits what prices can promise. The deadline,
+    by the monotonic clock, is a safety net.
     """
     prices = np.zeros(len(phase.capacity)) if start is None else start
     best = Prices(rows=prices, answer=market.answer(prices))
@@ -86,6 +90,8 @@ def best_prices(
         proposals.cut(answer)
     weights = np.ones((1, BLOCKS))
     for _ in range(MOST_PROPOSALS):
+        if monotonic() > deadline_seconds:
+            break
         proposals.cut(answers[-1])
         proposal = proposals.next()
         if proposal is None:

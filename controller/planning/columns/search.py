@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,6 +101,7 @@ class _Search:
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
+        self._deadline_seconds = monotonic() + limits.wall_seconds
         self._pools = list(pools)
         _, _, prices = self._priced(lambda pools: weighted(pools, resources, levels), None)
         self._joint_prices = self._prices = prices.rows
@@ -187,7 +189,14 @@ class _Search:
         self, problem: Phase, market: Market, start: Floats | None, known: Sequence[Answer] = ()
     ) -> Prices:
         begin = None if start is None else start[: len(problem.capacity)] * problem.unit
-        return best_prices(market, self._resources, problem, start=begin, known=known)
+        return best_prices(
+            market,
+            self._resources,
+            problem,
+            start=begin,
+            known=known,
+            deadline_seconds=self._deadline_seconds,
+        )
 
     def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
