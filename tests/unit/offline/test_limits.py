@@ -63,6 +63,23 @@ def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None
     assert (code, err) == (0, [])
 
 
+def test_pools_of_a_saved_decision_stay_beside_those_of_a_configuration(plan: Plan, parts: Parts) -> None:
+    """Karpenter's are in no configuration; one of the same name takes the place of the saved one."""
+    none = {"name": "more", "accelerator": "L4", "acceleratorsPerNode": 4, "nodesAddable": 0}
+    files = {
+        "a.yaml": listed(*parts(nodes=1), POOL),
+        "other.yaml": json.dumps({"planning": {"budgets": []}}),
+        "same.yaml": json.dumps({"planning": {"nodePools": [none]}}),
+    }
+    plan("-f", "a.yaml", "--demand", "chat=40k", "--save", "s.json", files=files)
+
+    _, beside, _ = plan("-f", "s.json", "-o", "json", "--config", "other.yaml")
+    _, instead, _ = plan("-f", "s.json", "-o", "json", "--config", "same.yaml")
+
+    assert [item["pool"] for item in json.loads(beside)["plan"]["requests"]] == ["more"]
+    assert json.loads(instead)["plan"]["requests"] == []
+
+
 def test_an_order_that_is_not_understood_is_told(plan: Plan, parts: Parts) -> None:
     """It is not followed, here as in the cluster."""
     made = parts()
