@@ -7,10 +7,8 @@ from difflib import get_close_matches
 
 from msgspec import inspect
 
-from apiserver.schema.json import JsonValue
 
-
-def member_problems(value: JsonValue, record: type) -> Iterator[str]:
+def member_problems(value: object, record: type) -> Iterator[str]:
     """Yield what a decoder would pass over, or refuse without saying what is allowed.
 
     Values of the wrong type are left to the decoder.
@@ -18,7 +16,7 @@ def member_problems(value: JsonValue, record: type) -> Iterator[str]:
     yield from _of(value, inspect.type_info(record), "")
 
 
-def _of(value: JsonValue, shape: inspect.Type, where: str) -> Iterator[str]:
+def _of(value: object, shape: inspect.Type, where: str) -> Iterator[str]:
     match shape:
         case inspect.DataclassType() if isinstance(value, dict):
             shapes = {field.encode_name: field.type for field in shape.fields}

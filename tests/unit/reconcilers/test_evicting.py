@@ -113,9 +113,7 @@ class Stage:
         """Return what the caches hold."""
         node = {"metadata": {"name": "n1"}, "spec": {"taints": copy.deepcopy(self.taints)}}
         autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
-        return World(
-            autoscalings=autoscalings, deployments={}, pods=[*self.pods], nodes=[node], autoscalers=()
-        )
+        return World(autoscalings=autoscalings, targets={}, pods=[*self.pods], nodes=[node], autoscalers=())
 
     def evictor(self, rules: EvictionRules = RULES) -> Evictor:
         """Return an evictor of this cluster."""
