@@ -65,7 +65,9 @@ class Evictor:
         """Do what is due; returns how many evictions ended how. Raises nothing of the API server's."""
         self._outcomes = Counter()
         now_seconds = self._now().timestamp()
-        self._rounds = after_plan(self._rounds, plan, world.pods, now_seconds=now_seconds)
+        self._rounds = after_plan(
+            self._rounds, plan, world.pods, now_seconds=now_seconds, deployments=world.deployments
+        )
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
         allowed = may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
