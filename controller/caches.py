@@ -12,13 +12,16 @@ from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
     NODES,
     PODS,
+    STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.schema.json import Json
 from controller.observe.gather import World
+from controller.observe.targets import TargetKey, TargetKind
 from controller.optional_cache import OptionalCache
 
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
@@ -38,6 +41,7 @@ class Caches:
     def __init__(self, cluster: Cluster, *, namespace: str) -> None:
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=without_managed_fields)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=without_managed_fields)
+        self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=without_managed_fields)
         self._pods = Cache(cluster, PODS, reduce=without_managed_fields)
         self._nodes = Cache(cluster, NODES, reduce=_node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
@@ -45,10 +49,18 @@ class Caches:
         self._all = (
             self._autoscalings,
             self._deployments,
+            self._stateful_sets,
             self._pods,
             self._nodes,
             self._autoscalers,
             self._config_maps,
+        )
+        self._leader_worker_sets = OptionalCache(
+            cluster,
+            LEADER_WORKER_SETS,
+            without="LeaderWorkerSets",
+            silent_seconds=SILENT_SECONDS,
+            reduce=without_managed_fields,
         )
         self._quotas = OptionalCache(
             cluster,
@@ -72,7 +84,12 @@ class Caches:
             silent_seconds=SILENT_SECONDS,
             reduce=without_managed_fields,
         )
-        self._optional = (self._quotas, self._node_pools, self._disruption_budgets)
+        self._optional = (
+            self._leader_worker_sets,
+            self._quotas,
+            self._node_pools,
+            self._disruption_budgets,
+        )
 
     async def run(self) -> None:
         """Keep all copies current until cancelled."""
@@ -100,7 +117,15 @@ class Caches:
         """Return everything as it stands now."""
         return World(
             autoscalings=self._autoscalings.items(),
-            deployments={key_of(item): item for item in self._deployments.items()},
+            targets={
+                TargetKey(kind, *key_of(item)): item
+                for kind, cache in (
+                    (TargetKind.DEPLOYMENT, self._deployments),
+                    (TargetKind.STATEFUL_SET, self._stateful_sets),
+                    (TargetKind.LEADER_WORKER_SET, self._leader_worker_sets),
+                )
+                for item in cache.items()
+            },
             pods=self._pods.items(),
             nodes=self._nodes.items(),
             autoscalers=self._autoscalers.items(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from apiserver.kinds.llmd.identity import names_deployment
+from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
 
@@ -85,7 +85,7 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
     autoscaling = evidence.autoscaling
     status = autoscaling.get("status") or {}
     desired = status.get("desiredOptimizedAlloc") or {}
-    current, ready = _replicas(evidence.deployment, status)
+    current, ready = _replicas(evidence.target, status)
     age = _age_seconds(desired.get("lastRunTime"), now)
     return Account(
         namespace=autoscaling["metadata"]["namespace"],
@@ -103,11 +103,11 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
     )
 
 
-def _replicas(deployment: Json | None, status: Json) -> tuple[int | None, int | None]:
-    if deployment is None:
+def _replicas(target: Json | None, status: Json) -> tuple[int | None, int | None]:
+    if target is None:
         return (status.get("currentAlloc") or {}).get("numReplicas"), None
-    asked = deployment["spec"].get("replicas")
-    return (1 if asked is None else asked), (deployment.get("status") or {}).get("readyReplicas") or 0
+    asked = target["spec"].get("replicas")
+    return (1 if asked is None else asked), (target.get("status") or {}).get("readyReplicas") or 0
 
 
 def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iterator[str]:
@@ -126,8 +126,9 @@ def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iter
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
         yield "the spec has changed since: the decision is about the former one"
-    is_looked_for = names_deployment(target) and not any("deployments" in text for text in evidence.unread)
-    if evidence.deployment is None and is_looked_for:
+    is_unread = any(f"{target['kind'].lower()}s" in text for text in evidence.unread)
+    is_looked_for = is_planned(target) and not is_unread
+    if evidence.target is None and is_looked_for:
         yield f"{target['kind']} {target['name']!r}, which it is to scale, is not there"
     if not evidence.autoscalers and not any("horizontal" in text for text in evidence.unread):
         yield (

@@ -12,12 +12,15 @@ from apiserver.cluster.resource import (
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
+    STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
 )
-from apiserver.kinds.llmd.identity import names_deployment
+from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 
 _MOST_NAMED: Final = 8
+_RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 _T = TypeVar("_T")
 
 
@@ -30,7 +33,9 @@ class Evidence:
     """Raw objects about one variant."""
 
     autoscaling: Json
-    deployment: Json | None = None
+    target: Json | None = None
+    """What is scaled."""
+
     autoscalers: Sequence[Json] = ()
     events: Sequence[Json] = ()
     unread: Sequence[str] = ()
@@ -44,11 +49,12 @@ async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
     except NotFound as error:
         raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
     unread: list[str] = []
-    target: Json = autoscaling["spec"]["scaleTargetRef"]
-    deployment = None
-    if names_deployment(target):
-        deployment = await _unless_forbidden(
-            _found(cluster.get(DEPLOYMENTS, target["name"], namespace=namespace)), unread
+    reference: Json = autoscaling["spec"]["scaleTargetRef"]
+    target = None
+    if is_planned(reference):
+        resource = _RESOURCES[reference["kind"]]
+        target = await _unless_forbidden(
+            _found(cluster.get(resource, reference["name"], namespace=namespace)), unread
         )
     autoscalers = await _unless_forbidden(
         cluster.list(HORIZONTAL_POD_AUTOSCALERS, namespace=namespace), unread
@@ -59,8 +65,8 @@ async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
     )
     return Evidence(
         autoscaling=autoscaling,
-        deployment=deployment,
-        autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, target)],
+        target=target,
+        autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, reference)],
         events=[item for item in (events or {}).get("items", ()) if _is_about(item, autoscaling)],
         unread=tuple(unread),
     )

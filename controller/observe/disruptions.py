@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from apiserver.schema.json import Json
+from controller.observe.selectors import selects
 from controller.planning.ranges import MAX_REPLICAS
 
 
@@ -40,7 +41,7 @@ class Disruptions:
         return [
             budget["metadata"]["name"]
             for budget in self._at_home.get(pod["metadata"]["namespace"], ())
-            if _selects((budget.get("spec") or {}).get("selector"), labels)
+            if selects((budget.get("spec") or {}).get("selector"), labels)
         ]
 
 
@@ -49,27 +50,3 @@ def _allowed(budget: Json) -> int:
     status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
     is_current = status.get("observedGeneration", generation) >= generation
     return min(int(status.get("disruptionsAllowed", 0)), MAX_REPLICAS) if is_current else 0
-
-
-def _selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector selects, as policy/v1 says: none selects nothing, an empty one all."""
-    if selector is None:
-        return False
-    wanted = selector.get("matchLabels") or {}
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _meets(item, labels.get(item["key"])) for item in selector.get("matchExpressions") or []
-    )
-
-
-def _meets(item: Json, value: str | None) -> bool:
-    match item["operator"]:
-        case "In":
-            return value in (item.get("values") or ())
-        case "NotIn":
-            return value not in (item.get("values") or ())
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return True  # an operator that is not known may select: that errs towards fewer evictions

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from apiserver.kinds.llmd.identity import names_deployment
+from apiserver.kinds.llmd.identity import PLANNED_IN_WORDS
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
+from controller.observe.accelerators import accelerators_of
 from controller.observe.disruptions import Disruptions
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
@@ -17,10 +18,13 @@ from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
-from controller.observe.pods import by_deployment, deployment_of, is_ready
+from controller.observe.pods import by_target, has_engine, is_ready, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.quotas import Tenant, limits
-from controller.observe.variants import Surroundings, is_switched_off, variant_of
+from controller.observe.rule_reading import Scene
+from controller.observe.rules import pod_rules
+from controller.observe.targets import Target, TargetKey, UnplannableTargetError, target_key, target_of
+from controller.observe.variants import Surroundings, accelerator_of, is_switched_off, variant_of
 from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
@@ -33,7 +37,9 @@ class World:
     """Raw objects as the caches held them at one moment."""
 
     autoscalings: Sequence[Json]
-    deployments: Mapping[Key, Json]
+    targets: Mapping[TargetKey, Json]
+    """Everything of a kind that is planned for, whether somebody decides on it or not."""
+
     pods: Sequence[Json]
     nodes: Sequence[Json]
     autoscalers: Sequence[Json]
@@ -87,6 +93,9 @@ class Gathered:
     pods: Mapping[Key, tuple[Json, ...]] = field(default_factory=dict)
     """Of each planned VariantAutoscaling, in the order in which they are to go."""
 
+    targets: Mapping[Key, Target] = field(default_factory=dict)
+    """Of each planned VariantAutoscaling."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unplanned:
@@ -96,28 +105,33 @@ class Unplanned:
     message: str
 
 
-def models_by_target(world: World) -> Mapping[Key, str]:
-    """Return the model that each claimed Deployment is to serve, as the oldest claim says."""
-    models: dict[Key, str] = {}
+def models_by_target(world: World) -> Mapping[TargetKey, str]:
+    """Return the model that each claimed target is to serve, as the oldest claim says."""
+    models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        if not _malformation(autoscaling) and _is_deployment(autoscaling):
-            models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
+        if not _malformation(autoscaling) and (key := _target(autoscaling)):
+            models.setdefault(key, autoscaling["spec"]["modelID"])
     return models
 
 
 def engine_pods(world: World) -> tuple[Json, ...]:
     """Return the ready pods of the scale targets: those that are worth asking."""
-    groups = by_deployment(world.pods)
+    groups = by_target(world.pods)
     return tuple(
-        pod for key in sorted(models_by_target(world)) for pod in groups.get(key, ()) if is_ready(pod)
+        pod
+        for key in sorted(models_by_target(world))
+        for pod in groups.get(key, ())
+        if has_engine(pod) and is_ready(pod)
     )
 
 
 def models_by_pod(world: World, pods: Sequence[Json]) -> Mapping[Key, Key]:
     """Return namespace and model of each of some pods of scale targets."""
     models = models_by_target(world)
-    owners = {_key(pod): deployment_of(pod) for pod in pods}
-    return {pod: (owner[0], models[owner]) for pod, owner in owners.items() if owner and owner in models}
+    owners = {_key(pod): target_of_pod(pod) for pod in pods}
+    return {
+        pod: (owner.namespace, models[owner]) for pod, owner in owners.items() if owner and owner in models
+    }
 
 
 def gather(
@@ -131,27 +145,35 @@ def gather(
     terms: Terms = NO_TERMS,
 ) -> Gathered:
     """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`."""
-    groups = by_deployment(world.pods)
+    groups = by_target(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
     disruptions = Disruptions(world.disruption_budgets)
     space = rooms(inventory(world.nodes, (), frozenset()), world.pods)
+    targets, unplannable = _targets(world)
+    scene = Scene(world.nodes, targets, world.pods)
 
-    def around(target: Key) -> Surroundings:
+    def around(autoscaling: Json, target: Target) -> Surroundings:
+        pods = groups.get(target.key, ())
         return Surroundings(
-            deployment=world.deployments[target],
-            pods=_in_order(groups.get(target, ()), space, terms),
-            autoscaler=autoscalers.get(target),
+            target=target,
+            pods=_in_order(target, pods, space, terms),
+            autoscaler=autoscalers.get(target.key),
             policies=policies,
             may_scale_to_zero=may_scale_to_zero,
             sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
-            disruption=disruptions.of(groups.get(target, ())),
+            disruption=disruptions.of(pods),
+            rules=pod_rules(target, accelerator_of(autoscaling, target.pod_spec), scene),
         )
 
     seen = _Seen()
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        _take(autoscaling, seen, world, around)
+        obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed, unplannable)
+        if obstacle is not None:
+            seen.unplanned[_key(autoscaling)] = obstacle
+        elif key := _target(autoscaling):
+            _take(autoscaling, seen, around(autoscaling, targets[key]))
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
@@ -165,34 +187,45 @@ class _Seen:
 
     variants: list[Variant] = field(default_factory=list)
     tenants: list[Tenant] = field(default_factory=list)
-    claimed: set[Key] = field(default_factory=set)
+    claimed: set[TargetKey] = field(default_factory=set)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
+    targets: dict[Key, Target] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
 
-def _in_order(pods: tuple[Json, ...], space: Mapping[str, Room], terms: Terms) -> tuple[Json, ...]:
-    return leaving_order(pods, space) if terms.steers_removal else pods
+def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, str]]:
+    """Return what can be scaled, and why some of it cannot be planned."""
+    found: dict[TargetKey, Target] = {}
+    unplannable: dict[TargetKey, str] = {}
+    for key, value in world.targets.items():
+        try:
+            found[key] = target_of(key, value)
+        except UnplannableTargetError as error:
+            unplannable[key] = str(error)
+    return found, unplannable
 
 
-def _take(autoscaling: Json, seen: _Seen, world: World, around: Callable[[Key], Surroundings]) -> None:
-    key = _key(autoscaling)
-    obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed)
-    if obstacle is not None:
-        seen.unplanned[key] = obstacle
-        return
-    target = _target(autoscaling)
-    surroundings = around(target)
+def _in_order(
+    target: Target, pods: tuple[Json, ...], space: Mapping[str, Room], terms: Terms
+) -> tuple[Json, ...]:
+    return leaving_order(pods, space) if terms.steers_removal and target.is_steerable else pods
+
+
+def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
+    key, target = _key(autoscaling), around.target
     try:
-        variant = variant_of(autoscaling, surroundings)
+        variant = variant_of(autoscaling, around)
     except ValueError as error:
         seen.unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
         return
     seen.variants.append(variant)
-    seen.tenants.append(_tenant(variant, surroundings))
-    seen.claimed.add(target)
-    seen.pods[key] = surroundings.pods
-    why = _why_unheeded(surroundings.deployment, surroundings.autoscaler)
+    seen.tenants.append(_tenant(variant, around))
+    seen.claimed.add(target.key)
+    seen.pods[key], seen.targets[key] = around.pods, target
+    seen.problems += around.rules.problems
+    why = _why_unheeded(target, around.autoscaler)
     seen.unheeded |= {key: why} if why else {}
 
 
@@ -215,14 +248,15 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
-        problems=(*bounds.problems, *growth.problems, *oversized(world.nodes)),
+        problems=(*bounds.problems, *growth.problems, *oversized(world.nodes), *seen.problems),
         pods=seen.pods,
+        targets=seen.targets,
     )
 
 
 def _tenant(variant: Variant, around: Surroundings) -> Tenant:
-    template = around.deployment["spec"]["template"]["spec"]
-    pod_spec = around.pods[0]["spec"] if around.pods else template
+    specs = (pod["spec"] for pod in around.pods)
+    pod_spec = next((spec for spec in specs if accelerators_of(spec)), around.target.pod_spec)
     return Tenant(namespace=variant.namespace, accelerator=variant.accelerator, pod_spec=pod_spec)
 
 
@@ -251,49 +285,49 @@ def _malformation(autoscaling: Json) -> Unplanned | None:
     return Unplanned(reason="InvalidConfiguration", message=str(found[0])) if found else None
 
 
-def _obstacle(autoscaling: Json, world: World, claimed: set[Key]) -> Unplanned | None:
+def _obstacle(
+    autoscaling: Json, world: World, claimed: set[TargetKey], unplannable: Mapping[TargetKey, str]
+) -> Unplanned | None:
     reference, target = autoscaling["spec"]["scaleTargetRef"], _target(autoscaling)
-    if not _is_deployment(autoscaling):
-        text = f"only apps/v1 Deployments are planned for, not {reference['kind']} {reference['name']!r}"
+    if target is None:
+        text = f"only {PLANNED_IN_WORDS}, not {reference['kind']} {reference['name']!r}"
         return Unplanned(reason="TargetNotSupported", message=text)
-    if target not in world.deployments:
-        text = f"Deployment {target[1]!r} does not exist in namespace {target[0]!r}"
+    if target not in world.targets:
+        text = f"{target.kind} {target.name!r} does not exist in namespace {target.namespace!r}"
         return Unplanned(reason="TargetNotFound", message=text)
     if target in claimed:
         text = (
-            f"an older VariantAutoscaling already decides on Deployment {target[1]!r}; delete one of the two"
+            f"an older VariantAutoscaling already decides on {target.kind} {target.name!r};"
+            " delete one of the two"
         )
         return Unplanned(reason="TargetClaimed", message=text)
+    if target in unplannable:
+        text = f"{target.kind} {target.name!r} cannot be planned: {unplannable[target]}"
+        return Unplanned(reason="TargetNotSupported", message=text)
     return None
 
 
-def _why_unheeded(deployment: Json, autoscaler: Json | None) -> str:
+def _why_unheeded(target: Target, autoscaler: Json | None) -> str:
     if autoscaler is None:
         return (
             "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
         )
-    if deployment["spec"].get("replicas") == 0 and is_switched_off(autoscaler):
+    if target.replicas == 0 and is_switched_off(autoscaler):
         name = autoscaler["metadata"]["name"]
         return f"HorizontalPodAutoscaler {name!r} is switched off by 0 replicas set by hand: scale it to 1"
     return ""
-
-
-def _is_deployment(autoscaling: Json) -> bool:
-    return names_deployment(autoscaling["spec"]["scaleTargetRef"])
 
 
 def _key(obj: Json) -> Key:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _target(autoscaling: Json) -> Key:
-    return autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"]["name"]
+def _target(autoscaling: Json) -> TargetKey | None:
+    return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
-def _scaled(autoscaler: Json) -> Key:
-    reference = autoscaler["spec"]["scaleTargetRef"]
-    name = reference["name"] if reference["kind"] == "Deployment" else ""
-    return autoscaler["metadata"]["namespace"], name
+def _scaled(autoscaler: Json) -> TargetKey | None:
+    return target_key(autoscaler["metadata"]["namespace"], autoscaler["spec"]["scaleTargetRef"])
 
 
 def _seniority(autoscaling: Json) -> tuple[str, Key]:

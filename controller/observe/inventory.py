@@ -9,8 +9,9 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
-from controller.observe.pods import Key, deployment_of, is_present
+from controller.observe.pods import is_present, target_of_pod
 from controller.observe.scheduling import NAME_FIELD, repellent_taints
+from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, MovablePod, Node
 
 NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
@@ -20,20 +21,20 @@ NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
 def inventory(
     nodes: Sequence[Json],
     pods: Sequence[Json],
-    planned: frozenset[Key],
+    planned: frozenset[TargetKey],
     movable: Mapping[str, tuple[MovablePod, ...]] = NONE_MOVABLE,
 ) -> tuple[Node, ...]:
     """Return the nodes that have accelerators, and no more than anybody builds.
 
-    `planned` are the Deployments that planning decides on, `movable` those of the other pods that may be
+    `planned` are the targets that planning decides on, `movable` those of the other pods that may be
     evicted, by node.
     """
     held: Counter[str] = Counter()
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        if node and is_present(pod) and deployment_of(pod) not in planned:
+        if node and is_present(pod) and target_of_pod(pod) not in planned:
             held[node] += accelerators_of(pod["spec"])
-    usable = (node for node in nodes if 0 < _accelerators(node) <= MOST_ACCELERATORS)
+    usable = (node for node in nodes if 0 < accelerators_on(node) <= MOST_ACCELERATORS)
     named = ((node, node["metadata"]["name"]) for node in usable)
     return tuple(_node(node, held[name], movable.get(name, ())) for node, name in named)
 
@@ -41,27 +42,38 @@ def inventory(
 def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
     """Return a sentence for each node that is left out for having too many accelerators."""
     return tuple(
-        f"node {node['metadata']['name']} is left out: it says that it has {_accelerators(node)}"
+        f"node {node['metadata']['name']} is left out: it says that it has {accelerators_on(node)}"
         f" accelerators, and can have at most {MOST_ACCELERATORS}; correct its status.allocatable"
         for node in nodes
-        if _accelerators(node) > MOST_ACCELERATORS
+        if accelerators_on(node) > MOST_ACCELERATORS
     )
 
 
-def _accelerators(node: Json) -> int:
+def accelerators_on(node: Json) -> int:
+    """Return how many accelerators a node has for pods."""
     return accelerators_in((node.get("status") or {}).get("allocatable") or {})
 
 
+def type_of(node: Json) -> str:
+    """Return the normalised type of a node's accelerators."""
+    return product_of(node["metadata"].get("labels") or {})
+
+
+def labels_of(node: Json) -> frozenset[tuple[str, str]]:
+    """Return a node's labels, and its name among them."""
+    metadata = node["metadata"]
+    return frozenset({**(metadata.get("labels") or {}), NAME_FIELD: metadata["name"]}.items())
+
+
 def _node(node: Json, held: int, movable: tuple[MovablePod, ...]) -> Node:
-    name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
     spec, status = node.get("spec") or {}, node.get("status") or {}
     return Node(
-        name=name,
-        accelerator=product_of(labels),
-        accelerators_allocatable=_accelerators(node),
+        name=node["metadata"]["name"],
+        accelerator=type_of(node),
+        accelerators_allocatable=accelerators_on(node),
         accelerators_used_by_others=held,
         movable=movable,
-        labels=frozenset({**labels, NAME_FIELD: name}.items()),
+        labels=labels_of(node),
         taints=repellent_taints(spec.get("taints") or []),
         schedulable=not spec.get("unschedulable") and _is_ready(status),
     )

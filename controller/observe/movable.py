@@ -14,8 +14,9 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.disruptions import Disruptions
 from controller.observe.orders import PREFIX
-from controller.observe.pods import Key, deployment_of, is_present, is_ready
+from controller.observe.pods import is_present, is_ready, target_of_pod
 from controller.observe.scheduling import node_affinity, tolerations
+from controller.observe.targets import TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, MovablePod
 
 MOVABLE: Final = f"{PREFIX}movable"
@@ -30,15 +31,15 @@ _CHEAP, _USUAL, _DEAR = 1, 2, 3
 
 
 def movable_pods(
-    pods: Sequence[Json], planned: frozenset[Key], disruptions: Disruptions, *, highest_priority: int
+    pods: Sequence[Json], planned: frozenset[TargetKey], disruptions: Disruptions, *, highest_priority: int
 ) -> Mapping[str, tuple[MovablePod, ...]]:
-    """Return by node what may be moved; `planned` are the Deployments that planning decides on.
+    """Return by node what may be moved; `planned` are the targets that planning decides on.
 
     `highest_priority` is that of the Kubernetes priority class which a pod may have at most.
     """
     found: dict[str, list[MovablePod]] = defaultdict(list)
     for pod in pods:
-        if not _is_consenting(pod) or deployment_of(pod) in planned:
+        if not _is_consenting(pod) or target_of_pod(pod) in planned:
             continue
         has_accelerators = 0 < accelerators_of(pod["spec"]) <= MOST_ACCELERATORS
         if has_accelerators and _is_portable(pod) and _priority(pod) <= highest_priority:
@@ -47,7 +48,7 @@ def movable_pods(
 
 
 def lowest_priority(groups: Sequence[Sequence[Json]]) -> int:
-    """Return the lowest value of the priority classes of some Deployments' pods."""
+    """Return the lowest value of the priority classes of some targets' pods."""
     return min((_priority(pod) for pods in groups for pod in pods), default=0)
 
 

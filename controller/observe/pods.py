@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
-
-Key = tuple[str, str]
+from controller.observe.targets import GROUP_INDEX, SET_NAME, WORKER_INDEX, TargetKey, TargetKind
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """Annotation by which a ReplicaSet chooses between pods that are alike in all that matters more."""
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _COST: Final = re.compile(r"-?[0-9]{1,10}\Z")
+_ORDINAL: Final = re.compile(r"[0-9]{1,9}\Z")
 _PHASES: Final = {"Pending": 0, "Unknown": 1}
 
 
@@ -30,34 +30,55 @@ def is_ready(pod: Json) -> bool:
     return _ready_time(pod) is not None
 
 
-def deployment_of(pod: Json) -> Key | None:
-    """Return namespace and name of the Deployment that a pod belongs to, or None.
+def target_of_pod(pod: Json) -> TargetKey | None:
+    """Return the target that a pod belongs to, or None; no look at what stands between them is needed.
 
     A Deployment names its ReplicaSets after itself and the hash of the template, which is also a label of
-    each pod, so no look at ReplicaSets is needed.
+    each pod. A LeaderWorkerSet has a StatefulSet of its own name for the leaders, and one for the workers of
+    each leader, named after that.
     """
     metadata = pod["metadata"]
-    digest = (metadata.get("labels") or {}).get("pod-template-hash")
+    labels = metadata.get("labels") or {}
     for owner in metadata.get("ownerReferences") or []:
-        suffix = f"-{digest}"
-        if (
-            owner.get("controller")
-            and owner["kind"] == "ReplicaSet"
-            and digest
-            and owner["name"].endswith(suffix)
-        ):
-            return metadata["namespace"], owner["name"].removesuffix(suffix)
+        if owner.get("controller") and str(owner.get("apiVersion", "apps/v1")).startswith("apps/"):
+            found = _maker(owner["kind"], owner["name"], labels)
+            if found:
+                return TargetKey(found[0], metadata["namespace"], found[1])
     return None
 
 
-def by_deployment(pods: Sequence[Json]) -> Mapping[Key, tuple[Json, ...]]:
-    """Return the present pods of each Deployment in the order in which they would be removed."""
-    groups: dict[Key, list[Json]] = defaultdict(list)
+def _maker(kind: str, name: str, labels: Mapping[str, str]) -> tuple[TargetKind, str] | None:
+    suffix = f"-{labels.get('pod-template-hash', '')}"
+    if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+        return TargetKind.DEPLOYMENT, name.removesuffix(suffix)
+    if kind != "StatefulSet":
+        return None
+    groups = labels.get(SET_NAME)
+    if groups and name in (groups, f"{groups}-{labels.get(GROUP_INDEX)}"):
+        return TargetKind.LEADER_WORKER_SET, groups
+    return TargetKind.STATEFUL_SET, name
+
+
+def by_target(pods: Sequence[Json]) -> Mapping[TargetKey, tuple[Json, ...]]:
+    """Return the present pods of each target in the order in which they would be removed."""
+    groups: dict[TargetKey, list[Json]] = defaultdict(list)
     for pod in pods:
-        owner = deployment_of(pod)
-        if owner is not None and is_present(pod):
-            groups[owner].append(pod)
-    return {owner: removal_order(group) for owner, group in groups.items()}
+        target = target_of_pod(pod)
+        if target is not None and is_present(pod):
+            groups[target].append(pod)
+    return {target: _REMOVAL[target.kind](group) for target, group in groups.items()}
+
+
+def has_engine(pod: Json) -> bool:
+    """Tell whether a pod's engine speaks for its replica: of a group only the leader's does."""
+    labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
+    return labels.get(WORKER_INDEX, "0") == "0"
+
+
+def group_of(pod: Json) -> str:
+    """Return what pods of one replica have in common and no other pod has."""
+    name = str(pod["metadata"]["name"])
+    return (pod["metadata"].get("labels") or {}).get(GROUP_INDEX) or name
 
 
 def deletion_cost(pod: Json) -> int:
@@ -77,6 +98,35 @@ def removal_order(pods: Sequence[Json], *, cost: Callable[[Json], int] = deletio
     by_age = sorted(by_name, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")), reverse=True)
     by_readiness = sorted(by_age, key=lambda pod: _ready_time(pod) or "", reverse=True)
     return tuple(sorted(by_readiness, key=lambda pod: ranks[pod["metadata"]["name"]]))
+
+
+def _by_ordinal(pods: Sequence[Json]) -> tuple[Json, ...]:
+    """Return pods as a StatefulSet removes them: the highest number first, whatever becomes of the others.
+
+    Those without a node stand before all: who stays of them takes the place of one that goes, which is as if
+    they had gone and the other had stayed.
+    """
+    by_number = sorted(pods, key=lambda pod: -_ordinal(pod["metadata"]["name"]))
+    return tuple(sorted(by_number, key=lambda pod: bool(pod["spec"].get("nodeName"))))
+
+
+def _by_group(pods: Sequence[Json]) -> tuple[Json, ...]:
+    """Return pods as a LeaderWorkerSet removes them: whole groups, each with its leader first."""
+    groups: dict[str, list[Json]] = defaultdict(list)
+    for pod in pods:
+        groups[group_of(pod)].append(pod)
+    numbered = sorted(groups, key=lambda index: -_ordinal(index))
+    in_order = sorted(numbered, key=lambda index: any(pod["spec"].get("nodeName") for pod in groups[index]))
+    return tuple(pod for index in in_order for pod in sorted(groups[index], key=_worker_index))
+
+
+def _worker_index(pod: Json) -> int:
+    return _ordinal((pod["metadata"].get("labels") or {}).get(WORKER_INDEX, ""))
+
+
+def _ordinal(name: str) -> int:
+    found = _ORDINAL.search(name)
+    return int(found[0]) if found else 0
 
 
 def removal_ranks(
@@ -104,3 +154,10 @@ def _ready_time(pod: Json) -> str | None:
         if condition["type"] == "Ready" and condition["status"] == "True":
             return str(condition.get("lastTransitionTime") or "")
     return None
+
+
+_REMOVAL: Final[Mapping[TargetKind, Callable[[Sequence[Json]], tuple[Json, ...]]]] = {
+    TargetKind.DEPLOYMENT: removal_order,
+    TargetKind.STATEFUL_SET: _by_ordinal,
+    TargetKind.LEADER_WORKER_SET: _by_group,
+}

@@ -13,7 +13,8 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import RESOURCE_NAMES, accelerators_in, accelerators_of
-from controller.observe.pods import Key, deployment_of, is_present
+from controller.observe.pods import is_present, target_of_pod
+from controller.observe.targets import TargetKey
 from controller.planning.cluster import Quota
 
 _REQUESTS: Final = "requests."
@@ -40,16 +41,16 @@ class Limits:
 
 
 def limits(
-    objects: Sequence[Json], tenants: Sequence[Tenant], pods: Sequence[Json], planned: frozenset[Key]
+    objects: Sequence[Json], tenants: Sequence[Tenant], pods: Sequence[Json], planned: frozenset[TargetKey]
 ) -> Limits:
-    """Return what ResourceQuotas leave to the variants; `planned` are the Deployments that these scale."""
+    """Return what ResourceQuotas leave to the variants; `planned` are the targets that these scale."""
     at_home: dict[str, list[Tenant]] = defaultdict(list)
     for tenant in tenants:
         at_home[tenant.namespace].append(tenant)
     others: dict[str, list[Json]] = defaultdict(list)
     for pod in pods:
         namespace = pod["metadata"]["namespace"]
-        if namespace in at_home and is_present(pod) and deployment_of(pod) not in planned:
+        if namespace in at_home and is_present(pod) and target_of_pod(pod) not in planned:
             others[namespace].append(pod["spec"])
     found: list[Quota] = []
     problems: list[str] = []

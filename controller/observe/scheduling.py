@@ -24,6 +24,17 @@ def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:
     return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
 
 
+def labelled(
+    terms: tuple[tuple[NodeRequirement, ...], ...], keys: Sequence[str]
+) -> tuple[tuple[NodeRequirement, ...], ...]:
+    """Return terms that ask for some labels besides, with any value."""
+    more = tuple(NodeRequirement(key=key, operator="Exists") for key in keys)
+    if not more:
+        return terms
+    # An empty term admits no node, whatever else is asked.
+    return tuple((*term, *more) if term else term for term in terms) or (more,)
+
+
 def tolerations(pod_spec: Json) -> frozenset[Toleration]:
     """Return the taints that pods consent to."""
     return frozenset(

@@ -1,8 +1,7 @@
-"""From a VariantAutoscaling, its Deployment, pods and HorizontalPodAutoscaler to a record for planning."""
+"""From a VariantAutoscaling, its target, pods and HorizontalPodAutoscaler to a record for planning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,18 +10,19 @@ from typing import Final, Literal
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
-from controller.observe.accelerators import accelerators_of, normalised, product_of
+from controller.observe.accelerators import normalised, product_of
 from controller.observe.arguments import engine_argument
 from controller.observe.orders import orders_of
-from controller.observe.pods import is_ready
+from controller.observe.pods import has_engine
 from controller.observe.policies import Policies, service_class
-from controller.observe.scheduling import node_affinity, tolerations
+from controller.observe.replicas import Sample, replicas_of
+from controller.observe.rules import NO_RULES, PodRules
+from controller.observe.scheduling import labelled, node_affinity, tolerations
+from controller.observe.targets import Target
 from controller.planning.snapshot import (
     LOWEST_PRIORITY,
     MAX_NUM_BATCHED_TOKENS,
     MAX_NUM_SEQS,
-    Replica,
-    ReplicaSample,
     Variant,
 )
 
@@ -35,15 +35,14 @@ _ESTIMATED: Final = "Estimated"
 class Surroundings:
     """What a variant is read together with."""
 
-    deployment: Json
+    target: Target
     pods: tuple[Json, ...]
-    """The Deployment's present pods in the order in which they are to go."""
+    """The target's present pods in the order in which they are to go."""
 
     autoscaler: Json | None
     policies: Policies
     may_scale_to_zero: bool
-    sample: Callable[[tuple[str, str]], ReplicaSample | None]
-    """The newest sample of a pod by namespace and name."""
+    sample: Sample
 
     held_since_seconds: float | None
     """Pods that started later must not go yet, in seconds since 1970; None where all may."""
@@ -51,12 +50,14 @@ class Surroundings:
     disruption: tuple[str, int | None] = ("", None)
     """The PodDisruptionBudget that the pods are under, and how many evictions it allows."""
 
+    rules: PodRules = NO_RULES
+
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
     metadata, spec = autoscaling["metadata"], autoscaling["spec"]
-    template = around.deployment["spec"]["template"]["spec"]
-    current_replicas = _replicas(around.deployment)
+    target, template, engine = around.target, around.target.pod_spec, around.target.engine_spec
+    current_replicas = target.replicas
     low, high = _bounds(around.autoscaler, current_replicas)
     orders = orders_of(autoscaling)
     return Variant(
@@ -64,26 +65,31 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         name=metadata["name"],
         model_id=spec["modelID"],
         accelerator=accelerator_of(autoscaling, template),
-        accelerators_per_replica=accelerators_of(template),
-        cost_per_replica=effective_cost(autoscaling, template, around.policies)[0],
+        accelerators_per_replica=target.accelerators_per_replica,
+        cost_per_replica=effective_cost(autoscaling, target, around.policies)[0],
         current_replicas=current_replicas,
-        replicas=tuple(_replica(pod, around.sample) for pod in around.pods),
+        replicas=replicas_of(target, around.pods, around.sample),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
         min_replicas=low,
         max_replicas=high,
         may_scale_to_zero=around.may_scale_to_zero,
         priority=priority_of(autoscaling, around.policies),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
-        node_affinity=node_affinity(template),
+        node_affinity=labelled(node_affinity(template), around.rules.node_labels),
         tolerations=tolerations(template),
         pinned_replicas=orders.pinned_replicas,
         is_paused=orders.is_paused,
         may_be_preempted=orders.may_be_preempted,
         held_replicas=_held(around),
-        max_num_seqs=_most_sequences(spec, template),
-        max_num_batched_tokens=engine_argument(template, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
+        max_num_seqs=_most_sequences(spec, engine),
+        max_num_batched_tokens=engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
         disruption_budget=around.disruption[0],
         evictable_replicas=around.disruption[1],
+        may_be_moved=target.may_move,
+        pods_per_replica=target.pods_per_replica,
+        together_in=target.together_in,
+        spread=around.rules.spread,
+        most_per_node=around.rules.most_per_node,
         published_capacity_tokens=_published_capacity(_status(autoscaling, "decision")),
     )
 
@@ -95,15 +101,15 @@ def accelerator_of(autoscaling: Json, template: Json) -> str:
     return normalised(named) if named else product_of(template.get("nodeSelector") or {})
 
 
-def effective_cost(autoscaling: Json, template: Json, policies: Policies) -> tuple[Decimal, CostSource]:
+def effective_cost(autoscaling: Json, target: Target, policies: Policies) -> tuple[Decimal, CostSource]:
     """Return the cost of one replica and where it comes from: the spec, else the unit cost, else 10.0."""
     spec = autoscaling["spec"]
     if "variantCost" in spec:
         return Decimal(spec["variantCost"]), "VariantCost"
-    unit = policies.unit_costs.get(accelerator_of(autoscaling, template))
+    unit = policies.unit_costs.get(accelerator_of(autoscaling, target.pod_spec))
     if unit is None:
         return Decimal(DEFAULT_COST), "Default"
-    return unit * (spec.get("acceleratorCount") or accelerators_of(template) or 1), "UnitCost"
+    return unit * (spec.get("acceleratorCount") or target.accelerators_per_replica or 1), "UnitCost"
 
 
 def class_finding(autoscaling: Json, policies: Policies) -> tuple[bool, str, str]:
@@ -137,11 +143,6 @@ def _published_capacity(decision: Json) -> int | None:
     return value
 
 
-def _replicas(deployment: Json) -> int:
-    value = deployment["spec"].get("replicas")
-    return 1 if value is None else int(value)
-
-
 def is_switched_off(autoscaler: Json) -> bool:
     """Tell whether an autoscaler does nothing because somebody else set its target to zero replicas.
 
@@ -164,21 +165,11 @@ def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | 
     return (1 if low is None else int(low)), int(autoscaler["spec"]["maxReplicas"])
 
 
-def _replica(pod: Json, sample: Callable[[tuple[str, str]], ReplicaSample | None]) -> Replica:
-    metadata = pod["metadata"]
-    return Replica(
-        name=metadata["name"],
-        node=pod["spec"].get("nodeName") or None,
-        ready=is_ready(pod),
-        sample=sample((metadata["namespace"], metadata["name"])),
-    )
-
-
 def _held(around: Surroundings) -> int:
-    """Return how many pods started only a while ago; one that waits for a node has not started."""
+    """Return how many replicas started only a while ago; one that waits for a node has not started."""
     if around.held_since_seconds is None:
         return 0
-    starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods]
+    starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods if has_engine(pod)]
     moments = [datetime.fromisoformat(text).timestamp() for text in starts if text]
     return sum(moment > around.held_since_seconds for moment in moments)
 

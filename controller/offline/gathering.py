@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd.conversion import HUB
-from apiserver.kinds.llmd.identity import names_deployment
 from apiserver.kinds.registry import find_kind, find_version
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
@@ -20,6 +19,7 @@ from controller.observe.engines import EngineRecords
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
+from controller.observe.targets import TargetKey, TargetKind, target_key
 from controller.offline.changes import with_demand
 from controller.offline.configuring import Configuring
 from controller.offline.reading import Found, Manifest, Problem, of_kind
@@ -49,11 +49,11 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems = list(found.problems)
     variants = {}
-    deployments = of_kind(found.manifests, "Deployment")
+    targets = _targets(found)
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
         value, wrong = _variant(manifest)
         variants[key] = value
-        problems += wrong or _targetless(manifest, value, deployments)
+        problems += wrong or _targetless(manifest, value, targets)
     problems += _oversized(found)
     if problems:
         return Gathering(inputs=nothing, problems=tuple(problems))
@@ -104,13 +104,21 @@ def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     return (value, problems) if problems else (convert(value, HUB), [])
 
 
-def _targetless(manifest: Manifest, value: Json, deployments: Container[Key]) -> Iterator[Problem]:
-    reference = value["spec"]["scaleTargetRef"]
-    target = manifest.key[0], reference["name"]
-    if names_deployment(reference) and target not in deployments:
+def _targets(found: Found) -> Mapping[TargetKey, Json]:
+    return {
+        TargetKey(kind, *key): item.value
+        for kind in TargetKind
+        for key, item in of_kind(found.manifests, kind).items()
+    }
+
+
+def _targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
+    target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
+    if target and target not in targets:
         text = (
-            f"Deployment {target[1]!r} of namespace {target[0]!r} is missing: add its manifest with -f,"
-            f" or export it with kubectl get deploy -n {target[0]} {target[1]} -o yaml"
+            f"{target.kind} {target.name!r} of namespace {target.namespace!r} is missing: add its manifest"
+            f" with -f, or export it with kubectl get {target.kind.lower()} -n {target.namespace}"
+            f" {target.name} -o yaml"
         )
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
 
@@ -143,7 +151,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
 
     return World(
         autoscalings=autoscalings,
-        deployments=values("Deployment"),
+        targets=_targets(found),
         pods=[*values("Pod").values()],
         nodes=[_node(item) for item in values("Node").values()],
         autoscalers=[*values("HorizontalPodAutoscaler").values()],

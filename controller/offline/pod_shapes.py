@@ -7,7 +7,7 @@ from typing import Annotated
 from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Length
+from apiserver.schema.markers import Length, Range
 
 
 @declaration()
@@ -89,10 +89,33 @@ class Volume:
 
 
 @declaration()
+class LabelDemand:
+    """Which pods are meant, by one label."""
+
+    key: str
+    operator: str
+    values: Maybe[tuple[str, ...]] = UNSET
+
+
+@declaration()
+class PodSelector:
+    """Which pods are meant."""
+
+    match_labels: Maybe[dict[str, str]] = UNSET
+    match_expressions: Maybe[tuple[LabelDemand, ...]] = UNSET
+
+
+@declaration()
 class SpreadSeen:
     """How evenly pods are to lie."""
 
+    topology_key: str
+    max_skew: Maybe[Annotated[int, Range(1)]] = UNSET
     when_unsatisfiable: Maybe[str] = UNSET
+    label_selector: Maybe[PodSelector] = UNSET
+    match_label_keys: Maybe[tuple[str, ...]] = UNSET
+    min_domains: Maybe[Annotated[int, Range(1)]] = UNSET
+    node_affinity_policy: Maybe[str] = UNSET
 
 
 @declaration()

@@ -8,7 +8,15 @@ from typing import Annotated, Final
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Range
-from controller.offline.pod_shapes import ConditionSeen, Identified, Metadata, PodSpec, PodStatus
+from controller.offline.pod_shapes import (
+    ConditionSeen,
+    Identified,
+    Metadata,
+    PodSelector,
+    PodSpec,
+    PodStatus,
+)
+from controller.offline.target_shapes import Deployment, LeaderWorkerSet, StatefulSet
 
 GroupKind = tuple[str, str]
 
@@ -20,29 +28,6 @@ class Pod:
     metadata: Metadata
     spec: PodSpec
     status: Maybe[PodStatus] = UNSET
-
-
-@declaration()
-class Template:
-    """What a Deployment makes pods of."""
-
-    spec: PodSpec
-
-
-@declaration()
-class DeploymentSpec:
-    """How many pods, and of which template."""
-
-    replicas: Maybe[Annotated[int, Range(0)]] = UNSET
-    template: Template
-
-
-@declaration()
-class Deployment:
-    """A Deployment."""
-
-    metadata: Metadata
-    spec: DeploymentSpec
 
 
 @declaration()
@@ -92,6 +77,7 @@ class ConfigMap:
 class Target:
     """What an autoscaler scales."""
 
+    api_version: Maybe[str] = UNSET
     kind: str
     name: str
 
@@ -203,23 +189,6 @@ class NodePool:
 
 
 @declaration()
-class LabelDemand:
-    """Which pods a budget is about, by one label."""
-
-    key: str
-    operator: str
-    values: Maybe[tuple[str, ...]] = UNSET
-
-
-@declaration()
-class PodSelector:
-    """Which pods a budget is about."""
-
-    match_labels: Maybe[dict[str, str]] = UNSET
-    match_expressions: Maybe[tuple[LabelDemand, ...]] = UNSET
-
-
-@declaration()
 class DisruptionSpec:
     """What a budget protects."""
 
@@ -246,6 +215,8 @@ class DisruptionBudget:
 SHAPES: Final[Mapping[GroupKind, type]] = {
     ("llmd.ai", "VariantAutoscaling"): Identified,
     ("apps", "Deployment"): Deployment,
+    ("apps", "StatefulSet"): StatefulSet,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LeaderWorkerSet,
     ("", "Pod"): Pod,
     ("", "Node"): Node,
     ("", "ConfigMap"): ConfigMap,

@@ -19,6 +19,9 @@ UNLIMITED_REPLICAS = 1_000_000
 NO_DOMAIN = -1
 """Of a node without the topology's label."""
 
+EMPTY_DOMAIN = 10**9
+"""Of no node: counts where pods are spread, and never has any."""
+
 
 EXACT_LIMIT = 2**53
 """Sums stay below this: linear relaxations work in double precision."""

@@ -105,6 +105,9 @@ class Spread:
 
     topology_key: str
     max_skew: int = 1
+    counts_from_zero: bool = False
+    """Whether the fewest is 0 whatever the plan: some domain that counts has none of its nodes, or there are
+    fewer domains than it asks for. Then the skew is the most in each domain."""
 
     def __post_init__(self) -> None:
         """Refuse what no constraint can mean."""
@@ -195,6 +198,9 @@ class Variant:
 
     evictable_replicas: int | None = None
     """Evictions that the budget allows now; None without one. 0 also where budgets overlap or differ."""
+
+    may_be_moved: bool = True
+    """Whether a pod that is evicted may start anywhere else, and disturbs no other pod."""
 
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from controller.planning.inventory import meets, topology_keys
-from controller.planning.problem import NO_DOMAIN, SpreadTerms
+from controller.planning.problem import EMPTY_DOMAIN, NO_DOMAIN, SpreadTerms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,10 @@ class Topologies:
             self._known[looks] = self._admitted(self._nodes, topology, variant) or self._admitted(
                 self._to_come, topology, variant
             )
-        return SpreadTerms(topology=topology, max_skew=variant.spread.max_skew, domains=self._known[looks])
+        empty = (EMPTY_DOMAIN,) if variant.spread.counts_from_zero else ()
+        return SpreadTerms(
+            topology=topology, max_skew=variant.spread.max_skew, domains=(*self._known[looks], *empty)
+        )
 
     def _admitted(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
         """Return the domains that count: cordoned and tainted nodes make one, too, as for the scheduler."""

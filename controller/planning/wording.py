@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from controller.planning.cluster import Node
     from controller.planning.shortage import Scarcity
-    from controller.planning.snapshot import Variant
+    from controller.planning.snapshot import Spread, Variant
 
 THOUSAND = 1_000
 MILLION = 1_000_000
@@ -76,15 +76,19 @@ def rule_clause(variant: Variant) -> str:
     size, pods = variant.accelerators_per_pod, variant.pods_per_replica
     rules = []
     if variant.spread:
-        rules.append(
-            f"spread over {variant.spread.topology_key} with a skew of at most {variant.spread.max_skew}"
-        )
+        rules.append(_spread_rule(variant.spread))
     if pods > 1:
         where = f"in one {variant.together_in}" if variant.together_in else "at once"
         rules.append(f"{pods} pods of {size} {where}")
     if variant.most_per_node is not None:
         rules.append(f"at most {variant.most_per_node} on each node")
     return f"no nodes have room for one more replica ({', '.join(rules)})"
+
+
+def _spread_rule(spread: Spread) -> str:
+    if spread.counts_from_zero:
+        return f"at most {spread.max_skew} in each {spread.topology_key}"
+    return f"spread over {spread.topology_key} with a skew of at most {spread.max_skew}"
 
 
 def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:

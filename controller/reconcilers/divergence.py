@@ -121,16 +121,16 @@ def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, .
     Those without accelerators have no place in plans.
     """
     known = {
-        (variant.namespace, replica.name)
+        (variant.namespace, replica.name): Counter(replica.nodes)
         for variant in before.variants
         for replica in variant.replicas
-        if replica.node is not None
     }
     found: dict[_Spot, list[str]] = defaultdict(list)
     for variant in now.variants:
         for replica in variant.replicas if variant.accelerators_per_replica else ():
-            if replica.node is not None and (variant.namespace, replica.name) not in known:
-                found[variant.key, replica.node].append(replica.name)
+            fresh = Counter(replica.nodes) - known.get((variant.namespace, replica.name), Counter())
+            for node in fresh.elements():
+                found[variant.key, node].append(replica.name)
     return {spot: tuple(sorted(names)) for spot, names in found.items()}
 
 
@@ -153,16 +153,16 @@ def _homeless(now: Snapshot) -> Mapping[Key, Sequence[str]]:
     unbound: dict[Key, list[str]] = {}
     for variant in now.variants:
         for replica in variant.replicas:
-            if replica.node is not None:
-                held[replica.node] += variant.accelerators_per_replica
-            elif variant.accelerators_per_replica:
+            for node in replica.nodes:
+                held[node] += variant.accelerators_per_pod
+            if not replica.nodes and variant.accelerators_per_replica:
                 unbound.setdefault(variant.key, []).append(replica.name)
     variants = {variant.key: variant for variant in now.variants if variant.key in unbound}
     free = [(n, n.accelerators_allocatable - n.accelerators_used_by_others - held[n.name]) for n in now.nodes]
     return {
         key: sorted(unbound[key])
         for key, variant in variants.items()
-        if not any(room >= variant.accelerators_per_replica and admits(node, variant) for node, room in free)
+        if not any(room >= variant.accelerators_per_pod and admits(node, variant) for node, room in free)
     }
 
 

@@ -67,7 +67,7 @@ class Evictor:
         self._outcomes = Counter()
         now_seconds = self._now().timestamp()
         self._rounds = after_plan(
-            self._rounds, plan, world.pods, now_seconds=now_seconds, deployments=world.deployments
+            self._rounds, plan, world.pods, now_seconds=now_seconds, asked=world.targets
         )
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}

@@ -46,7 +46,9 @@ class PlacementFollower:
     ) -> None:
         """Remember the plan's places, and let in the pods that wait for one."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
-        due = let_in(gathered.pods, plan, acted_on=acted_on)
+        due = let_in(
+            gathered.pods, plan, acted_on=acted_on, pods_of=lambda key: gathered.targets[key].pods_in_all
+        )
         await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))
 
     def _tell(self, autoscaling: Json, sentence: str) -> None:

@@ -33,6 +33,7 @@ def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, s
     return [
         mark
         for key, pods in gathered.pods.items()
+        if gathered.targets[key].is_steerable
         for mark in marks(pods, replicas[key] if key in replicas and steered(key) else len(pods))
     ]
 

@@ -12,7 +12,6 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Final
 
 import structlog
@@ -21,6 +20,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of
 from controller.observe.orders import PREFIX
 from controller.observe.pods import is_present
 from controller.planning.decision import Plan
@@ -56,13 +56,18 @@ class LetIn:
 
 
 def let_in(
-    planned: Mapping[Key, Sequence[Json]], plan: Plan, *, acted_on: Callable[[Key], bool] = lambda _: True
+    planned: Mapping[Key, Sequence[Json]],
+    plan: Plan,
+    *,
+    acted_on: Callable[[Key], bool] = lambda _: True,
+    pods_of: Callable[[Key], int] = lambda _: 1,
 ) -> Iterator[LetIn]:
     """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
 
-    `planned` has the pods of each variant. More than were granted go on waiting: their ReplicaSet is about to
-    delete them. Places of those that were let in before and are not bound yet are theirs. Where a plan is not
-    acted on, or counts on nodes to be added, pods go in without a place: a node autoscaler has to see them.
+    `planned` has the pods of each variant, of which each replica has `pods_of`. More than were granted go on
+    waiting: whoever made them is about to delete them. Places of those that were let in before and are not
+    bound yet are theirs. Where a plan is not acted on, or counts on nodes to be added, pods go in without a
+    place: a node autoscaler has to see them.
     """
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
@@ -70,11 +75,12 @@ def let_in(
         places[place.namespace, place.name] += [place.node] * place.replicas
     for key, pods in planned.items():
         gated = sorted(filter(is_gated, pods), key=_seniority)
-        free = _untaken(places[key], pods) if acted_on(key) else []
+        free = iter(_untaken(places[key], pods) if acted_on(key) else ())
         if key in granted and acted_on(key):
-            gated = gated[: max(0, granted[key] - (len(pods) - len(gated)))]
-        for pod, node in zip_longest(gated, free[: len(gated)]):
-            yield LetIn(pod=pod, node=node)
+            gated = gated[: max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))]
+        for pod in gated:
+            # What holds no accelerators goes anywhere, and must take nobody's place.
+            yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
 
 
 def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.pods import deployment_of, is_present
+from controller.observe.pods import is_present, target_of_pod
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan
 
 Key = tuple[str, str]
@@ -33,7 +34,7 @@ BEING_MOVED = "being moved for it"
 """Stands in the sentence about a variant while a round for it is under way."""
 
 _HOUR_SECONDS = 3600.0
-_NO_DEPLOYMENTS: Final[Mapping[Key, Json]] = MappingProxyType({})
+_NO_TARGETS: Final[Mapping[TargetKey, Json]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,8 +74,8 @@ class Round:
     bound: Mapping[Owner, int]
     """Bound pods of each owner before."""
 
-    deployments: Mapping[Owner, Key]
-    """Which Deployment an owner belongs to, where it belongs to one."""
+    asking: Mapping[Owner, TargetKey]
+    """What says how many pods an owner is to have, where that is known."""
 
     nodes: frozenset[str]
     """From which they were evicted."""
@@ -111,16 +112,16 @@ def after_plan(
     pods: Sequence[Json],
     *,
     now_seconds: float,
-    deployments: Mapping[Key, Json] = _NO_DEPLOYMENTS,
+    asked: Mapping[TargetKey, Json] = _NO_TARGETS,
 ) -> Rounds:
-    """Return what is remembered once there is another plan; `deployments` tell what owners ask for now."""
+    """Return what is remembered once there is another plan; `asked` tells what owners ask for now."""
     short = frozenset(key for move in plan.moves for key in move.benefits)
     plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
     recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
     rounds = replace(rounds, short=short, plans=plans, evictions=recent)
     if rounds.current is None:
         return rounds
-    if _is_bound_again(rounds.current, pods, deployments):
+    if _is_bound_again(rounds.current, pods, asked):
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=0.0)
     if now_seconds - rounds.current.began_seconds >= ROUND_SECONDS:
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=FRUITLESS_SECONDS)
@@ -163,7 +164,7 @@ def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, no
         began_seconds=now_seconds,
         evicted=frozenset(target.pod["metadata"]["uid"] for target in evicted),
         bound=bound,
-        deployments={target.owner: key for target in evicted if (key := deployment_of(target.pod))},
+        asking={target.owner: key for target in evicted if (key := target_of_pod(target.pod))},
         nodes=frozenset(target.move.node for target in evicted),
         benefits=frozenset(key for target in evicted for key in target.move.benefits),
     )
@@ -195,21 +196,21 @@ def owner_of(pod: Json) -> Owner:
     return metadata["namespace"], "", ""
 
 
-def _is_bound_again(current: Round, pods: Sequence[Json], deployments: Mapping[Key, Json]) -> bool:
+def _is_bound_again(current: Round, pods: Sequence[Json], asked: Mapping[TargetKey, Json]) -> bool:
     bound = Counter(
         owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
     )
     return all(
-        bound[owner] >= min(count, _asked_for(current.deployments.get(owner), deployments, count))
+        bound[owner] >= min(count, _asked_for(current.asking.get(owner), asked, count))
         for owner, count in current.bound.items()
     )
 
 
-def _asked_for(key: Key | None, deployments: Mapping[Key, Json], before: int) -> int:
-    """Return how many replicas a Deployment asks for now; as many as before where that is not known."""
-    if key is None or key not in deployments:
+def _asked_for(key: TargetKey | None, asked: Mapping[TargetKey, Json], before: int) -> int:
+    """Return how many pods an owner is to have now; as many as before where that is not known."""
+    if key is None or key not in asked or key.kind is TargetKind.LEADER_WORKER_SET:
         return before
-    return int((deployments[key].get("spec") or {}).get("replicas", 1))
+    return int((asked[key].get("spec") or {}).get("replicas", 1))
 
 
 def _is_bound(pod: Json) -> bool:

@@ -43,6 +43,9 @@ class Verdict:
     unheeded: str
     """Why nobody will act on the decision, in one phrase; empty when somebody does."""
 
+    kind: str
+    """Of the scale target."""
+
     advice: Advice | None
     """Why the decision is told only; None when it is published to be acted on."""
 
@@ -124,8 +127,8 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
 
 def _target_finding(verdict: Verdict) -> tuple[str, str]:
     if verdict.unheeded:
-        return "TargetNotScaled", f"the Deployment exists; {verdict.unheeded}"
-    return "TargetFound", "the Deployment exists"
+        return "TargetNotScaled", f"the {verdict.kind} exists; {verdict.unheeded}"
+    return "TargetFound", f"the {verdict.kind} exists"
 
 
 def _told(finding: tuple[bool, str, str]) -> tuple[str, str, str]:

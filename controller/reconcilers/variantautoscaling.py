@@ -31,7 +31,7 @@ from controller.observe.gather import (
 )
 from controller.observe.idleness import Idleness
 from controller.observe.orders import orders_finding, orders_of
-from controller.observe.pods import deployment_of
+from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
@@ -255,18 +255,18 @@ class VariantAutoscalingReconciler:
             if key in gathered.unplanned:
                 found[key] = unplanned_status(autoscaling, gathered.unplanned[key], now=now)
             elif key in decisions:
-                target = (key[0], autoscaling["spec"]["scaleTargetRef"]["name"])
-                template = world.deployments[target]["spec"]["template"]["spec"]
+                target = gathered.targets[key]
                 verdict = Verdict(
                     variant=variants[key],
                     decision=decisions[key],
                     solver=plan.solver,
-                    cost_source=effective_cost(autoscaling, template, cycle.policies)[1],
+                    cost_source=effective_cost(autoscaling, target, cycle.policies)[1],
                     silence=_silence(variants[key], cycle.failures),
                     unheeded=gathered.unheeded.get(key, ""),
                     service_class=class_finding(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
+                    kind=target.key.kind,
                     misplaced=misplaced.get(key, ""),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
@@ -355,7 +355,8 @@ def _of_their_model(
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
     """Split off readings of engines that serve another model than their VariantAutoscaling says."""
     models = models_by_target(world)
-    wanted = {_key(pod): models.get(deployment_of(pod) or ("", "")) for pod in pods}
+    owners = {_key(pod): target_of_pod(pod) for pod in pods}
+    wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}
     readings: dict[Key, Reading] = {}
     failures = dict(scraped.failures)
     for key, reading in scraped.readings.items():

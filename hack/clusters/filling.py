@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from apiserver.cluster.client import Cluster as Connection
 from apiserver.cluster.resource import NODES, PODS, Resource
 from apiserver.schema.json import Json
-from controller.observe.pods import by_deployment
+from controller.observe.pods import by_target
 from controller.reconcilers.placing import let_in
 from hack.clusters.generated import NAMESPACE, Cluster
 from hack.clusters.judged import is_settled, offences, pending
@@ -127,7 +127,8 @@ async def _clear(connection: Connection, plan: Planned) -> None:
 
 async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
     """Do with gated pods what the controller does."""
-    for found in let_in(by_deployment(pods), plan.plan):
+    groups = {(key.namespace, key.name): group for key, group in by_target(pods).items()}
+    for found in let_in(groups, plan.plan):
         name = found.pod["metadata"]["name"]
         await connection.patch_merge(PODS, name, found.patch(), namespace=NAMESPACE)
 

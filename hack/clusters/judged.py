@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of
-from controller.observe.pods import deployment_of
+from controller.observe.pods import target_of_pod
 from controller.planning.inventory import admits
 from hack.clusters.planned import Planned
 
@@ -35,10 +35,10 @@ def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:
     before = {replica.name for variant in planned.snapshot.variants for replica in variant.replicas}
     held: Counter[str] = Counter()
     for pod in pods:
-        name, host, owner = pod["metadata"]["name"], pod["spec"].get("nodeName"), deployment_of(pod)
+        name, host, owner = pod["metadata"]["name"], pod["spec"].get("nodeName"), target_of_pod(pod)
         held[host] += accelerators_of(pod["spec"])
-        if host and owner and name not in before and not admits(nodes[host], variants[owner[1]]):
-            yield f"{name} is bound to {host}, which {owner[1]} may not use"
+        if host and owner and name not in before and not admits(nodes[host], variants[owner.name]):
+            yield f"{name} is bound to {host}, which {owner.name} may not use"
     for node in planned.cluster.nodes:
         name, room = node["metadata"]["name"], accelerators_in(node["status"]["allocatable"])
         if held[name] > room:

@@ -11,6 +11,7 @@ from apiserver.schema.json import Json
 from controller.observe.engines import EngineRecords
 from controller.observe.gather import World, gather
 from controller.observe.policies import Policies
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan, SolverStatus
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -52,7 +53,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     """Plan as the controller does. Raises ValueError when no plan was made: there is nothing to measure."""
     world = World(
         autoscalings=cluster.autoscalings,
-        deployments=cluster.deployments,
+        targets={TargetKey(TargetKind.DEPLOYMENT, *key): item for key, item in cluster.deployments.items()},
         pods=pods,
         nodes=nodes,
         autoscalers=(),

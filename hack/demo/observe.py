@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
-from controller.observe.pods import by_deployment, is_present, is_ready
+from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import service_class
+from controller.observe.targets import TargetKey, TargetKind, target_key, target_of
 from controller.observe.variants import accelerator_of, effective_cost
 from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
 
@@ -28,7 +29,7 @@ def observe(
     """Put together what can be seen; a variant whose Deployment does not exist is left out."""
     groups: dict[str, list[Json]] = defaultdict(list)
     for autoscaling in world.autoscalings:
-        if _target(autoscaling) in world.deployments:
+        if _target(autoscaling) in world.targets:
             groups[autoscaling["spec"]["modelID"]].append(autoscaling)
     models = [
         _model(model_id, group, world=world, policies=policies, client=clients.get(model_id, _NOBODY))
@@ -59,18 +60,17 @@ def _model(
 
 def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView:
     target = _target(autoscaling)
-    deployment = world.deployments[target]
-    template = deployment["spec"]["template"]["spec"]
+    found = target_of(target, world.targets[target])
     status = autoscaling.get("status") or {}
     decision = status.get("decision") or {}
-    pods = by_deployment(world.pods).get(target, ())
+    pods = by_target(world.pods).get(target, ())
     return VariantView(
         name=autoscaling["metadata"]["name"],
         shape="legacy" if "variantProfile" in autoscaling["spec"] else "current",
-        accelerator=accelerator_of(autoscaling, template),
-        accelerators_per_replica=accelerators_of(template),
-        cost_per_replica=effective_cost(autoscaling, template, policies)[0],
-        current_replicas=int(deployment["spec"].get("replicas", 1)),
+        accelerator=accelerator_of(autoscaling, found.pod_spec),
+        accelerators_per_replica=found.accelerators_per_replica,
+        cost_per_replica=effective_cost(autoscaling, found, policies)[0],
+        current_replicas=found.replicas,
         ready_replicas=sum(map(is_ready, pods)),
         desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
         autoscaler_replicas=_autoscaled(world, target),
@@ -81,10 +81,10 @@ def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView
     )
 
 
-def _autoscaled(world: World, target: tuple[str, str]) -> int | None:
+def _autoscaled(world: World, target: TargetKey) -> int | None:
     for autoscaler in world.autoscalers:
         metadata, scaled = autoscaler["metadata"], autoscaler["spec"]["scaleTargetRef"]
-        if (metadata["namespace"], scaled["name"]) == target:
+        if target_key(metadata["namespace"], scaled) == target:
             wanted = (autoscaler.get("status") or {}).get("desiredReplicas")
             return None if wanted is None else int(wanted)
     return None
@@ -107,5 +107,7 @@ def _accelerators(world: World) -> tuple[AcceleratorView, ...]:
     )
 
 
-def _target(autoscaling: Json) -> tuple[str, str]:
-    return autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"]["name"]
+def _target(autoscaling: Json) -> TargetKey:
+    """Return what is scaled: the demo has Deployments only."""
+    name = autoscaling["spec"]["scaleTargetRef"]["name"]
+    return TargetKey(TargetKind.DEPLOYMENT, autoscaling["metadata"]["namespace"], name)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from controller.observe.accelerators import accelerators_of
 from controller.observe.gather import World
-from controller.observe.pods import deployment_of, removal_order
+from controller.observe.pods import removal_order, target_of_pod
+from controller.observe.targets import TargetKey, TargetKind
 
 if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
@@ -39,7 +40,10 @@ class VirtualCluster:
         """Return the objects as caches would hold them."""
         return World(
             autoscalings=list(self.autoscalings.values()),
-            deployments={(d["metadata"]["namespace"], name): d for name, d in self.deployments.items()},
+            targets={
+                TargetKey(TargetKind.DEPLOYMENT, d["metadata"]["namespace"], name): d
+                for name, d in self.deployments.items()
+            },
             pods=list(self.pods.values()),
             nodes=self.nodes,
             autoscalers=list(self.autoscalers.values()),
@@ -113,7 +117,7 @@ class VirtualCluster:
         for other in self.pods.values():
             node = other["spec"].get("nodeName", "")
             held[node] += accelerators_of(other["spec"])
-            siblings[node] += deployment_of(other) == deployment_of(pod)
+            siblings[node] += target_of_pod(other) == target_of_pod(pod)
         selector, asked = pod["spec"].get("nodeSelector", {}).items(), accelerators_of(pod["spec"])
         fitting = [
             (siblings[name], name)

@@ -11,6 +11,16 @@ from apiserver.schema.undecoded import as_list, as_object, plain
 ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 """The label by which every release names the accelerator in use."""
 
+PLANNED: Final = (
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+)
+"""Group and kind of the scale targets that are planned for."""
+
+PLANNED_IN_WORDS: Final = "Deployments and StatefulSets of apps, and LeaderWorkerSets, are planned for"
+"""The same for people."""
+
 UNKNOWN: Final = "unknown"
 """Stands where a shape wants a name and nobody knows it."""
 
@@ -49,5 +59,14 @@ def _is_deployment(owner: JsonValue) -> bool:
 
 def names_deployment(target: Json) -> bool:
     """Tell whether a scale target reference names an apps Deployment; without an apiVersion it does."""
-    group = str(target.get("apiVersion") or "apps/v1").rpartition("/")[0]
-    return (group, target.get("kind")) == ("apps", "Deployment")
+    return _group_kind(target) == ("apps", "Deployment")
+
+
+def is_planned(target: Json) -> bool:
+    """Tell whether a scale target reference names a kind that is planned for."""
+    return _group_kind(target) in PLANNED
+
+
+def _group_kind(target: Json) -> tuple[str, str]:
+    """Return group and kind; without an apiVersion the group is apps."""
+    return str(target.get("apiVersion") or "apps/v1").rpartition("/")[0], str(target.get("kind"))

@@ -8,7 +8,12 @@ from typing import Final
 from apiserver.kinds.columns import AGE
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import GROUP
-from apiserver.kinds.llmd.identity import implied_target, names_deployment, variant_identifier
+from apiserver.kinds.llmd.identity import (
+    PLANNED_IN_WORDS,
+    implied_target,
+    is_planned,
+    variant_identifier,
+)
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
@@ -80,9 +85,9 @@ def _parameter_advice(value: Json) -> list[str]:
 
 def _target_advice(value: Json) -> list[str]:
     target = value["spec"].get("scaleTargetRef") or implied_target(value)
-    if names_deployment(target):
+    if is_planned(target):
         return []
-    return [f"spec.scaleTargetRef: only apps/v1 Deployments are planned for, not {target['kind']}"]
+    return [f"spec.scaleTargetRef: only {PLANNED_IN_WORDS}, not {target['kind']}"]
 
 
 def _implied_target_advice(value: Json) -> list[str]:

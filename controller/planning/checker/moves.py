@@ -53,7 +53,8 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
                     replicas=replicas,
                     is_protected=variant.is_paused
                     or variant.pinned_replicas is not None
-                    or not variant.may_be_preempted,
+                    or not variant.may_be_preempted
+                    or not variant.may_be_moved,
                     budget=(variant.namespace, variant.disruption_budget or f"variant {variant.name}"),
                     allowed=variant.evictable_replicas,
                 )

@@ -70,7 +70,8 @@ def _spread(
         if (domain := domain_of.get(node)) in counts and domain is not None:
             counts[domain] += pods
     for domain in sorted({domain_of[node] or "" for node in new}):
-        ahead = counts.get(domain, 0) - min(counts.values(), default=0)
+        fewest = 0 if variant.spread.counts_from_zero else min(counts.values(), default=0)
+        ahead = counts.get(domain, 0) - fewest
         if domain not in counts or ahead > variant.spread.max_skew:
             most = variant.spread.max_skew
             yield f"{variant.name}: {key}={domain} is {ahead} pods ahead, at most {most} are allowed"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.columns.classes import NO_CLASS
-from controller.planning.columns.domains import domains_of, knows_all_ways, spread_over
+from controller.planning.columns.domains import domains_of, knows_all_ways, most_even, spread_over
 from controller.planning.problem import UNLIMITED_REPLICAS, Stage, provided
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) 
     columns = _columns(problem.variants) | {"settled": resources.settled}
     columns["homeless"] = (resources.class_of != NO_CLASS) & ~resources.is_allowed_anywhere
     room = np.append(resources.most_replicas, UNLIMITED_REPLICAS)[resources.class_of] + columns["settled"]
-    columns["upper"] = np.maximum(columns["lower"], np.minimum(columns["upper"], resources.most_apart))
+    most = np.minimum(resources.most_apart, most_even(problem))
+    columns["upper"] = np.maximum(columns["lower"], np.minimum(columns["upper"], most))
     columns["useful"] = np.clip(room // columns["units"], columns["lower"], columns["upper"])
     confined = (columns["useful"] < columns["upper"]).tolist()
     families: dict[_Family, list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)

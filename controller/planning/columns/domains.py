@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.problem import UNLIMITED_REPLICAS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort
     from controller.planning.columns.resources import Resources
-    from controller.planning.problem import PlacementProblem, VariantTerms
+    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
 
 
 FULLY_TURNED = 3
 """Among so many domains one way to begin with each of them is every way."""
+
+_NEVER = 10**12
+"""More pods than there are anywhere."""
 
 MOST_TURNS = 27
 """Up to how many ways a model's variants begin each with a domain of its own, in all combinations."""
@@ -88,6 +93,33 @@ def _lying(problem: PlacementProblem, terms: VariantTerms, places: Sequence[Sequ
     return counts
 
 
+def most_even(problem: PlacementProblem) -> Integers:
+    """Return how many replicas there could ever be where some domain takes no new pod, (variants,)."""
+    most = np.full(len(problem.variants), UNLIMITED_REPLICAS, dtype=np.int64)
+    for v, terms in enumerate(problem.variants):
+        if terms.spread is None or not terms.accelerators:
+            continue
+        is_open = [domain in _reachable(problem, v, terms.spread) for domain in terms.spread.domains]
+        if is_open and not all(is_open):
+            lying = _lying(problem, terms, terms.bound).tolist()
+            level = terms.spread.max_skew + min(
+                count for count, goes in zip(lying, is_open, strict=True) if not goes
+            )
+            pods = sum(
+                max(count, level) if goes else count for count, goes in zip(lying, is_open, strict=True)
+            )
+            most[v] = (pods + len(terms.bound) * terms.pods - sum(lying)) // terms.pods
+    return most
+
+
+def _reachable(problem: PlacementProblem, v: int, spread: SpreadTerms) -> frozenset[int]:
+    """Return the domains where new pods of a variant may go."""
+    bins = {b for b, bin_ in enumerate(problem.bins) if v in bin_.variants}
+    grown = {growth.domains[spread.topology] for growth in problem.growth if growth.bin in bins}
+    domains = problem.topologies[spread.topology]
+    return frozenset({domains[node] for b in bins for node in problem.bins[b].nodes} | grown)
+
+
 def laid_out(cohort: Cohort, mixes: Integers) -> tuple[Integers, Floats, Integers | None]:
     """Return mixes (n, j, w) in every way to spread them, what each asks, and its new pods, at each place.
 
@@ -118,27 +150,42 @@ def _way(
     cohort: Cohort, mixes: Integers, *, turns: Sequence[int], is_lopsided: bool
 ) -> tuple[Integers, Integers]:
     """Return what one way asks, and its new pods, at each place: both (n, j, places)."""
-    asked, new = [], []
+    asked, new, place = [], [], 0
     for position, domains in enumerate(cohort.domains):
         mix, units = mixes[:, :, position], cohort.units[:, position, None]
         more = np.maximum(mix - cohort.bound[:, position, None], 0) * units
         if domains is None:
             asked.append(np.maximum(mix * units - cohort.settled[:, position, None], 0)[:, :, None])
             new.append(more[:, :, None])
+            place += 1
             continue
         skew = domains.max_skew if is_lopsided else np.ones_like(domains.max_skew)
-        spread = _spread(domains.lying, more, skew, turns[position])
+        closed = cohort.closed[:, place : place + domains.lying.shape[1]]
+        place += domains.lying.shape[1]
+        open_lying, most = _open(domains, closed)
+        spread = _spread(open_lying, more, skew, most, turns[position])
         stay = np.minimum(mix, domains.counted.shape[1] - 1)
         asked.append(domains.counted[np.arange(len(mix))[:, None], stay] + spread)
         new.append(spread)
     return np.concatenate(asked, axis=2), np.concatenate(new, axis=2)
 
 
-def _spread(lying: Integers, more: Integers, skew: Integers, turn: int) -> Integers:
+def _open(domains: Domains, closed: Booleans) -> tuple[Integers, Integers]:
+    """Return the pods that lie in each domain, (n, domains), and the most in one that gets new ones, (n,).
+
+    Where no new pod can go there lie as many as are never reached; what lies there holds the others down.
+    """
+    fewest = np.where(closed, domains.lying, _NEVER).min(axis=1)
+    lying: Integers = np.where(closed & ~closed.all(axis=1, keepdims=True), _NEVER, domains.lying)
+    return lying, np.where(fewest < _NEVER, fewest + domains.max_skew, _NEVER)
+
+
+def _spread(lying: Integers, more: Integers, skew: Integers, most: Integers, turn: int) -> Integers:
     """Return the new pods in each domain, (n, j, domains), given those that lie there (n, domains).
 
     `more` pods (n, j) fill up to a level that is the highest one or `skew` below what they reach at most; the
-    rest goes to one domain after the other, beginning with the one whose turn it is.
+    rest goes to one domain after the other, beginning with the one whose turn it is. What exceeds the `most`
+    of every domain goes to the fullest, which is one that is closed, if any is.
     """
     lowest = np.sort(lying, axis=1).cumsum(axis=1)
     ranks = np.arange(1, lying.shape[1] + 1)
@@ -147,13 +194,16 @@ def _spread(lying: Integers, more: Integers, skew: Integers, turn: int) -> Integ
     is_even = np.maximum(reached[:, :, None] - lying[:, None, :], 0).sum(axis=2) == more
     top = np.where(is_even, reached, reached + 1)
     level = np.maximum(top - skew[:, None], lying.min(axis=1)[:, None])
-    level = np.minimum(level, reached)
+    level = np.minimum(np.minimum(level, reached), most[:, None])
     filled = np.maximum(level[:, :, None] - lying[:, None, :], 0)
-    room = np.maximum(level[:, :, None] + skew[:, None, None] - lying[:, None, :] - filled, 0)
+    top = np.minimum(level + skew[:, None], most[:, None])
+    room = np.maximum(top[:, :, None] - lying[:, None, :] - filled, 0)
     order = np.roll(np.arange(lying.shape[1]), -(turn % lying.shape[1]))
     left = more - filled.sum(axis=2)
     before = np.cumsum(room[:, :, order], axis=2) - room[:, :, order]
     given = np.clip(left[:, :, None] - before, 0, room[:, :, order])
     spread: Integers = filled.copy()
     spread[:, :, order] += given
+    model = np.arange(len(lying))
+    spread[model, :, lying.argmax(axis=1)] += (more - spread.sum(axis=2))[model]
     return spread

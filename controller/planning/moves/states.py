@@ -1,22 +1,22 @@
-"""The fewest evictions that make room: nodes that are in the same state are one kind, however many there are.
+"""The fewest evictions that make room: nodes that offer the same choices are one kind, however many.
 
-A state is how much is free on a node and how many movable replicas of each kind lie on it. For each state
-and each way to evict some of them there is one number: on how many such nodes that is done. What is evicted
-has to find room again, beside what is to be placed; where sizes divide each other, the slots of each size
-decide (see `problem.Bin`). Some forty states make a program of a few hundred numbers, however large the
-cluster.
+For each kind of node and each way to evict from it (see `ways`) there is one number: on how many such nodes
+that is done. What is evicted has to find room again, beside what is to be placed; where sizes divide each
+other, the slots of each size decide (see `problem.Bin`). Evictions never take slots away, so that sizes of
+which there are enough for all that is wanted need no row, and where there are enough of all, nothing needs to
+be solved. What is left is a program of some ten numbers, however large the cluster.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.columns.program import Program
+from controller.planning.moves.ways import Choices, Kind, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,18 +25,8 @@ if TYPE_CHECKING:
     from controller.planning.columns.program import Terms
     from controller.planning.lexicographic import Limits
 
-
-MOST_WAYS = 2000
-"""How many ways to evict from one node are looked at: enough for all of an eight-accelerator node's."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
-    """Movable replicas that are alike."""
-
-    accelerators: int
-    price: int
-    """Of evicting one; positive."""
+_EXACT_KEYS = 2**62
+"""States are told apart by one number below this; by all their numbers where there would be more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,21 +41,6 @@ class Evictions:
 
     is_proven: bool
     """Whether no answer places more accelerators, or as many at a lower price."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Way:
-    """To evict the same from some nodes of a state."""
-
-    state: int
-    evicted: tuple[int, ...]
-    """Per kind."""
-
-    free: int
-    """On each of the nodes afterwards."""
-
-    variable: int
-    """How many nodes."""
 
 
 def fewest_evictions(
@@ -83,89 +58,120 @@ def fewest_evictions(
     many replicas of each size are to be placed; at most `most` replicas are evicted. Each size divides the
     next one.
     """
-    looks = np.column_stack([np.maximum(free, 0), movable])
-    # One number per node instead of a row of them: to sort rows takes longer than to solve the program.
-    keys = looks @ np.cumprod([1, *(looks.max(axis=0, initial=0) + 1)][:-1])
-    _, first, state_of, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    program = _StateProgram(kinds, wanted)
-    for state, (values, count) in enumerate(zip(looks[first].tolist(), counts.tolist(), strict=True)):
-        program.add_state(state, values[0], values[1:], count)
-    return program.solve(state_of, most=most, limits=limits)
+    room = np.maximum(free, 0)
+    short = _short(room, kinds, wanted)
+    if not short:
+        return Evictions(evicted=(), placed=dict(wanted), is_proven=True)
+    largest = max(short)
+    order = sorted(
+        (k for k, kind in enumerate(kinds) if kind.accelerators < largest),
+        key=lambda k: (kinds[k].accelerators, kinds[k].price, k),
+    )
+    states = _States(room % largest, movable[:, order], Choices([kinds[k] for k in order], [*short]))
+    program = _StateProgram(states, wanted, short)
+    return program.solve(order, most=most, limits=limits)
+
+
+def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> dict[int, int]:
+    """Return the slots of each size, ascending, of which there are too few for all that is wanted."""
+    largest = max((size for size, count in wanted.items() if count), default=0)
+    found = {}
+    for size in sorted(size for size in {*wanted, *(kind.accelerators for kind in kinds)} if size <= largest):
+        slots = int((room // size).sum())
+        if sum(count * (k // size) for k, count in wanted.items() if k >= size) > slots:
+            found[size] = slots
+    return found
+
+
+class _States:
+    """Nodes in the same state, and states that offer the same ways."""
+
+    def __init__(self, free: Integers, movable: Integers, choices: Choices) -> None:
+        first, self._state_of, counts = _alike(np.column_stack([free, movable]))
+        self._choices = choices
+        self._movable = movable[first].tolist()
+        found = [choices.ways(*state) for state in zip(free[first].tolist(), self._movable, strict=True)]
+        self._replicas = [tuple(replicas for _, replicas in own) for own in found]
+        self.is_whole = choices.is_whole
+        group_of: dict[tuple[Way, ...], int] = {}
+        offered = [tuple(way for way, _ in own) for own in found]
+        self._group_of = np.array(
+            [group_of.setdefault(own, len(group_of)) for own in offered], dtype=np.int64
+        )
+        self.groups = [*group_of]
+        """The ways of each group of states, the cheapest first."""
+        self.nodes = np.bincount(self._group_of, weights=counts, minlength=len(group_of)).astype(int).tolist()
+        """How many nodes are in each."""
+
+    def named(self, group: int, taken: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield (node, kind, replicas) where each way is taken on so many nodes, the first of those alike."""
+        nodes = np.flatnonzero(self._group_of[self._state_of] == group)[: sum(taken)]
+        way_of = (way for way, count in enumerate(taken) for _ in range(count))
+        for node, state, way in zip(nodes.tolist(), self._state_of[nodes].tolist(), way_of, strict=True):
+            for kind, replicas in self._choices.evicted(self._replicas[state][way], self._movable[state]):
+                yield node, kind, replicas
 
 
 class _StateProgram:
-    """The integer program: ways to evict, and how much of each size is placed."""
+    """The integer program: on how many nodes each way is taken, and how much of each size is placed."""
 
-    def __init__(self, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> None:
+    def __init__(self, states: _States, wanted: Mapping[int, int], short: Mapping[int, int]) -> None:
         self._program = Program()
-        self._kinds = kinds
+        self._states = states
         self._placed = {
             size: self._program.variables(1, count).start for size, count in sorted(wanted.items())
         }
-        self._ways: list[_Way] = []
-        self._dearest = 0
-        self._is_whole = True
+        self._taken = [
+            self._program.variables(len(ways), nodes)
+            for ways, nodes in zip(states.groups, states.nodes, strict=True)
+        ]
+        self._numbered = [
+            (variable, way)
+            for ways, variables in zip(states.groups, self._taken, strict=True)
+            for variable, way in zip(variables, ways, strict=True)
+        ]
+        for variables, nodes in zip(self._taken, states.nodes, strict=True):
+            self._program.row([(variable, 1) for variable in variables], most=nodes)
+        for at, (size, slots) in enumerate(short.items()):
+            terms: Terms = [(variable, k // size) for k, variable in self._placed.items() if k >= size]
+            terms += [(variable, -way.gained[at]) for variable, way in self._numbered if way.gained[at]]
+            self._program.row(terms, most=slots)
 
-    def add_state(self, state: int, free: int, movable: Sequence[int], nodes: int) -> None:
-        """Add a state that so many nodes are in, with every way to evict from it."""
-        first, few = len(self._ways), _few(movable)
-        self._is_whole &= few == list(movable)
-        for evicted in product(*(range(count + 1) for count in few)):
-            gained = sum(n * kind.accelerators for n, kind in zip(evicted, self._kinds, strict=True))
-            variable = self._program.variables(1, nodes).start
-            self._ways.append(_Way(state=state, evicted=evicted, free=free + gained, variable=variable))
-        self._program.row([(way.variable, 1) for way in self._ways[first:]], least=nodes, most=nodes)
-        self._dearest += nodes * max(self._price(way) for way in self._ways[first:])
-
-    def solve(self, state_of: Integers, *, most: int, limits: Limits) -> Evictions:
-        """Return the best answer; `state_of` is per node."""
-        self._program.row([(way.variable, sum(way.evicted)) for way in self._ways], most=most)
-        for size in sorted({*self._placed, *(kind.accelerators for kind in self._kinds)}):
-            self._fit(size)
+    def solve(self, order: Sequence[int], *, most: int, limits: Limits) -> Evictions:
+        """Return the best answer; `order` has the kind of each that may leave."""
+        self._program.row([(variable, way.replicas) for variable, way in self._numbered], most=most)
         # One accelerator that finds room is worth more than all evictions together.
-        worth = self._dearest + 1
+        dearest = (max((way.price for way in ways), default=0) for ways in self._states.groups)
+        worth = 1 + sum(nodes * price for nodes, price in zip(self._states.nodes, dearest, strict=True))
         self._program.minimize(
-            [(way.variable, self._price(way)) for way in self._ways if any(way.evicted)]
+            [(variable, way.price) for variable, way in self._numbered]
             + [(variable, -size * worth) for size, variable in self._placed.items()]
         )
         result = self._program.solve(limits)
         if not result.values:
             return Evictions(evicted=(), placed=dict.fromkeys(self._placed, 0), is_proven=False)
         return Evictions(
-            evicted=tuple(sorted(self._named(result.values, state_of))),
+            evicted=tuple(sorted((node, order[kind], n) for node, kind, n in self._named(result.values))),
             placed={size: result.values[variable] for size, variable in self._placed.items()},
-            is_proven=result.is_optimal and self._is_whole,
+            is_proven=result.is_optimal and self._states.is_whole,
         )
 
-    def _fit(self, size: int) -> None:
-        """Let what is placed and what is evicted take no more slots of a size than there are."""
-        terms: Terms = [(variable, k // size) for k, variable in self._placed.items() if k >= size]
-        for way in self._ways:
-            again = sum(
-                n * (kind.accelerators // size) for n, kind in zip(way.evicted, self._kinds, strict=True)
-            )
-            if again != way.free // size:
-                terms.append((way.variable, again - way.free // size))
-        self._program.row(terms, most=0)
-
-    def _price(self, way: _Way) -> int:
-        return sum(n * kind.price for n, kind in zip(way.evicted, self._kinds, strict=True))
-
-    def _named(self, values: Sequence[int], state_of: Integers) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, kind, replicas): of the nodes in a state the first ones."""
-        taken: dict[int, int] = {}
-        for way in self._ways:
-            nodes = values[way.variable] if any(way.evicted) else 0
-            if nodes:
-                start = taken.get(way.state, 0)
-                taken[way.state] = start + nodes
-                for node in np.flatnonzero(state_of == way.state)[start : start + nodes].tolist():
-                    yield from ((node, kind, n) for kind, n in enumerate(way.evicted) if n)
+    def _named(self, values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        for group, variables in enumerate(self._taken):
+            taken = [values[variable] for variable in variables]
+            if any(taken):
+                yield from self._states.named(group, taken)
 
 
-def _few(movable: Sequence[int]) -> list[int]:
-    """Return how many of each kind may leave one node: all, unless there are too many ways to choose."""
-    counts = list(movable)
-    while math.prod(count + 1 for count in counts) > MOST_WAYS:
-        counts[counts.index(max(counts))] -= 1
-    return counts
+def _alike(looks: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the first row of each kind, the kind of each row, and how many there are of each kind."""
+    bounds = [int(most) + 1 for most in looks.max(axis=0, initial=0)]
+    if math.prod(bounds) > _EXACT_KEYS:
+        _, first, kind_of, counts = np.unique(
+            looks, axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        return first, kind_of.reshape(-1), counts
+    # One number per row instead of a row of them: to sort rows takes longer than to solve the program.
+    keys = looks @ np.cumprod([1, *bounds[:-1]])
+    _, first, kind_of, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return first, kind_of, counts

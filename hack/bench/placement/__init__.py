@@ -9,5 +9,8 @@ where fleets are small.
 F8 and F10 are clusters that churn has fragmented (`fragments`): how many evictions make room, and how long it
 takes to find them (`moving`), beside a model with numbers for every node (`per_node`).
 
+F9 and F12 have pods that ask where other pods are (`families_rules`, judged by `verify_rules`). `planning`
+has whole plans, from snapshots (`worlds`) to sentences, and `joint` a fleet placed among pods that may move.
+
 A new family is one function in a file of `families_*` and one line in `catalogue`.
 """

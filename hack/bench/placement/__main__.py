@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
-from hack.bench.placement import moving
+from hack.bench.placement import moving, planning
 from hack.bench.placement.catalogue import FAMILIES, SIZES, chosen
 from hack.bench.placement.engines import names
-from hack.bench.placement.measurement import PlacementMeasurement, PlacementSettings, measure, write_charts
+from hack.bench.placement.measurement import (
+    JOINT,
+    PlacementMeasurement,
+    PlacementSettings,
+    measure,
+    write_charts,
+)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -38,13 +44,11 @@ def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> Pl
 
 def _settings(options: argparse.Namespace) -> PlacementSettings:
     """Return what the options choose; raises NothingChosenError for names that there are not."""
-    there = names()
+    there, known = names(), (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, JOINT)
     try:
-        families = chosen(options.families, (*FAMILIES, *moving.FAMILIES))
+        families = chosen(options.families, known)
     except KeyError as error:
-        raise NothingChosenError(
-            f"--families: there is no {error}; there are {', '.join((*FAMILIES, *moving.FAMILIES))}"
-        ) from error
+        raise NothingChosenError(f"--families: there is no {error}; there are {', '.join(known)}") from error
     if unknown := set(options.engines) - set(there):
         wrong = ", ".join(sorted(unknown))
         raise NothingChosenError(f"--engines: there is no {wrong}; there are {', '.join(there)}")
@@ -53,6 +57,8 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
         seconds=options.seconds,
         families=tuple(name for name in families if name in FAMILIES),
         fragmented=tuple(name for name in families if name in moving.FAMILIES),
+        plans=tuple(name for name in families if name in planning.FAMILIES),
+        is_joint=JOINT in families,
         nodes=tuple(options.nodes),
         sizes=tuple(options.sizes),
         seeds=tuple(range(options.seeds)),

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hack.bench.placement import families_loads, families_traps, families_waves
+from hack.bench.placement import families_loads, families_rules, families_traps, families_waves
 from hack.bench.placement.scenario import Scenario
 
 VERSION: Final = 1
@@ -24,7 +24,10 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = 
     "F5-scarce": families_loads.scarce,
     "F6-tiny-load": families_loads.tiny_load,
     "F7-huge-models": families_loads.huge_models,
+    "F9-zones-3": families_rules.three_zones,
+    "F9-zones-10": families_rules.ten_zones,
     "F11-uneven-sizes": families_loads.uneven_sizes,
+    "F12-racks": families_rules.racks,
     "F13-waves": families_waves.waves,
     "F13-ripples": families_waves.ripples,
     "F14-regret": families_traps.regret,
@@ -39,6 +42,9 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = 
 
 SCARCE: Final = ("F3-skew", "F4-tight", "F5-scarce")
 """Where types are short: what an optimiser is for."""
+
+RULED: Final = ("F9-zones-3", "F9-zones-10", "F12-racks")
+"""Where room alone does not say where pods may go: HiGHS's model does not know of it and is left out."""
 
 RIPPLES: Final = "F13-ripples"
 

@@ -26,10 +26,10 @@ _SHUFFLE_SEED = 1
 def measured(job: Job) -> Outcome:
     """Run the engine and judge its answers."""
     place = engine(job.engine, seconds=job.seconds)
-    before_mb = _memory_mb("VmRSS")
+    before_mb = memory_mb("VmRSS")
     scenario = job.instance.scenario()
     solved = _sequence(place, scenario) if scenario.demands else _repeats(place, scenario, job.rounds)
-    peak_mb = _memory_mb("VmHWM") - before_mb
+    peak_mb = memory_mb("VmHWM") - before_mb
     steps = solved if scenario.demands else solved[:1]
     first, moves = solved[0], steps[1:] or steps
     pending = [pending_accelerators(job.engine, step.problem) for step in steps]
@@ -87,7 +87,7 @@ def _shuffled(place: Engine, first: Solved) -> str:
     return "alike" if values[0] == values[1] else "another"
 
 
-def _memory_mb(name: str) -> float:
+def memory_mb(name: str) -> float:
     """Return a line of this process's memory account; the kernel's peak of this program, not its parent's."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{name}:"):

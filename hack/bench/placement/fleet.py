@@ -38,6 +38,8 @@ class Offer:
     """Throughput of one replica under the model's latency target."""
 
     cost: int
+    pods: int = 1
+    """That share its accelerators evenly."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,8 +87,7 @@ def fleet(rng: np.random.Generator, size: int, mix: Mix) -> list[Ask]:
 
 def _ask(rng: np.random.Generator, mix: Mix) -> Ask:
     offers = _offers(rng, mix)
-    replicas = min(_MOST_REPLICAS, 1 + float(rng.pareto(_TAIL)))
-    needed = replicas * mix.load * statistics.median(offer.amount for offer in offers)
+    needed = drawn_replicas(rng) * mix.load * statistics.median(offer.amount for offer in offers)
     is_warm = rng.random() < WARM_SHARE
     is_idle = not is_warm and rng.random() < 1 / 2
     return Ask(
@@ -95,6 +96,11 @@ def _ask(rng: np.random.Generator, mix: Mix) -> Ask:
         priority=int(rng.choice(len(PRIORITIES), p=PRIORITIES)),
         is_warm=is_warm,
     )
+
+
+def drawn_replicas(rng: np.random.Generator) -> float:
+    """Draw a demand in replicas: most are small, few are very large."""
+    return min(_MOST_REPLICAS, 1 + float(rng.pareto(_TAIL)))
 
 
 def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
@@ -110,7 +116,7 @@ def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
     kept = min(len(fitting), 1 + int(rng.integers(mix.most_offers)))
     chosen = sorted(rng.permutation(len(fitting))[:kept].tolist())
     return [
-        _offer(rng, *fitting[index], which=which, strictness=0.0 if is_huge else strictness)
+        drawn_offer(rng, *fitting[index], which=which, strictness=0.0 if is_huge else strictness)
         for index in chosen
     ]
 
@@ -124,7 +130,7 @@ def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], i
     return fits[:2]
 
 
-def _offer(
+def drawn_offer(
     rng: np.random.Generator, accelerator: Accelerator, size: int, *, which: int, strictness: float
 ) -> Offer:
     """Draw the throughput: by speed and size, less where memory is short or latency strict."""

@@ -43,11 +43,13 @@ class Program:
 def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
     """Return HiGHS's answer within a relative gap at every level, or what it has when time is up.
 
-    Raises TooLargeError, also where something runs already, which the model does not state.
+    Raises TooLargeError, also where something runs already or pods have rules: the model states neither.
     """
     problem = expanded(problem)
     if sum(len(bin_.variants) for bin_ in problem.bins) > MOST_PLACES:
         raise TooLargeError(f"more than {MOST_PLACES} pairs of a variant and a bin")
+    if any(terms.is_choosy or terms.pods > 1 for terms in problem.variants):
+        raise TooLargeError("pods are spread, kept together or kept apart")
     if any(terms.bound for terms in problem.variants):
         raise TooLargeError("something runs already")
     program = _program(problem)

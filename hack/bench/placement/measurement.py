@@ -11,17 +11,25 @@ from hack.bench.compared import OURS
 from hack.bench.frame import Frame, framed
 from hack.bench.goals import Goal
 from hack.bench.measurement import Measurement, Settings
-from hack.bench.placement.catalogue import VERSION, Instance
+from hack.bench.placement.catalogue import RULED, VERSION, Instance
 from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.children import run
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
 from hack.bench.placement.goals import goals
+from hack.bench.placement.joint import Joint, joint_goals, joint_table
+from hack.bench.placement.joint import run as run_joint
 from hack.bench.placement.moving import USED_PERCENT, Moving, moved, moving_goals, moving_table
 from hack.bench.placement.outcome import Job, Outcome
-from hack.bench.placement.report import answers_table, duels_table, failures, sequences_table
+from hack.bench.placement.planning import SIZES as PLANNED_SIZES
+from hack.bench.placement.planning import Planned, planned, planning_goals, planning_table
+from hack.bench.placement.report import answers_table, duels_table, failures, goals_table, sequences_table
 
 _SLOW = (HIGHS, HIGHS_ROUGH, TEXTBOOK)
 _SEQUENCES = "F13"
+_REPEATED = {("F4-tight", 20): 100}
+"""How often a small fleet is placed, to see whether the answer is always the same."""
+JOINT = "joint"
+"""Stands among the families for placing and then moving."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +48,10 @@ class PlacementSettings(Settings):
     """Families of clusters in which replicas are moved to make room."""
     nodes: tuple[int, ...] = ()
     """Of each of them."""
+    plans: tuple[str, ...] = ()
+    """Families of whole plans."""
+    is_joint: bool = False
+    """Whether a fleet is placed among pods that may move, which then do."""
     generator: int = VERSION
 
     def jobs(self) -> Iterator[Job]:
@@ -56,6 +68,8 @@ class PlacementSettings(Settings):
         """Tell whether an engine is asked: slow ones where they have a chance, and for one answer only."""
         if engine in _SLOW and instance.family.startswith(_SEQUENCES):
             return False
+        if engine in (HIGHS, HIGHS_ROUGH) and instance.family in RULED:
+            return False
         most = {HIGHS: self.most_highs, HIGHS_ROUGH: self.most_highs, TEXTBOOK: self.most_textbook}
         return instance.size <= most.get(engine, instance.size)
 
@@ -65,9 +79,13 @@ class PlacementSettings(Settings):
             instance=instance,
             engine=engine,
             seconds=self.seconds,
-            rounds=1 if slow else self.rounds,
+            rounds=1 if slow else self._rounds(engine, instance),
             is_shuffled=engine == OURS,
         )
+
+    def _rounds(self, engine: str, instance: Instance) -> int:
+        asked = _REPEATED.get((instance.family, instance.size), 0) if engine == OURS else 0
+        return max(self.rounds, asked)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,17 +95,28 @@ class PlacementMeasurement(Measurement):
     settings: PlacementSettings
     outcomes: tuple[Outcome, ...]
     moves: tuple[Moving, ...] = ()
+    plans: tuple[Planned, ...] = ()
+    joint: Joint | None = None
 
     @property
     def goals(self) -> list[Goal]:
-        """The goals that were measured."""
-        return [*goals(self.outcomes), *moving_goals(self.moves, slowness=self.pace.slowness)]
+        """The goals that were measured, in the order of their numbers; those without one are last."""
+        slowness = self.pace.slowness
+        found = [
+            *goals(self.outcomes, slowness=slowness),
+            *moving_goals(self.moves, slowness=slowness),
+            *planning_goals(self.plans, slowness=slowness),
+            *(joint_goals(self.joint, slowness=slowness) if self.joint else ()),
+        ]
+        return sorted(found, key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows for a results file."""
         return {
             "outcomes": [outcome.as_json() for outcome in self.outcomes],
             "moves": [one.as_json() for one in self.moves],
+            "plans": [one.as_json() for one in self.plans],
+            "joint": [self.joint.as_json()] if self.joint else [],
         }
 
     def printed_tables(self) -> Iterator[Sequence[str]]:
@@ -101,8 +130,14 @@ class PlacementMeasurement(Measurement):
             yield duels_table(self.outcomes, ours=OURS)
         if self.moves:
             yield moving_table(self.moves)
+        if self.plans:
+            yield planning_table(self.plans)
+        if self.joint:
+            yield joint_table(self.joint)
         if complaints := failures(self.outcomes):
             yield complaints
+        if self.goals:
+            yield goals_table(self.goals)
 
 
 def measure(settings: PlacementSettings, *, progress: Callable[[str], None]) -> PlacementMeasurement:
@@ -110,8 +145,16 @@ def measure(settings: PlacementSettings, *, progress: Callable[[str], None]) -> 
     with framed(progress=progress) as frame:
         outcomes = tuple(_measured(job, frame) for job in settings.jobs())
         moves = tuple(_moved(settings, frame))
+        plans = tuple(_planned(settings, frame))
+        joint = _joint(settings, frame) if settings.is_joint else None
     return PlacementMeasurement(
-        settings=settings, machine=frame.machine(), pace=frame.pace(), outcomes=outcomes, moves=moves
+        settings=settings,
+        machine=frame.machine(),
+        pace=frame.pace(),
+        outcomes=outcomes,
+        moves=moves,
+        plans=plans,
+        joint=joint,
     )
 
 
@@ -132,6 +175,20 @@ def _moved(settings: PlacementSettings, frame: Frame) -> Iterator[Moving]:
                     yield moved(
                         family, nodes, used, seed=seed, rounds=settings.rounds, seconds=settings.seconds
                     )
+
+
+def _planned(settings: PlacementSettings, frame: Frame) -> Iterator[Planned]:
+    """Measure every whole plan, here."""
+    for size in sorted({*settings.sizes} & {*PLANNED_SIZES}):
+        for family in settings.plans:
+            for seed in settings.seeds:
+                frame.step(f"{family}/{size}/{seed}")
+                yield from planned(family, size, seed=seed, seconds=settings.seconds)
+
+
+def _joint(settings: PlacementSettings, frame: Frame) -> Joint:
+    frame.step(JOINT)
+    return run_joint(frame.cores, seconds=settings.seconds)
 
 
 def _measured(job: Job, frame: Frame) -> Outcome:

@@ -111,9 +111,9 @@ def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
     large = [one for one in found if one.nodes == _LARGE and one.family.startswith("F8")]
     if large:
         spent = max(statistics.median(one.cpu_ms) for one in large) / slowness
-        yield Goal(name=f"evictions_in_{_LARGE}_nodes", value=spent, unit="ms", most=10.0)
+        yield Goal(name=f"T4_evictions_in_{_LARGE}_nodes", value=spent, unit="ms", most=10.0)
         share = 100 * sum(not one.is_proven for one in large) / len(large)
-        yield Goal(name=f"evictions_not_proven_in_{_LARGE}_nodes", value=share, unit="%", most=0.0)
+        yield Goal(name=f"T4_evictions_not_proven_in_{_LARGE}_nodes", value=share, unit="%", most=0.0)
     if any(one.per_node_ms is not None for one in found):
         wrong = sum(one.disagrees for one in found)
         yield Goal(name="evictions_another_model_disproves", value=wrong, unit="clusters", most=0)

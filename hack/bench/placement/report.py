@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from hack.bench.goals import shown
+from hack.bench.goals import Goal, shown
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.outcome import Outcome
 from hack.bench.placement.score import Unmet
@@ -103,6 +103,23 @@ def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
             )
         )
     return aligned(rows)
+
+
+def goals_table(found: Sequence[Goal]) -> list[str]:
+    """Return the lines of the table of goals: what was measured, and by how much it is met or missed."""
+    rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
+    for goal in found:
+        measured, wanted = f"{shown(goal.value)} {goal.unit}", f"{goal.most:.4g} {goal.unit}"
+        rows.append((goal.name, measured, wanted, _distance(goal)))
+    return aligned(rows)
+
+
+def _distance(goal: Goal) -> str:
+    """Return whether a goal is met, and its distance from what was wanted."""
+    times = f", {shown(goal.value / goal.most)} times" if goal.most else ""
+    if goal.is_met:
+        return f"met{times}"
+    return f"missed by {shown(goal.value - goal.most)} {goal.unit}{times}"
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:

@@ -53,18 +53,21 @@ def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
 def started_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas that have to start."""
     pairs = zip(problem.variants, replicas, strict=True)
-    return sum(max(0, count - terms.current) * terms.accelerators for terms, count in pairs)
+    return sum(max(0, count - terms.current) * terms.accelerators_per_replica for terms, count in pairs)
 
 
 def stopped_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas that have to stop."""
     pairs = zip(problem.variants, replicas, strict=True)
-    return sum(max(0, terms.current - count) * terms.accelerators for terms, count in pairs)
+    return sum(max(0, terms.current - count) * terms.accelerators_per_replica for terms, count in pairs)
 
 
 def used_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas."""
-    return sum(count * terms.accelerators for terms, count in zip(problem.variants, replicas, strict=True))
+    return sum(
+        count * terms.accelerators_per_replica
+        for terms, count in zip(problem.variants, replicas, strict=True)
+    )
 
 
 def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:

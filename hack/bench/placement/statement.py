@@ -88,7 +88,7 @@ def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantT
     price = offer.cost * price_percent // 100
     return VariantTerms(
         name=name,
-        accelerators=offer.size,
+        accelerators=offer.size // offer.pods,
         cost=offer.cost,
         start_price=price,
         stop_price=price,
@@ -97,6 +97,7 @@ def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantT
         ready=0,
         lower=0,
         upper=max(served(offer, ask.requirement), int(ask.is_warm)),
+        pods=offer.pods,
     )
 
 
@@ -106,7 +107,7 @@ def _bins(offers: Sequence[Offer], nodes: Nodes) -> Iterator[Bin]:
     for accelerator in ACCELERATORS:
         here = tuple(range(first, first + len(nodes[accelerator.name])))
         users = tuple(v for v, offer in enumerate(offers) if offer.accelerator is accelerator)
-        sizes = tuple(sorted({offers[v].size for v in users}))
+        sizes = tuple(sorted({offers[v].size // offers[v].pods for v in users}))
         first += len(here)
         if users:
             yield Bin(nodes=here, sizes=sizes, variants=users)

@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controller.planning.problem import PlacementProblem, Solution
+from hack.bench.placement.verify_rules import broken_rules
 
 
 def wrong(problem: PlacementProblem, solution: Solution) -> list[str]:
     """Return everything that is impossible about an answer, in sentences."""
     if len(solution.replicas) != len(problem.variants):
         return [f"{len(solution.replicas)} counts for {len(problem.variants)} variants"]
-    return [*_bounds(problem, solution), *_limits(problem, solution), *_places(problem, solution)]
+    return [
+        *_bounds(problem, solution),
+        *_limits(problem, solution),
+        *_places(problem, solution),
+        *broken_rules(problem, solution),
+    ]
 
 
 def _bounds(problem: PlacementProblem, solution: Solution) -> Iterator[str]:

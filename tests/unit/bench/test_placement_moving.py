@@ -105,6 +105,9 @@ def test_goals_are_set_at_the_pace_of_another_machine() -> None:
         goal.name: goal for goal in moving_goals([_moving(disagrees=True, per_node_ms=1.0)], slowness=2.0)
     }
 
-    assert (goals["evictions_in_10000_nodes"].value, goals["evictions_in_10000_nodes"].is_met) == (10.0, True)
-    assert goals["evictions_not_proven_in_10000_nodes"].is_met
+    assert (goals["T4_evictions_in_10000_nodes"].value, goals["T4_evictions_in_10000_nodes"].is_met) == (
+        10.0,
+        True,
+    )
+    assert goals["T4_evictions_not_proven_in_10000_nodes"].is_met
     assert not goals["evictions_another_model_disproves"].is_met

@@ -10,6 +10,7 @@ import pytest
 
 from controller.observe.gather import World
 from controller.observe.policies import read_policies
+from controller.observe.targets import TargetKey, TargetKind
 from hack.demo.history import model_view
 from hack.demo.observation import ClientView
 from hack.demo.observe import observe
@@ -28,6 +29,7 @@ POLICIES = read_policies(
     unit_costs="accelerator-unit-costs",
 )
 CLIENTS = {"llama": ClientView(requests_per_second=3.0, ttft_p90_ms=120.0, unfinished_requests=7)}
+TARGET = TargetKey(TargetKind.DEPLOYMENT, "demo", "llama-a100")
 TEMPLATE: Json = {
     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
     "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}],
@@ -70,7 +72,7 @@ def world() -> World:
                 },
             }
         ],
-        deployments={("demo", "llama-a100"): {"spec": {"replicas": 3, "template": {"spec": TEMPLATE}}}},
+        targets={TARGET: {"spec": {"replicas": 3, "template": {"spec": TEMPLATE}}}},
         pods=[pod("p1"), pod("p2"), pod("p3", node=None)],
         nodes=[
             {
@@ -115,7 +117,7 @@ def test_accelerators_in_use_are_those_of_bound_pods(world: World) -> None:
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world = World(
         autoscalings=world.autoscalings,
-        deployments=world.deployments,
+        targets=world.targets,
         pods=[leaving, *world.pods[1:]],
         nodes=world.nodes,
         autoscalers=world.autoscalers,
@@ -131,7 +133,7 @@ def test_before_the_first_decision_nothing_is_made_up(world: World) -> None:
     world.autoscalings[0].pop("status")
     bare = World(
         autoscalings=world.autoscalings,
-        deployments=world.deployments,
+        targets=world.targets,
         pods=world.pods,
         nodes=world.nodes,
         autoscalers=[],

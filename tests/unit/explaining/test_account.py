@@ -68,7 +68,7 @@ def complete(autoscaling: dict[str, Any]) -> Evidence:
     target = deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1)
     return Evidence(
         autoscaling=autoscaling,
-        deployment=target | {"status": {"readyReplicas": 1}},
+        target=target | {"status": {"readyReplicas": 1}},
         autoscalers=[autoscaler("chat") | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
     )
 
@@ -152,8 +152,8 @@ def test_what_may_not_be_read_is_not_said_to_be_missing() -> None:
 
 
 def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:
-    """Only Deployments are looked up."""
-    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
+    """Only what is planned for is looked up."""
+    target = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "chat"}
     autoscaling = placed(variant("chat", scaleTargetRef=target))
 
     advice = account_of(Evidence(autoscaling=autoscaling), now=NOW).advice

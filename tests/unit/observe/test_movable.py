@@ -9,6 +9,7 @@ import pytest
 from apiserver.schema.json import Json
 from controller.observe.disruptions import Disruptions
 from controller.observe.movable import MOVABLE, lowest_priority, movable_pods
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import MovablePod
 
 OWNED_BY_SET = {"kind": "StatefulSet", "name": "train", "controller": True}
@@ -43,7 +44,7 @@ def pod(
 
 def found(item: Json, *, highest_priority: int = 0) -> list[MovablePod]:
     """Return what of one pod may be moved."""
-    planned = frozenset({("jobs", "ours")})
+    planned = frozenset({TargetKey(TargetKind.DEPLOYMENT, "jobs", "ours")})
     listed = movable_pods([item], planned, Disruptions(()), highest_priority=highest_priority)
     return [*listed.get("n1", ())]
 

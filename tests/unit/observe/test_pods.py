@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from apiserver.schema.json import Json
-from controller.observe.pods import by_deployment, removal_order
+from controller.observe.pods import by_target, removal_order
+from controller.observe.targets import TargetKey, TargetKind
 
 
 def pod(name: str, *, node: str = "n1", ready_time: str = "2026-01-01T00:00:00Z", **metadata: object) -> Json:
@@ -42,15 +43,15 @@ def test_pods_are_removed_as_a_replica_set_would() -> None:
     assert names == ["unbound", "unready", "cheap", "crowded-a", "crowded-b", "young", "old"]
 
 
-def test_only_present_pods_of_deployments_are_grouped() -> None:
+def test_only_present_pods_of_targets_are_grouped() -> None:
     """Strangers, finished pods and those being deleted are left out."""
-    stranger = pod("stranger", ownerReferences=[{"kind": "StatefulSet", "name": "web", "controller": True}])
+    stranger = pod("stranger", ownerReferences=[{"kind": "Job", "name": "web", "controller": True}])
     leaving = pod("leaving", deletionTimestamp="2026-01-01T00:00:00Z")
     done = pod("done")
     done["status"]["phase"] = "Succeeded"
 
-    groups = by_deployment([pod("mine"), stranger, leaving, done])
+    groups = by_target([pod("mine"), stranger, leaving, done])
 
     assert {key: [item["metadata"]["name"] for item in found] for key, found in groups.items()} == {
-        ("ns", "web"): ["mine"]
+        TargetKey(TargetKind.DEPLOYMENT, "ns", "web"): ["mine"]
     }

@@ -6,6 +6,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.quotas import Limits, Tenant, limits
+from controller.observe.targets import TargetKey, TargetKind
 
 
 def spec(number: int = 1, *, resource: str = "nvidia.com/gpu", cpu: str = "", **members: object) -> Json:
@@ -38,7 +39,9 @@ def tenant(pod_spec: Json | None = None, *, accelerator: str = "A100") -> Tenant
 
 def found(item: Json, *tenants: Tenant, pods: tuple[Json, ...] = ()) -> Limits:
     """Return the limits from one quota; the Deployment `chat` is planned."""
-    return limits([item], tenants or [tenant()], pods, frozenset({("ns", "chat")}))
+    return limits(
+        [item], tenants or [tenant()], pods, frozenset({TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")})
+    )
 
 
 @pytest.mark.parametrize("name", ["requests.nvidia.com/gpu", "nvidia.com/gpu"])

@@ -315,13 +315,17 @@ def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
 
 def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
     """Other kinds on standard error, variants that nobody can plan for among the warnings."""
-    other = variant("set", scaleTargetRef={"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "set"})
+    serving = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
+    other = variant("set", scaleTargetRef=serving)
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
 
     code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
 
     assert err == ["passed over: 1 Service (v1)"]
-    assert "warning: VariantAutoscaling default/set is left out: only apps/v1 Deployments" in out
+    assert (
+        "warning: VariantAutoscaling default/set is left out: only Deployments and StatefulSets of apps"
+        in out
+    )
     assert code == 0
 
 

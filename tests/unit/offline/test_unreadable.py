@@ -31,7 +31,7 @@ UNREADABLE = {
         [
             "a.yaml:6: error: VariantAutoscaling default/x: spec.scaleTargetRef: Deployment 'x' of namespace "
             "'default' is missing: add its manifest with -f, or export it with "
-            "kubectl get deploy -n default x -o yaml"
+            "kubectl get deployment -n default x -o yaml"
         ],
     ),
     "every fault of a node": (

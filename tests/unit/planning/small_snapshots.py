@@ -56,7 +56,14 @@ def _places(random: Random) -> frozenset[tuple[str, str]]:
 def _choosy(random: Random, item: Variant, nodes: list[str]) -> Variant:
     kind = random.choice(("plain", "spread", "apart", "together", "pods"))
     if kind == "spread":
-        return replace(item, spread=Spread(topology_key="zone", max_skew=random.choice((1, 1, 2))))
+        return replace(
+            item,
+            spread=Spread(
+                topology_key="zone",
+                max_skew=random.choice((1, 1, 2)),
+                counts_from_zero=random.random() < 0.3,
+            ),
+        )
     if kind == "apart":
         return replace(item, most_per_node=random.choice((1, 1, 2)))
     if kind == "plain" or not nodes:

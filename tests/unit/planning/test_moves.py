@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 from random import Random
+from typing import TYPE_CHECKING, Never, cast
 
 import numpy as np
 import pytest
 from planning_builders import LIMITS
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
+
+if TYPE_CHECKING:
+    from controller.planning.lexicographic import Limits
 
 
 def _solve(
@@ -61,16 +65,56 @@ def test_a_node_with_very_many_replicas_is_no_hindrance() -> None:
     assert (made.placed, sum(n * kinds[kind].accelerators for _, kind, n in made.evicted)) == ({8: 1}, 0)
 
 
+class Untouched:
+    """Limits that allow nothing: whoever reads them fails."""
+
+    def __getattr__(self, name: str) -> Never:
+        """Refuse."""
+        raise AssertionError(f"solved within {name}")
+
+
+def test_nothing_is_solved_where_everything_has_room() -> None:
+    """Whole nodes for all that is wanted, beside ten thousand that nobody has to look at."""
+    free = np.array([8, 4, 3] + [0] * 10_000)
+    lying = np.ones((len(free), 1), dtype=np.int64)
+    kinds = [Kind(accelerators=2, price=1)]
+
+    made = fewest_evictions(
+        free, lying, kinds, {8: 1, 4: 1, 1: 3}, most=9, limits=cast("Limits", Untouched())
+    )
+
+    assert (made.evicted, made.placed, made.is_proven) == ((), {8: 1, 4: 1, 1: 3}, True)
+
+
+def test_of_replicas_alike_the_cheapest_leave() -> None:
+    """Of three on one node the two at one each; the node where they are dear stays as it is."""
+    kinds = [Kind(accelerators=2, price=5), Kind(accelerators=2, price=1)]
+    made = _solve([4, 4, 2], [[1, 2], [2, 0], [0, 0]], kinds, {8: 1})
+
+    assert (made.evicted, made.is_proven) == (((0, 1, 2),), True)
+
+
+def test_very_many_prices_are_told_apart() -> None:
+    """Twenty kinds, nine of each: more states than a number of 64 bits can name."""
+    kinds = [Kind(accelerators=1, price=30 - k) for k in range(20)]
+    movable = [[9] * 20, [9] * 19 + [1], [0] * 20]
+
+    made = _solve([4, 4, 4], movable, kinds, {8: 1})
+
+    assert made.evicted == ((0, 19, 4),)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_no_other_choice_is_better(block: int) -> None:
     """On small clusters everything is tried: nothing places more, or as much for less."""
-    for seed in range(block, 120, 4):
+    for seed in range(block, 400, 4):
         random = Random(seed)
-        kinds = [Kind(accelerators=size, price=random.randint(1, 3)) for size in random.sample((1, 2, 4), 2)]
+        sizes = random.sample((1, 2, 4, 8), 2) if seed % 2 else random.choices((1, 2, 4), k=2)
+        kinds = [Kind(accelerators=size, price=random.randint(1, 3)) for size in sizes]
         nodes = random.randint(1, 4)
         movable = [[random.choice((0, 0, 1, 2)) for _ in kinds] for _ in range(nodes)]
         free = [random.randint(0, 8) for _ in range(nodes)]
-        wanted = {8: random.randint(0, 2), 4: random.randint(0, 2)}
+        wanted = {8: random.randint(0, 2), random.choice((4, 2)): random.randint(0, 2)}
         most = random.choice((1, 2, 100))
 
         made = _solve(free, movable, kinds, wanted, most)

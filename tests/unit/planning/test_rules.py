@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -18,7 +19,15 @@ from controller.planning.decision import BoundBy
 from controller.planning.housing import house
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
-from controller.planning.problem import Bin, PlacementProblem, Scope, Solution, freed
+from controller.planning.problem import (
+    EMPTY_DOMAIN,
+    Bin,
+    PlacementProblem,
+    Scope,
+    Solution,
+    VariantTerms,
+    freed,
+)
 from controller.planning.settings import Settings, Strategy
 from controller.planning.snapshot import Snapshot, Spread
 from controller.planning.state import PlanningState
@@ -53,6 +62,33 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
         solution = columns.place(problem, limits=LIMITS)
         assert _holds(problem, solution), seed
         assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
+
+
+def test_where_a_domain_stays_empty_the_skew_is_the_most_in_each() -> None:
+    """Answers keep it whatever the strategy of packing; both formulations know the domain of no node."""
+    seen = 0
+    for seed in SEEDS[::4]:
+        problem = choosy_problem(Random(seed))
+        variants = tuple(_from_zero(terms) for terms in problem.variants)
+        if variants != problem.variants:
+            problem = replace(problem, variants=variants)
+            for solution in (columns.place(problem, limits=LIMITS), textbook.place(problem, limits=LIMITS)):
+                assert _holds(problem, solution), seed
+                seen += sum(_new_pods(problem, solution))
+    assert seen > BLOCKS
+
+
+def _from_zero(terms: VariantTerms) -> VariantTerms:
+    if terms.spread is None:
+        return terms
+    return replace(terms, spread=replace(terms.spread, domains=(*terms.spread.domains, EMPTY_DOMAIN)))
+
+
+def _new_pods(problem: PlacementProblem, solution: Solution) -> Iterator[int]:
+    """Yield how many new pods of each variant that is spread found a place."""
+    for v, _, pods in solution.placements:
+        if problem.variants[v].spread:
+            yield pods
 
 
 def test_what_it_says_about_itself_is_true() -> None:
@@ -121,6 +157,11 @@ def test_the_checker_accepts_every_plan(strategy: Strategy) -> None:
             {"spread": Spread(topology_key="zone")},
             "no nodes have room for one more replica (spread over zone with a skew of at most 1)",
             id="the other zone is full",
+        ),
+        pytest.param(
+            {"spread": Spread(topology_key="zone", counts_from_zero=True)},
+            "no nodes have room for one more replica (at most 1 in each zone)",
+            id="one in each zone",
         ),
         pytest.param(
             {"most_per_node": 1},

@@ -18,6 +18,7 @@ from controller.observe.gather import World
 from controller.observe.policies import Policies
 from controller.observe.readings import Reading, Totals
 from controller.observe.scraping import Scraped
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -85,8 +86,10 @@ class Stage:
                 | {"status": self.statuses.get(name, {})}
                 for name in REPLICAS
             ],
-            deployments={
-                ("ns", name): placed(deployment(name, product=PRODUCT, accelerators=1, replicas=number))
+            targets={
+                TargetKey(TargetKind.DEPLOYMENT, "ns", name): placed(
+                    deployment(name, product=PRODUCT, accelerators=1, replicas=number)
+                )
                 for name, number in REPLICAS.items()
             },
             pods=[pod for name in REPLICAS for pod in pods(name)],

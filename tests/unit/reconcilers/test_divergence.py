@@ -148,3 +148,22 @@ def test_a_sentence_names_number_node_and_takers() -> None:
             "x",
         ): f"1 replica planned on node-a waits: the scheduler put a, b, c and 2 more there; {REMEDY}",
     }
+
+
+def test_every_pod_of_a_replica_counts_where_it_is() -> None:
+    """Half of a group that was bound elsewhere, on a node that it fills for others."""
+    group = replace(variant("group", 16), pods_per_replica=2)
+    whole = replace(group, replicas=(Replica(name="g0", node="node-a", further_nodes=("node-b",)),))
+    big = variant("big", 8, big1=None)
+    last = Expectation(
+        snapshot=snapshot(group, variant("big", 8)),
+        placements=(
+            NodePlacement(namespace="ns", name="group", node="node-a", replicas=1),
+            NodePlacement(namespace="ns", name="big", node="node-b", replicas=1),
+        ),
+    )
+
+    found = divergence(last, (), snapshot(whole, big))
+
+    assert found.elsewhere == 1
+    assert [(item.pod, item.node, item.takers) for item in found.waiting] == [("big1", "node-b", ("g0",))]

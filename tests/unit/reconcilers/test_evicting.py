@@ -118,9 +118,7 @@ class Stage:
             for name in self.nodes
         ]
         autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
-        return World(
-            autoscalings=autoscalings, deployments={}, pods=[*self.pods], nodes=nodes, autoscalers=()
-        )
+        return World(autoscalings=autoscalings, targets={}, pods=[*self.pods], nodes=nodes, autoscalers=())
 
     def evictor(self, rules: EvictionRules = RULES) -> Evictor:
         """Return an evictor of this cluster."""

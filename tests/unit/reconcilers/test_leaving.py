@@ -8,12 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from structlog.testing import capture_logs
+from workloads import stateful_pod, stateful_set
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.schema.json import Json
-from controller.observe.leaving import Mark
-from controller.reconcilers.leaving import ASK_AGAIN, PodMarker
+from controller.observe.gather import Gathered
+from controller.observe.leaving import OURS, Mark
+from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from controller.reconcilers.leaving import ASK_AGAIN, PodMarker, due_marks
+from manifests import deployment
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -87,3 +95,26 @@ async def test_a_missing_permission_is_told_once_and_asked_for_again_later() -> 
     server.time += timedelta(seconds=1)
     server.refusals["p"] = Forbidden("again")
     assert await _warnings(marker, [mark("p")]) == ["again"]
+
+
+def test_only_replica_sets_are_told_which_pods_go() -> None:
+    """A StatefulSet would not listen; what was written before is nobody's to take away."""
+    marked = stateful_pod("chat", 0)
+    marked["metadata"]["annotations"] = {OURS: "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
+    found = [
+        due_marks(
+            Gathered(
+                snapshot=Snapshot(nodes=(), variants=()),
+                pods={("ns", "chat"): (marked,)},
+                targets={("ns", "chat"): target_of(TargetKey(kind, "ns", "chat"), manifest)},
+            ),
+            plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())[0],
+            steered=lambda _: True,
+        )
+        for kind, manifest in (
+            (TargetKind.DEPLOYMENT, deployment("chat", product="L4", accelerators=1)),
+            (TargetKind.STATEFUL_SET, stateful_set("chat", product="L4", accelerators=1)),
+        )
+    ]
+
+    assert [len(marks) for marks in found] == [1, 0]

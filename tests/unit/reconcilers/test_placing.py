@@ -21,8 +21,9 @@ from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, stra
 KEY = ("ns", "chat")
 
 
-def pod(name: str, *, gates: tuple[str, ...] = (GATE,), **spec: Json) -> Json:
+def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: Json) -> Json:
     """Return a pod; those of a higher number are younger."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": accelerators}}}
     return {
         "metadata": {
             "namespace": "ns",
@@ -30,7 +31,11 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), **spec: Json) -> Json:
             "resourceVersion": "7",
             "creationTimestamp": f"2026-01-01T00:00:0{name[-1]}Z",
         },
-        "spec": {"schedulingGates": [{"name": gate} for gate in gates], **spec},
+        "spec": {
+            "schedulingGates": [{"name": gate} for gate in gates],
+            "containers": [container],
+            **spec,
+        },
     }
 
 
@@ -113,6 +118,15 @@ def test_gated_pods_are_let_in_as_the_plan_has_room(case: Case) -> None:
     found = let_in({KEY: case.pods}, case.plan, acted_on=lambda _: case.is_acted_on)
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
+
+
+def test_pods_of_a_group_are_let_in_by_the_replica() -> None:
+    """Two of each; one without accelerators takes nobody's place."""
+    group = (pod("chat-1", accelerators=0), pod("chat-2"), pod("chat-3", accelerators=0), pod("chat-4"))
+
+    found = let_in({KEY: group}, planned(1, a=1), pods_of=lambda _: 2)
+
+    assert {item.pod["metadata"]["name"]: item.node for item in found} == {"chat-1": None, "chat-2": "a"}
 
 
 def test_a_gated_pod_of_nobody_is_let_in() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from apiserver.schema.json import Json
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
 from controller.reconcilers.rounds import (
     FRUITLESS_SECONDS,
@@ -138,9 +139,9 @@ def test_a_round_waits_for_no_more_than_are_still_asked_for(asked_for: int, ends
     gone, stays = (pod(name, labels={"pod-template-hash": "abc"}) for name in ("gone", "stays"))
     chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
     rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
-    deployments: dict[tuple[str, str], Json] = {("ns", "small"): {"spec": {"replicas": asked_for}}}
+    asked = {TargetKey(TargetKind.DEPLOYMENT, "ns", "small"): {"spec": {"replicas": asked_for}}}
 
-    later = after_plan(rounds, planned(), [stays], now_seconds=9.0, deployments=deployments)
+    later = after_plan(rounds, planned(), [stays], now_seconds=9.0, asked=asked)
 
     assert (later.current is None) is ends
 

@@ -48,6 +48,7 @@ DECISION = Decision(
     message="chat needs 4 replicas",
 )
 VERDICT = Verdict(
+    kind="Deployment",
     variant=Variant(
         namespace="ns",
         name="chat",

@@ -1,0 +1,178 @@
+"""One rule of a pod template after the other: what it says of a target's pods, and whom else it is about.
+
+What a rule compares with are the labels of the template: those of all pods of a target are alike but for a
+few that its controller writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.domains import Domains, domains_of, with_accelerators
+from controller.observe.neighbours import Neighbours
+from controller.observe.scheduling import node_affinity
+from controller.observe.selectors import selected_keys, selects
+from controller.observe.targets import GROUP_INDEX, WORKER_INDEX, Target, TargetKey
+from controller.planning.cluster import Node
+from controller.planning.snapshot import Spread
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""A label that every node has, with another value each."""
+
+_OF_ONE_REVISION: Final = frozenset(
+    {"pod-template-hash", "controller-revision-hash", "leaderworkerset.sigs.k8s.io/template-revision-hash"}
+)
+"""Labels that all pods of one revision of one target share, and nobody else has with the same value."""
+
+_OF_ONE_POD: Final = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "statefulset.kubernetes.io/pod-name",
+        "leaderworkerset.sigs.k8s.io/group-key",
+        "leaderworkerset.sigs.k8s.io/subgroup-index",
+        "leaderworkerset.sigs.k8s.io/subgroup-key",
+        GROUP_INDEX,
+        WORKER_INDEX,
+    }
+)
+"""Labels in which the pods of one target differ."""
+
+
+class Scene:
+    """What the rules of pods are judged in: nodes, and everybody else with labels."""
+
+    def __init__(
+        self, nodes: Sequence[Json], targets: Mapping[TargetKey, Target], pods: Sequence[Json]
+    ) -> None:
+        self._given = nodes, targets, pods
+
+    @cached_property
+    def domains(self) -> Domains:
+        """Where nodes are."""
+        return Domains(self._given[0])
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Whom rules may be about."""
+        return Neighbours([*self._given[1].values()], self._given[2])
+
+
+@dataclass(kw_only=True, slots=True)
+class RuleReading:
+    """What was made of the rules of one target so far."""
+
+    target: Target
+    accelerator: str
+    scene: Scene
+    spreads: dict[str, Spread] = field(default_factory=dict)
+    most_per_node: int | None = None
+    node_labels: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def asked_for(self) -> tuple[Node, ...]:
+        """The nodes that the pods select."""
+        spec = self.target.pod_spec
+        return self.scene.domains.asked_for(spec, node_affinity(spec))
+
+    @property
+    def own_nodes(self) -> tuple[Node, ...]:
+        """Those of them that have its accelerators."""
+        return with_accelerators(self.asked_for, self.accelerator)
+
+    def leave_out(self, where: str, why: str) -> None:
+        """Name what is not planned with."""
+        self.problems.append(f"{self.target.key}: {where}: {why}")
+
+    def at_most_per_node(self, pods: int) -> None:
+        """Let no more pods share a node."""
+        self.most_per_node = min(pods, self.most_per_node or pods)
+
+    def spread_over(self, spread: Spread) -> None:
+        """Spread pods; of two rules over the same domains the stricter parts hold."""
+        known = self.spreads.get(spread.topology_key, spread)
+        self.spreads[spread.topology_key] = Spread(
+            topology_key=spread.topology_key,
+            max_skew=min(known.max_skew, spread.max_skew),
+            counts_from_zero=known.counts_from_zero or spread.counts_from_zero,
+        )
+
+
+def read_constraint(reading: RuleReading, constraint: Json, where: str) -> None:
+    """Take one topology spread constraint that must not be violated."""
+    key, max_skew = constraint["topologyKey"], int(constraint.get("maxSkew") or 1)
+    where = f"{where} over {key}"
+    if not _is_about_own(reading, constraint, where):
+        # Whomever it is about, nodes without the label are out; the hostname every node has.
+        reading.node_labels += [key] if key != HOSTNAME else []
+        return
+    if key == HOSTNAME:
+        # In a cluster that is shared, some node that the pods may use has none of them: the fewest is 0, and
+        # the skew is the most on a node. Where that does not hold the plan is stricter than the scheduler.
+        reading.at_most_per_node(max_skew)
+        return
+    counts_from_zero = _counts_from_zero(reading, constraint, key)
+    reading.spread_over(Spread(topology_key=key, max_skew=max_skew, counts_from_zero=counts_from_zero))
+
+
+def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
+    """Tell whether a domain counts that no pod can be in, or more are asked for than there are."""
+    ignores = constraint.get("nodeAffinityPolicy") == "Ignore"
+    counted = domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
+    is_few = len(counted) < int(constraint.get("minDomains") or 0)
+    return is_few or not counted <= domains_of(reading.own_nodes, key)
+
+
+def read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
+    """Take one term of anti-affinity."""
+    key, namespace = term["topologyKey"], reading.target.key.namespace
+    where = f"{where} over {key}"
+    named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+    if selector is not None or set(named) - {namespace}:
+        reading.leave_out(where, "pods of other namespaces are not taken into account")
+    is_at_home = namespace in named or selector == {} or (not named and selector is None)
+    if selector and namespace not in named:
+        reading.leave_out(where, "whether a selector of namespaces selects its own is not known")
+    elif is_at_home and _is_about_own(reading, term, where):
+        if key == HOSTNAME:
+            reading.at_most_per_node(1)
+        else:
+            # At most one in each domain, however many there are in others.
+            reading.spread_over(Spread(topology_key=key, max_skew=1, counts_from_zero=True))
+
+
+def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
+    """Tell whether a rule is about all pods of the target; name what else it is about."""
+    selector, target = rule.get("labelSelector"), reading.target
+    if selector is None:
+        return False
+    compared = {*selected_keys(selector), *(rule.get("matchLabelKeys") or ())}
+    compared |= {*(rule.get("mismatchLabelKeys") or ())}
+    told_apart = sorted(compared & _OF_ONE_POD)
+    if told_apart or _OF_ONE_REVISION & (compared - {*(rule.get("matchLabelKeys") or ())}):
+        names = ", ".join(told_apart) or "the revision"
+        reading.leave_out(where, f"it tells pods of the target apart, by {names}")
+        return False
+    verdicts = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
+    if not _OF_ONE_REVISION & {*(rule.get("matchLabelKeys") or ())}:
+        other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
+        if other:
+            reading.leave_out(where, f"it is about {other} as well, which is not taken into account")
+    if len(verdicts) > 1:
+        reading.leave_out(where, "it is about some of the target's pods and not about others")
+    return verdicts == {True}
+
+
+def _narrowed(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:
+    """Return a selector with what the pods of some labels have to share, or not to share, with others."""
+    expressions = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in rule.get(name) or ()
+        if key in labels
+    ]
+    return selector | {"matchExpressions": [*(selector.get("matchExpressions") or []), *expressions]}

@@ -1,0 +1,114 @@
+"""What a target's pods ask of zones and nodes: spread, kept apart. What planning cannot say is named.
+
+Preferences are no rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of
+from controller.observe.domains import most_pods
+from controller.observe.rule_reading import RuleReading, Scene, read_constraint, read_repulsion
+from controller.observe.targets import SET_NAME, Target
+from controller.planning.snapshot import Spread
+
+_OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator": "Exists"}]}
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodRules:
+    """The rules of a target's pods, as planning knows them, and a sentence for each that it does not."""
+
+    spread: Spread | None = None
+    most_per_node: int | None = None
+    node_labels: tuple[str, ...] = ()
+    """Nodes need them, with any value."""
+
+    problems: tuple[str, ...] = ()
+
+
+NO_RULES: Final = PodRules()
+"""Pods that go where there is room."""
+
+
+def pod_rules(target: Target, accelerator: str, scene: Scene) -> PodRules:
+    """Return the rules of a target whose accelerators are of a type; where it has none, it has no rules."""
+    spec = target.pod_spec
+    if not accelerators_of(spec) or not (_asks(spec) or target.together_in or target.has_own_volumes):
+        return NO_RULES
+    reading = RuleReading(target=target, accelerator=accelerator, scene=scene)
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
+        if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
+            read_constraint(reading, constraint, f"topologySpreadConstraints[{index}]")
+    affinity = spec.get("affinity") or {}
+    for index, term in enumerate((affinity.get("podAntiAffinity") or {}).get(_REQUIRED) or []):
+        read_repulsion(reading, term, f"podAntiAffinity.{_REQUIRED}[{index}]")
+    if (affinity.get("podAffinity") or {}).get(_REQUIRED):
+        reading.leave_out(f"podAffinity.{_REQUIRED}", "pods that have to be near others cannot be planned")
+    _read_target(reading)
+    return _reduced(reading)
+
+
+def _asks(spec: Json) -> bool:
+    return bool(spec.get("topologySpreadConstraints") or spec.get("affinity"))
+
+
+def _read_target(reading: RuleReading) -> None:
+    """Name what of the target itself decides about places and cannot be planned."""
+    target = reading.target
+    if target.has_own_volumes:
+        reading.leave_out(
+            "volumeClaimTemplates", "where volumes are, pods have to go, which plans do not know"
+        )
+    if target.parts_are_exclusive:
+        reading.leave_out("subgroup-exclusive-topology", "parts of a replica are planned like the whole")
+    if target.together_in:
+        _read_exclusion(reading)
+
+
+def _read_exclusion(reading: RuleReading) -> None:
+    """Take what a group that has a domain to itself asks of others, of its own set and of its namespace."""
+    target, where = reading.target, "exclusive-topology"
+    other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
+    if other:
+        reading.leave_out(where, f"it is about {other} as well, which is not taken into account")
+    if target.pods_per_replica == 1:
+        reading.spread_over(Spread(topology_key=target.together_in, counts_from_zero=True))
+        return
+    size = accelerators_of(target.pod_spec)
+    room = most_pods(reading.own_nodes, target.together_in, accelerators=size)
+    if room >= 2 * target.pods_per_replica:
+        why = f"it also keeps other groups out of a {target.together_in} that has room for several"
+        reading.leave_out(where, why)
+
+
+def _reduced(reading: RuleReading) -> PodRules:
+    """Return the rules, as many as a plan knows of one variant; name the others."""
+    spreads = [*reading.spreads.values()]
+    first = spreads[0] if spreads else None
+    for spread in spreads[1:]:
+        reading.leave_out(f"spread over {spread.topology_key}", "a plan spreads pods over one topology only")
+    if reading.target.together_in and reading.target.pods_per_replica > 1:
+        return _together(reading, first)
+    return PodRules(
+        spread=first,
+        most_per_node=reading.most_per_node,
+        node_labels=tuple(reading.node_labels),
+        problems=tuple(reading.problems),
+    )
+
+
+def _together(reading: RuleReading, spread: Spread | None) -> PodRules:
+    """Return the rules of pods that are kept together by replica: a plan does not also keep them apart."""
+    where = f"kept together in {reading.target.together_in}"
+    if spread:
+        reading.leave_out(where, f"that they are spread over {spread.topology_key}, too, is left out")
+    size, most = accelerators_of(reading.target.pod_spec), reading.most_per_node
+    largest = max((node.accelerators_allocatable for node in reading.own_nodes), default=0)
+    if most is not None and (most + 1) * size <= largest:
+        reading.leave_out(where, f"that at most {most} may share a node, too, is left out")
+    return PodRules(node_labels=tuple(reading.node_labels), problems=tuple(reading.problems))

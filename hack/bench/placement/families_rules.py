@@ -1,0 +1,120 @@
+"""Fleets whose pods ask where other pods are: zones to spread over, racks to stay within."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from controller.planning.problem import Bin, PlacementProblem, SpreadTerms, VariantTerms
+from hack.bench.placement.families_loads import SKEW
+from hack.bench.placement.fleet import BILLIONS, Ask, Mix, drawn_offer, drawn_replicas, fleet
+from hack.bench.placement.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
+from hack.bench.placement.scenario import Scenario
+from hack.bench.placement.statement import shared_out, stated
+
+SPREAD_SHARE: Final = 0.5
+"""Of the models, whose pods are spread."""
+
+SPANNING_SHARE: Final = 0.3
+"""Of the models, whose replicas span several nodes."""
+
+PODS: Final = (2, 4)
+"""Of such a replica, each on a whole node."""
+
+RACK_NODES: Final = 8
+_WEIGHTS_GB: Final = 810
+"""Two bytes a parameter of the largest model."""
+
+
+def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
+    """Half of the models spread their pods evenly over the zones; enough in sum, not of every type."""
+    problem = _stated(rng, fleet(rng, size, Mix()))
+    zone_of = rng.integers(count, size=len(problem.free)).tolist()
+    is_spread = (rng.random(size) < SPREAD_SHARE).tolist()
+    domains = {v: tuple(sorted({zone_of[n] for n in b.nodes})) for b in problem.bins for v in b.variants}
+
+    def spread(v: int, terms: VariantTerms) -> VariantTerms:
+        rule = SpreadTerms(topology=0, max_skew=1, domains=domains[v])
+        return replace(terms, spread=rule) if is_spread[_model(terms)] else terms
+
+    return Scenario(
+        problem=replace(
+            problem,
+            variants=tuple(spread(v, terms) for v, terms in enumerate(problem.variants)),
+            bins=tuple(part for bin_ in problem.bins for part in _by_zone(bin_, zone_of)),
+            topologies=(tuple(zone_of),),
+        )
+    )
+
+
+three_zones = partial(zones, count=3)
+ten_zones = partial(zones, count=10)
+
+
+def racks(rng: np.random.Generator, size: int) -> Scenario:
+    """Three models of ten need two or four whole nodes in one rack; the others a part of one, beside them."""
+    asks = [_spanning(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())]
+    problem = _stated(rng, asks)
+    # The planner knows of no topology beside that of the pods that ask for one.
+    return Scenario(
+        problem=replace(
+            problem,
+            variants=tuple(
+                replace(terms, together=0) if terms.pods > 1 else terms for terms in problem.variants
+            ),
+            topologies=(_racks(problem),),
+        )
+    )
+
+
+def _stated(rng: np.random.Generator, asks: list[Ask]) -> PlacementProblem:
+    return stated(asks, shared_out(asks, [SKEW[index] for index in rng.permutation(len(SKEW)).tolist()]))
+
+
+def _model(terms: VariantTerms) -> int:
+    """Return whose variant it is: its name says it."""
+    return int(terms.name.partition("-")[0].removeprefix("m"))
+
+
+def _by_zone(bin_: Bin, zone_of: list[int]) -> Iterator[Bin]:
+    """Yield the nodes of each zone, as the planner's inventory does where anybody spreads."""
+    for zone in sorted({zone_of[node] for node in bin_.nodes}):
+        yield replace(bin_, nodes=tuple(node for node in bin_.nodes if zone_of[node] == zone))
+
+
+def _racks(problem: PlacementProblem) -> tuple[int, ...]:
+    """Return the rack of each node: nodes of one type fill one rack after the other."""
+    rack_of, racks = [0] * len(problem.free), 0
+    for bin_ in problem.bins:
+        for turn, node in enumerate(bin_.nodes):
+            rack_of[node] = racks + turn // RACK_NODES
+        racks += -(-len(bin_.nodes) // RACK_NODES)
+    return tuple(rack_of)
+
+
+def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
+    """Return the model as one that no node holds: its pods take whole nodes."""
+    fitting = [(a, pods) for a in ACCELERATORS for pods in PODS if _holds(a, pods)]
+    kept = 1 + int(rng.integers(len(fitting)))
+    chosen = sorted(rng.permutation(len(fitting))[:kept].tolist())
+    offers = tuple(
+        replace(
+            drawn_offer(rng, a, pods * a.per_node, which=len(BILLIONS) - 1, strictness=0.0),
+            pods=pods,
+        )
+        for a, pods in (fitting[index] for index in chosen)
+    )
+    needed = drawn_replicas(rng) * statistics.median(offer.amount for offer in offers)
+    return replace(ask, offers=offers, requirement=math.ceil(needed) if ask.requirement else 0)
+
+
+def _holds(accelerator: Accelerator, pods: int) -> bool:
+    """Tell whether so many nodes hold the model, and one does not."""
+    whole = USABLE_MEMORY * accelerator.memory_gb * accelerator.per_node
+    return whole < _WEIGHTS_GB <= whole * pods

@@ -1,0 +1,208 @@
+"""`python -m hack.bench.placement.joint MODELS NODES SECONDS`: place a fleet among pods that may move; move.
+
+Nothing decides about both at once: the fleet is placed in what is free, then the fewest evictions are looked
+for that make room for those who went short, type by type. Each is proven for itself; what both together could
+do better is not known. Printed is one JSON document; the process is its own, for the sake of its memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from controller.planning.columns import ColumnModel
+from controller.planning.moves import Evictions, fewest_evictions
+from controller.planning.problem import PlacementProblem, Solution, Stage, freed
+from hack.bench.compared import OURS
+from hack.bench.cores import Cores
+from hack.bench.goals import Goal, shown
+from hack.bench.placement import score
+from hack.bench.placement.child import memory_mb
+from hack.bench.placement.engines import limits
+from hack.bench.placement.families_loads import TIGHT
+from hack.bench.placement.fleet import Mix, fleet
+from hack.bench.placement.fragments import Fragments, Rule, fragments
+from hack.bench.placement.statement import shared_out, stated
+from hack.bench.table import aligned
+
+SIZE: Final = 10_000
+NODES: Final = 20_000
+
+_USED_PERCENT: Final = 30
+_UNLIMITED: Final = 10**6
+_PATIENCE_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joint:
+    """What placing and then moving came to."""
+
+    models: int
+    nodes: int
+    place_seconds: float
+    move_seconds: float
+    peak_mb: float
+    """Above what was in use before the fleet was made."""
+    gap_percent: float
+    """Of placing, at its worst level, relative to all that is wanted there."""
+    wanted: int
+    """Accelerators of replicas that whoever goes short would have alone."""
+    placed: int
+    """Of these, what finds room by moving."""
+    evictions: int
+    is_proven: bool
+    """Whether no other evictions make more room, or as much for less."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a member of a document."""
+        return asdict(self)
+
+
+def measured(size: int, nodes: int, *, seconds: float) -> Joint:
+    """Place and move in this process."""
+    before_mb = memory_mb("VmRSS")
+    problem, movable = _world(size, nodes)
+    gc.collect()
+    effort = limits(OURS, seconds=seconds)
+    began = time.process_time()
+    model = ColumnModel(problem)
+    alone, solution = model.alone(), model.place(effort)
+    placed = time.process_time()
+    asked = _asked(problem, alone, solution)
+    free = _left(problem, solution)
+    found = [
+        fewest_evictions(
+            free[[*bin_.nodes]],
+            movable.movable[[*bin_.nodes]],
+            movable.kinds,
+            _sizes(problem, asked, bin_.variants),
+            most=_UNLIMITED,
+            limits=effort,
+        )
+        for bin_ in problem.bins
+    ]
+    moved = time.process_time()
+    return Joint(
+        models=size,
+        nodes=len(problem.free),
+        place_seconds=placed - began,
+        move_seconds=moved - placed,
+        peak_mb=memory_mb("VmHWM") - before_mb,
+        gap_percent=max((100 * proof.improvable for proof in solution.proofs), default=0.0),
+        wanted=sum(count * problem.variants[v].accelerators for v, count in asked.items()),
+        placed=sum(size * count for one in found for size, count in one.placed.items()),
+        evictions=sum(_evicted(found)),
+        is_proven=all(one.is_proven for one in found),
+    )
+
+
+def _world(size: int, nodes: int) -> tuple[PlacementProblem, Fragments]:
+    """Return a fleet on about so many nodes of eight, of which others use a part that may move."""
+    rng = np.random.default_rng([size, nodes])
+    asks = fleet(rng, size, Mix())
+    liked = sum(map(len, shared_out(asks, TIGHT).values()))
+    rooms = shared_out(asks, [factor * nodes / liked for factor in TIGHT])
+    problem = stated(asks, rooms)
+    used = fragments(
+        nodes=len(problem.free), used_percent=_USED_PERCENT, rule=Rule.LEAST, has_classes=False, seed=0
+    )
+    # Nodes of four hold what of others' pods has room there.
+    free = np.minimum(used.free, np.array(problem.free))
+    return replace(problem, free=tuple(free.tolist())), replace(used, free=free)
+
+
+def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) -> Mapping[int, int]:
+    """Return the replicas by variant that models which go short would have alone, and do not get."""
+    short = {
+        row.model
+        for row in problem.rows
+        if row.stage is Stage.DEMAND and score.shortfall(problem, row, solution.replicas)
+    }
+    mine = {v for row in problem.rows if row.model in short for v, _ in row.terms}
+    more = {v: alone[v] - solution.replicas[v] for v in sorted(mine)}
+    return {v: count for v, count in more.items() if count > 0}
+
+
+def _left(problem: PlacementProblem, solution: Solution) -> np.typing.NDArray[np.int64]:
+    """Return what is free on each node beside the answer."""
+    free = freed(problem, solution.replicas)
+    for v, node, count in solution.placements:
+        free[node] -= count * problem.variants[v].accelerators
+    return np.array(free, dtype=np.int64)
+
+
+def _sizes(problem: PlacementProblem, asked: Mapping[int, int], variants: Sequence[int]) -> Mapping[int, int]:
+    wanted = Counter[int]()
+    for v in variants:
+        wanted[problem.variants[v].accelerators] += asked.get(v, 0)
+    return wanted
+
+
+def _evicted(found: Sequence[Evictions]) -> Iterator[int]:
+    yield from (count for one in found for *_, count in one.evicted)
+
+
+def run(cores: Cores, *, size: int = SIZE, nodes: int = NODES, seconds: float) -> Joint:
+    """Measure in a process of its own; raises OSError where it does not end well."""
+    command = [sys.executable, "-m", "hack.bench.placement.joint", str(size), str(nodes), str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        cores.pin_server(process.pid)
+        printed, _ = process.communicate(timeout=_PATIENCE_SECONDS)
+    if process.returncode:
+        raise OSError(f"placing and moving ended with {process.returncode}")
+    return Joint(**json.loads(printed.splitlines()[-1]))
+
+
+def joint_table(found: Joint) -> list[str]:
+    """Return the lines of the table."""
+    head = (
+        "place, then move", "models", "nodes", "place CPU s", "move CPU s", "MB", "gap of placing %",
+        "accelerators wanted", "placed by moving", "evictions", "evictions proven",
+    )  # fmt: skip
+    return aligned(
+        [
+            head,
+            (
+                "F4-fragmented",
+                str(found.models),
+                str(found.nodes),
+                shown(found.place_seconds),
+                shown(found.move_seconds),
+                shown(found.peak_mb),
+                f"{found.gap_percent:.4f}",
+                str(found.wanted),
+                str(found.placed),
+                str(found.evictions),
+                "yes" if found.is_proven else "no",
+            ),
+        ]
+    )
+
+
+def joint_goals(found: Joint, *, slowness: float) -> Iterator[Goal]:
+    """Yield the goals of deciding about both together, by what is done one after the other."""
+    spent = (found.place_seconds + found.move_seconds) / slowness
+    yield Goal(name=f"T3_cpu_of_placing_then_moving_in_{NODES}_nodes", value=spent, unit="s", most=3.0)
+    yield Goal(name="T3_gap_of_placing_alone", value=found.gap_percent, unit="%", most=0.01)
+    yield Goal(name="T3_memory", value=found.peak_mb, unit="MB", most=800.0)
+    yield Goal(name="T3_evictions_not_proven", value=float(not found.is_proven), unit="of 1", most=0.0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print."""
+    size, nodes, seconds = arguments
+    print(json.dumps(measured(int(size), int(nodes), seconds=float(seconds)).as_json()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""What pods ask of zones and nodes is in the plan: what is granted, the real scheduler places, and no more.
+
+And a StatefulSet, which the HorizontalPodAutoscaler scales by our decision like a Deployment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from workloads import stateful_set
+
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import autoscaler, deployment, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+PODS = {"matchLabels": {"app": "chat"}}
+
+_numbers = itertools.count(1)
+
+
+class Stage:
+    """Two roomy zones and a small one, and one target that a person wants many replicas of."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+        self.product = f"NVIDIA-RULED{next(_numbers)}"
+        rooms = {f"{namespace}-a": 4, f"{namespace}-b": 4, f"{namespace}-c": 1}
+        self._nodes = [*rooms]
+        create_nodes(
+            control_plane,
+            [
+                Node(name=name, accelerator=self.product, accelerator_count=count, zone=name)
+                for name, count in rooms.items()
+            ],
+        )
+
+    def start(self, target: dict[str, Any], *, pinned: int) -> None:
+        """Apply a target with its variant and autoscaler."""
+        reference = {name: target[name] for name in ("apiVersion", "kind")} | {"name": "chat"}
+        follower = autoscaler("chat", most=20)
+        follower["spec"]["scaleTargetRef"] = reference
+        claim = variant(
+            "chat",
+            labels={"inference.optimization/acceleratorName": self.product},
+            scaleTargetRef=reference,
+        )
+        claim["metadata"]["annotations"] = {"stowplan.dev/replicas": str(pinned)}
+        self.kubectl("apply", "--filename=-", input=listed(target, claim, follower))
+
+    def pin(self, replicas: int) -> None:
+        """Order another number."""
+        self.kubectl("annotate", "--overwrite", "va/chat", f"stowplan.dev/replicas={replicas}")
+
+    def wait(self, what: str, path: str) -> None:
+        """Wait until a JSON path has a value."""
+        self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
+
+    def lying(self) -> Counter[str]:
+        """Return how many pods lie in which zone, the names without their namespace; empty for none."""
+        pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+
+    def close(self) -> None:
+        """Take the nodes away."""
+        self._control_plane.kubectl("delete", "node", *self._nodes)
+
+
+@pytest.fixture
+def stage(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Stage]:
+    """Give each test nodes of a type that nobody else has."""
+    made = Stage(control_plane, namespace)
+    yield made
+    made.close()
+
+
+def _even(key: str, skew: int) -> dict[str, Any]:
+    return {
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": key,
+                "maxSkew": skew,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": PODS,
+            }
+        ]
+    }
+
+
+def _apart(key: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": PODS}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "want"),
+    [
+        pytest.param({}, {"a": 4, "b": 4, "c": 1}, id="without a rule all nine find room"),
+        pytest.param(_even(ZONE, 1), {"a": 2, "b": 2, "c": 1}, id="spread over three zones"),
+        pytest.param(_even(ZONE, 2), {"a": 3, "b": 3, "c": 1}, id="spread with a skew of two"),
+        pytest.param(_apart(HOSTNAME), {"a": 1, "b": 1, "c": 1}, id="one on each node"),
+        pytest.param(_apart(ZONE), {"a": 1, "b": 1, "c": 1}, id="one in each zone"),
+    ],
+)
+def test_what_is_granted_the_scheduler_places(
+    stage: Stage, rule: dict[str, Any], want: dict[str, int]
+) -> None:
+    """Nine accelerators, and as many replicas as the pods' rules leave room for: none of them waits."""
+    target = deployment("chat", product=stage.product, accelerators=1)
+    target["spec"]["template"]["spec"] |= rule
+    granted = sum(want.values())
+
+    stage.start(target, pinned=9)
+    stage.wait("deploy/chat", f"{{.spec.replicas}}={granted}")
+    stage.wait("deploy/chat", f"{{.status.readyReplicas}}={granted}")
+
+    assert stage.lying() == want
+
+
+def test_a_stateful_set_is_scaled_up_and_down(stage: Stage) -> None:
+    """The highest numbers go, and no cost is written to any pod: nobody would read it."""
+    stage.start(stateful_set("chat", product=stage.product, accelerators=2), pinned=6)
+    stage.wait("va/chat", "{.status.decision.grantedReplicas}=4")
+    stage.wait("sts/chat", "{.status.readyReplicas}=4")
+
+    stage.pin(2)
+    stage.wait("sts/chat", "{.spec.replicas}=2")
+    stage.wait("sts/chat", "{.status.replicas}=2")
+
+    names = stage.kubectl("get", "pods", "--output=jsonpath={.items[*].metadata.name}")
+    assert names.split() == ["chat-0", "chat-1"]
+    assert "pod-deletion-cost" not in stage.kubectl("get", "pods", "--output=yaml")
+    condition = "--output=jsonpath={.status.conditions[?(@.type=='TargetResolved')].message}"
+    assert stage.kubectl("get", "va/chat", condition) == "the StatefulSet exists"

@@ -1,0 +1,108 @@
+"""Snapshots of fleets that run, whole plans of them, and placing that is followed by moving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.planning.checker import check
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from hack.bench.compared import OURS
+from hack.bench.placement.joint import Joint, joint_goals, joint_table, measured
+from hack.bench.placement.planning import CHANGE, FAMILIES, FIRST, planned, planning_goals, planning_table
+from hack.bench.placement.worlds import carried_out, changed, world
+
+SMALL = 20
+QUICK = Settings(relief_solves=0)
+
+
+def tokens_of(found: Snapshot) -> dict[str, float]:
+    """Return the tokens that engines report or that are said to be asked, by model."""
+    asked = {rule.model_id: float(rule.demand_tokens or 0) for rule in found.models}
+    for variant in found.variants:
+        for pod in variant.replicas:
+            assert pod.sample is not None
+            more = pod.sample.kv_usage * pod.sample.kv_tokens
+            asked[variant.model_id] = asked.get(variant.model_id, 0.0) + more
+    return asked
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_name_size_and_seed_tell_a_snapshot(family: str) -> None:
+    """The same three make the same one, in which no node has more than it holds."""
+    found = world(family, SMALL, seed=3)
+    room = {node.name: node.accelerators_allocatable for node in found.nodes}
+    for variant in found.variants:
+        for pod in variant.replicas:
+            room[pod.node or ""] -= variant.accelerators_per_replica
+
+    assert world(family, SMALL, seed=3) == found != world(family, SMALL, seed=4)
+    assert len({variant.model_id for variant in found.variants}) == SMALL
+    assert min(room.values()) >= 0
+
+
+def test_who_has_no_room_still_asks() -> None:
+    """In scarcity some run nothing; what they are asked for is said for them."""
+    found = world("plan-scarce", 100, seed=0)
+    running = {variant.model_id for variant in found.variants if variant.replicas}
+
+    assert found.models
+    assert not {rule.model_id for rule in found.models} & running
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_plan_that_is_carried_out_runs_what_it_says_for_the_same_demand(family: str) -> None:
+    """Everybody has the replicas decided, on nodes with room, and is asked for no more than before."""
+    found = world(family, SMALL, seed=1)
+    made, state = plan(found, PlanningState(), QUICK)
+    after = carried_out(found, made)
+    before, now = tokens_of(found), tokens_of(after)
+    again, _ = plan(after, state, QUICK)
+
+    counts = [decision.replicas for decision in made.decisions]
+    assert [len(v.replicas) for v in sorted(after.variants, key=lambda v: v.key)] == counts
+    assert all(now[model] <= before[model] + 1 for model in now)
+    assert check(after, again) == ()
+
+
+def test_few_reports_change() -> None:
+    """Those of one model of a hundred, by a quarter."""
+    found = world("plan-plenty", 100, seed=0)
+    before, after = tokens_of(found), tokens_of(changed(found, share=0.01, seed=0))
+    other = [after[model] / before[model] for model in before if before[model] != after[model]]
+
+    assert len(other) == 1
+    assert other[0] == pytest.approx(0.75) or 1 < other[0] <= 1.25
+
+
+def test_a_plan_is_measured_by_its_steps() -> None:
+    """Two cycles by each, both possible; a goal says what placing takes once few reports changed."""
+    found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0))
+    lines = planning_table(found)
+    slow = replace(found[1], size=500, place_seconds=0.2)
+
+    assert [(one.engine, one.cycle) for one in found] == [
+        (OURS, FIRST), (OURS, CHANGE), ("wva-greedy", FIRST), ("wva-greedy", CHANGE),
+    ]  # fmt: skip
+    assert all(one.faults == () and one.plan_seconds > 0 for one in found)
+    assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 4
+    assert [goal.line() for goal in planning_goals([slow], slowness=4.0)] == [
+        "goal: T5_placing_in_a_plan_of_500 50.0 ms, wanted <= 30: missed"
+    ]
+
+
+def test_who_went_short_finds_room_by_moving() -> None:
+    """What finds room is wanted, and both steps are timed; goals are set at another machine's pace."""
+    found = measured(100, 200, seconds=20.0)
+    goals = {goal.name: goal for goal in joint_goals(replace(found, place_seconds=7.0), slowness=4.0)}
+
+    assert 0 <= found.placed <= found.wanted
+    assert found.is_proven
+    assert min(found.place_seconds, found.move_seconds) > 0
+    assert Joint(**found.as_json()) == found
+    assert joint_table(found)[1].split()[0] == "F4-fragmented"
+    assert goals["T3_cpu_of_placing_then_moving_in_20000_nodes"].is_met

@@ -1,0 +1,159 @@
+"""Fleets whose pods ask where other pods are, and the judge of it, against trying every order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations, product
+
+import pytest
+
+from controller.planning.columns import place as place_in_columns
+from controller.planning.lexicographic import Limits
+from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, SpreadTerms, VariantTerms
+from controller.planning.textbook import place as place_by_textbook
+from hack.bench.compared import OURS
+from hack.bench.placement import score
+from hack.bench.placement.catalogue import FAMILIES, RULED, Instance
+from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH
+from hack.bench.placement.highs import TooLargeError, place
+from hack.bench.placement.measurement import PlacementSettings
+from hack.bench.placement.verify import wrong
+
+LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
+ZONES = (0, 0, 1, 2, NO_DOMAIN)
+FREE = 8
+
+
+def problem_of(terms: VariantTerms) -> PlacementProblem:
+    """Return a problem of one variant: two nodes in zone 0, one each in 1 and 2, one nowhere."""
+    return PlacementProblem(
+        variants=(terms,),
+        free=(FREE,) * len(ZONES),
+        bins=tuple(Bin(nodes=(node,), sizes=(1,), variants=(0,)) for node in range(len(ZONES))),
+        rows=(),
+        topologies=(ZONES,),
+    )
+
+
+def terms_of(**changes: object) -> VariantTerms:
+    """Return a variant of one accelerator."""
+    fields: dict[str, object] = {
+        "name": "v", "accelerators": 1, "cost": 1, "start_price": 0, "stop_price": 0, "current": 0,
+        "bound": (), "ready": 0, "lower": 0, "upper": 99,
+    }  # fmt: skip
+    return VariantTerms(**(fields | changes))  # type: ignore[arg-type]
+
+
+def said(terms: VariantTerms, *placements: tuple[int, int]) -> str:
+    """Return what is wrong with new pods, as (node, pods)."""
+    replicas = len(terms.bound) + sum(pods for _, pods in placements) // terms.pods
+    answer = Solution(replicas=(replicas,), placements=tuple((0, node, pods) for node, pods in placements))
+    return "; ".join(wrong(problem_of(terms), answer))
+
+
+EVEN = SpreadTerms(topology=0, max_skew=1, domains=(0, 1, 2))
+LYING = terms_of(spread=EVEN, current=3, bound=((0,), (0,), (2,)))
+
+SENTENCES = {
+    "pods are even": (terms_of(spread=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
+    "a zone is ahead": (terms_of(spread=EVEN), [(0, 1), (1, 1)], "2 pods in zone 0, 0 where"),
+    "what lies there may be uneven": (LYING, [(3, 1)], ""),
+    "what lies there counts": (LYING, [(2, 1)], "2 pods in zone 1, 0 where"),
+    "a node outside of all zones": (terms_of(spread=EVEN), [(4, 1)], "zone -1 is none"),
+    "few to a node": (terms_of(most_per_node=2), [(0, 2), (1, 1)], ""),
+    "too many to a node": (terms_of(most_per_node=2, bound=((0,),), current=1), [(0, 2)], "3 pods on node 0"),
+    "a replica in parts": (terms_of(pods=2, together=0), [(0, 1), (2, 1)], "1 pods in rack 0, a replica"),
+    "a replica where no rack is known": (terms_of(pods=2, together=0), [(4, 2)], "where no rack is known"),
+    "a replica in one rack": (terms_of(pods=2, together=0), [(2, 2)], ""),
+    "half a replica": (terms_of(pods=2), [(0, 3)], "3 places for 2 pods"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("terms", "placed", "sentence"), SENTENCES.values(), ids=SENTENCES.keys())
+def test_every_rule_of_pods_is_judged(
+    terms: VariantTerms, placed: list[tuple[int, int]], sentence: str
+) -> None:
+    """What is wrong is said, and nothing else."""
+    found = said(terms, *placed)
+
+    assert sentence in found
+    assert bool(found) == bool(sentence)
+
+
+def test_two_bins_in_one_rack_are_two_places() -> None:
+    """Nodes 0 and 1 are in one rack, yet not for the same variants."""
+    assert "1 pods in rack 0" in said(terms_of(pods=2, together=0), (0, 1), (1, 1))
+
+
+@pytest.mark.parametrize("skew", [1, 2])
+def test_a_spread_is_possible_exactly_if_some_order_of_pods_is(skew: int) -> None:
+    """Over three zones: pods that lie there, pods that come, and every order in which they can come."""
+    spread = SpreadTerms(topology=0, max_skew=skew, domains=(0, 1, 2))
+    nodes = (0, 2, 3)
+    for lying in product(range(3), repeat=3):
+        bound = tuple((nodes[zone],) for zone in range(3) for _ in range(lying[zone]))
+        terms = terms_of(spread=spread, bound=bound, current=len(bound))
+        for new in product(range(3), repeat=3):
+            pods = [zone for zone in range(3) for _ in range(new[zone])]
+            possible = any(_is_kept(order, lying, skew) for order in set(permutations(pods)))
+            placed = [(nodes[zone], count) for zone, count in enumerate(new) if count]
+            assert (said(terms, *placed) == "") == possible, (lying, new)
+
+
+def _is_kept(order: tuple[int, ...], lying: tuple[int, ...], skew: int) -> bool:
+    counts = list(lying)
+    for zone in order:
+        counts[zone] += 1
+        if counts[zone] - min(counts) > skew:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("family", RULED)
+def test_the_textbook_knows_all_rules(family: str) -> None:
+    """Its answers and ours are possible; where it is proven best, nobody is better."""
+    problem = Instance(family=family, size=5, seed=0).scenario().problem
+    ours, textbook = (engine(problem, limits=LIMITS) for engine in (place_in_columns, place_by_textbook))
+
+    assert wrong(problem, ours) == wrong(problem, textbook) == []
+    assert textbook.unproven == ""
+    values = [[*score.levels(problem, answer.replicas).values()] for answer in (textbook, ours)]
+    assert values[0] <= values[1]
+
+
+def test_zones_split_bins_and_half_of_the_models_are_spread() -> None:
+    """No bin has nodes of two zones; the zones of a variant are those of the nodes that it may use."""
+    problem = Instance(family="F9-zones-3", size=100, seed=0).scenario().problem
+    (zone_of,) = problem.topologies
+    spread = {terms.name.partition("-")[0] for terms in problem.variants if terms.spread}
+
+    assert all(len({zone_of[node] for node in bin_.nodes}) == 1 for bin_ in problem.bins)
+    assert 35 <= len(spread) <= 65
+    for v, terms in enumerate(problem.variants):
+        usable = {zone_of[n] for bin_ in problem.bins if v in bin_.variants for n in bin_.nodes}
+        assert terms.spread is None or set(terms.spread.domains) == usable
+
+
+def test_replicas_of_whole_nodes_go_to_one_rack() -> None:
+    """Of sixteen and of thirty-two accelerators, beside others that are parts of one node."""
+    problem = Instance(family="F12-racks", size=100, seed=0).scenario().problem
+    spanning = {(terms.pods, terms.accelerators) for terms in problem.variants if terms.pods > 1}
+    single = {terms.accelerators for terms in problem.variants if terms.pods == 1}
+
+    assert spanning == {(2, 8), (4, 8)}
+    assert {1, 2, 4} <= single
+    assert all((terms.together == 0) == (terms.pods > 1) for terms in problem.variants)
+    assert max(problem.topologies[0].count(rack) for rack in set(problem.topologies[0])) == 8
+
+
+@pytest.mark.parametrize("family", RULED)
+def test_highs_is_left_out_by_name(family: str) -> None:
+    """Its model does not know of these rules: it is not asked, and refuses."""
+    settings = PlacementSettings(
+        rounds=1, seconds=1.0, families=(*FAMILIES,), sizes=(20,), seeds=(0,),
+        engines=(OURS, HIGHS, HIGHS_ROUGH), most_highs=500, most_textbook=100,
+    )  # fmt: skip
+
+    assert [job.engine for job in settings.jobs() if job.instance.family == family] == [OURS]
+    with pytest.raises(TooLargeError, match="spread, kept together or kept apart"):
+        place(replace(Instance(family=family, size=20, seed=0).scenario().problem), gap=0.0, seconds=1.0)

@@ -1,0 +1,29 @@
+"""Which scale targets are planned for, and that others are named when they are applied."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.registry import find_version
+from manifests import variant
+
+TARGETS = {
+    "a Deployment": ("apps/v1", "Deployment", True),
+    "a StatefulSet": ("apps/v1", "StatefulSet", True),
+    "a LeaderWorkerSet": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", True),
+    "a ModelServing": ("workload.serving.volcano.sh/v1alpha1", "ModelServing", False),
+}
+
+
+@pytest.mark.parametrize(("api_version", "kind", "is_planned"), TARGETS.values(), ids=TARGETS)
+def test_a_target_that_is_not_planned_for_is_warned_of(api_version: str, kind: str, is_planned: bool) -> None:
+    """It may be scaled by somebody else, so it is let in."""
+    value = variant("chat", scaleTargetRef={"apiVersion": api_version, "kind": kind, "name": "chat"})
+    found = find_version("llmd.ai/v1alpha2", "VariantAutoscaling")
+    assert found
+
+    assert complete_and_judge(*found, value).errors == []
+    told = [text for advise in found[1].advise for text in advise(value)]
+
+    assert any("are planned for, not" in text for text in told) != is_planned

@@ -1,0 +1,170 @@
+"""What can be scaled: replicas of one pod or of several, whose pods they are, and which go first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
+
+from apiserver.schema.json import Json
+from controller.observe.pods import by_target, has_engine
+from controller.observe.replicas import replicas_of
+from controller.observe.targets import (
+    Target,
+    TargetKey,
+    TargetKind,
+    UnplannableTargetError,
+    target_key,
+    target_of,
+)
+from manifests import Manifest
+
+H100 = "NVIDIA-H100-80GB-HBM3"
+SET = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")
+
+
+def groups(**wishes: object) -> Target:
+    """Return a LeaderWorkerSet of groups of four pods of eight accelerators, but for some wishes."""
+    fields: Json = {"product": H100, "accelerators": 8, "size": 4} | wishes
+    return target_of(SET, leader_worker_set("big", **fields))
+
+
+def names(pods: Sequence[Json]) -> list[str]:
+    """Return the names of pods."""
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def test_a_stateful_set_is_read_like_a_deployment() -> None:
+    """But nobody tells it which pods are to go first."""
+    key = TargetKey(TargetKind.STATEFUL_SET, "ns", "chat")
+    target = target_of(key, stateful_set("chat", product=H100, accelerators=2, replicas=3))
+
+    assert (target.replicas, target.accelerators_per_replica, target.pods_per_replica) == (3, 2, 1)
+    assert not target.is_steerable
+    assert target.may_move
+
+
+def test_volumes_of_their_own_keep_pods_where_they_are() -> None:
+    """A volume may be bound to a node or a zone."""
+    manifest = stateful_set("chat", product=H100, accelerators=2)
+    manifest["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "weights"}}]
+
+    assert not target_of(TargetKey(TargetKind.STATEFUL_SET, "ns", "chat"), manifest).may_move
+
+
+def test_a_replica_of_a_group_holds_what_all_of_its_pods_ask_for() -> None:
+    """Together in one domain where the group is exclusive to it."""
+    target = groups(replicas=2, exclusive_topology="rack")
+
+    assert (target.replicas, target.pods_per_replica, target.accelerators_per_replica) == (2, 4, 32)
+    assert target.together_in == "rack"
+    assert not target.may_move
+
+
+def test_a_group_without_a_size_is_a_leader_alone() -> None:
+    """As its API says."""
+    manifest = leader_worker_set("big", product=H100, accelerators=8, size=1, leader_accelerators=2)
+    manifest["spec"]["leaderWorkerTemplate"].pop("size")
+
+    assert target_of(SET, manifest).accelerators_per_replica == 2
+
+
+@pytest.mark.parametrize(("leader", "worker", "holding"), [(0, 8, 3), (8, 0, 1), (8, 8, 4)])
+def test_pods_without_accelerators_take_no_place(leader: int, worker: int, holding: int) -> None:
+    """A leader that only talks, or workers that only do."""
+    target = groups(accelerators=worker, leader_accelerators=leader)
+
+    assert (target.pods_per_replica, target.pods_in_all) == (holding, 4)
+    assert target.accelerators_per_replica == 8 * holding
+
+
+def _picky_leader() -> Manifest:
+    manifest = leader_worker_set("big", product=H100, accelerators=8, size=2, leader_accelerators=8)
+    manifest["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]["nodeSelector"] = {"pool": "a"}
+    return manifest
+
+
+UNPLANNABLE: dict[str, tuple[Manifest, str]] = {
+    "a leader that holds fewer accelerators": (
+        leader_worker_set("big", product=H100, accelerators=8, size=2, leader_accelerators=4),
+        "its leader asks for 4 accelerators and each worker for 8",
+    ),
+    "a leader that goes elsewhere": (_picky_leader(), "differ in nodeSelector"),
+}
+
+
+@pytest.mark.parametrize(("manifest", "why"), UNPLANNABLE.values(), ids=UNPLANNABLE)
+def test_groups_that_no_plan_can_say_are_refused(manifest: Manifest, why: str) -> None:
+    """A replica's pods are alike in a plan."""
+    with pytest.raises(UnplannableTargetError, match=why):
+        target_of(SET, manifest)
+
+
+REFERENCES: dict[str, tuple[Json, TargetKind | None]] = {
+    "a Deployment without its API": ({"kind": "Deployment"}, TargetKind.DEPLOYMENT),
+    "a StatefulSet": ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, TargetKind.STATEFUL_SET),
+    "a StatefulSet of others": ({"apiVersion": "apps.kruise.io/v1", "kind": "StatefulSet"}, None),
+    "a LeaderWorkerSet": (
+        {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"},
+        TargetKind.LEADER_WORKER_SET,
+    ),
+}
+
+
+@pytest.mark.parametrize(("reference", "kind"), REFERENCES.values(), ids=REFERENCES)
+def test_a_reference_names_a_target_by_group_and_kind(reference: Json, kind: TargetKind | None) -> None:
+    """The version does not matter."""
+    found = target_key("ns", reference | {"name": "chat"})
+
+    assert (found.kind if found else None) == kind
+
+
+def test_pods_of_a_stateful_set_go_highest_number_first() -> None:
+    """Those without a node before all: the other that goes leaves its place to them."""
+    pods = [stateful_pod("chat", number, node="" if number == 1 else "n1") for number in (0, 1, 2, 10)]
+
+    (found,) = by_target(pods).values()
+
+    assert names(found) == ["chat-1", "chat-10", "chat-2", "chat-0"]
+
+
+def test_whole_groups_go_highest_number_first() -> None:
+    """Leaders and workers are of different StatefulSets, and of one target."""
+    pods = [group_pod("big", group, worker) for worker in (1, 0) for group in (0, 2, 10)]
+
+    found = by_target(pods)
+
+    assert names(found[SET]) == ["big-10", "big-10-1", "big-2", "big-2-1", "big-0", "big-0-1"]
+
+
+def test_what_is_called_like_a_group_is_not_of_it() -> None:
+    """A label alone proves nothing: who makes the pod has to be the set's."""
+    stray = group_pod("big", 0, 0)
+    stray["metadata"]["ownerReferences"][0]["name"] = "other"
+
+    assert [*by_target([stray])] == [TargetKey(TargetKind.STATEFUL_SET, "ns", "other")]
+
+
+def test_a_replica_of_a_group_is_as_ready_as_its_leader_and_lies_where_its_pods_do() -> None:
+    """The engine that is asked is the leader's."""
+    idle_worker = group_pod("big", 0, 1, node="n2")
+    idle_worker["status"]["conditions"] = []
+    pods = by_target([group_pod("big", 0, 0), idle_worker, group_pod("big", 1, 0, node="")])[SET]
+    asked: list[tuple[str, str]] = []
+
+    waiting, running = replicas_of(groups(), pods, asked.append)
+
+    assert (waiting.name, waiting.nodes, waiting.ready) == ("big-1", (), False)
+    assert (running.name, running.nodes, running.ready) == ("big-0", ("n1", "n2"), True)
+    assert asked == [("ns", "big-1"), ("ns", "big-0")]
+    assert [has_engine(pod) for pod in pods] == [True, True, False]
+
+
+def test_a_leader_without_accelerators_lies_nowhere() -> None:
+    """Its node is not the group's to count."""
+    pods = [group_pod("big", 0, 0, node="cpu", accelerators=0), group_pod("big", 0, 1, node="n2")]
+
+    (found,) = replicas_of(groups(), pods, lambda _: None)
+
+    assert (found.name, found.nodes) == ("big-0", ("n2",))

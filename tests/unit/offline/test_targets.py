@@ -1,0 +1,130 @@
+"""`stowplan plan` for what is no Deployment, and for pods with rules: from files to the drawing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from workloads import leader_worker_set, stateful_set
+
+from manifests import Manifest, deployment, listed, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+
+L4 = "NVIDIA-L4"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(name: str, zone: str, accelerators: int = 4) -> Manifest:
+    """Return a node in a zone."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": L4, ZONE: zone}},
+        "status": {"allocatable": {"nvidia.com/gpu": str(accelerators)}},
+    }
+
+
+def claimed(target: Manifest, replicas: int) -> list[Manifest]:
+    """Return a target with a variant that is to have some replicas."""
+    name = target["metadata"]["name"]
+    reference = {key: target[key] for key in ("apiVersion", "kind")} | {"name": name}
+    claim = variant(name, modelID=name, accelerator="L4", scaleTargetRef=reference)
+    claim["metadata"]["annotations"] = {"stowplan.dev/replicas": str(replicas)}
+    return [target, claim]
+
+
+def places(out: str) -> dict[str, list[str]]:
+    """Return the nodes of each variant's new pods, sorted."""
+    found: dict[str, list[str]] = {}
+    for item in json.loads(out)["plan"]["placements"]:
+        found.setdefault(item["name"], []).extend([item["node"]] * item["replicas"])
+    return {name: sorted(nodes) for name, nodes in found.items()}
+
+
+NODES = [node("a1", "a"), node("a2", "a"), node("b1", "b")]
+
+
+def test_a_stateful_set_and_a_group_find_their_places(plan: Plan) -> None:
+    """A group of two pods of four lies in one zone, on two nodes."""
+    group = leader_worker_set("group", product=L4, accelerators=4, size=2, exclusive_topology=ZONE)
+    alone = stateful_set("alone", product=L4, accelerators=2)
+
+    given = listed(*NODES, *claimed(group, 1), *claimed(alone, 2))
+    _, out, _ = plan("-f", "-", "-o", "json", given=given)
+    _, text, _ = plan("-f", "-", given=given)
+
+    assert places(out) == {"group": ["a1", "a2"], "alone": ["b1", "b1"]}
+    assert "L4 x8" in text
+    assert "12 taken, 0 by others, 0 free" in text
+
+
+def pods_of(group: Manifest, *nodes: str) -> list[dict[str, Any]]:
+    """Return the bound pods of the first group, the leader first."""
+    name = group["metadata"]["name"]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-0-{worker}" if worker else f"{name}-0",
+                "labels": {
+                    "leaderworkerset.sigs.k8s.io/name": name,
+                    "leaderworkerset.sigs.k8s.io/group-index": "0",
+                    "leaderworkerset.sigs.k8s.io/worker-index": str(worker),
+                },
+                "ownerReferences": [
+                    {"kind": "StatefulSet", "name": f"{name}-0" if worker else name, "controller": True}
+                ],
+            },
+            "spec": {"nodeName": node, "containers": [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]},
+        }
+        for worker, node in enumerate(nodes)
+    ]
+
+
+def test_a_group_that_loses_a_node_is_placed_anew_as_a_whole(plan: Plan) -> None:
+    """Its other pods do not stay behind."""
+    group = leader_worker_set("group", product=L4, accelerators=4, size=2, exclusive_topology=ZONE)
+    given = listed(*NODES, node("b2", "b"), *claimed(group, 1), *pods_of(group, "a1", "a2"))
+
+    _, stays, _ = plan("-f", "-", "-o", "json", given=given)
+    _, moves, _ = plan("-f", "-", "-o", "json", "--drain", "a2", given=given)
+
+    assert places(stays) == {}
+    assert places(moves) == {"group": ["b1", "b2"]}
+
+
+def test_rules_of_pods_hold_and_what_is_left_out_is_a_warning(plan: Plan) -> None:
+    """Two zones, a skew of one: the roomier zone does not take everything."""
+    even = deployment("chat", product=L4, accelerators=1)
+    even["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
+        {
+            "topologyKey": key,
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "chat"}},
+        }
+        for key in (ZONE, "rack")
+    ]
+    nodes = [node("a1", "a", 8), node("b1", "b", 1)]
+
+    code, out, _ = plan("-f", "-", "-o", "json", given=listed(*nodes, *claimed(even, 9)))
+
+    assert code == 1
+    assert places(out) == {"chat": ["a1", "a1", "b1"]}
+    (warning,) = [text for text in json.loads(out)["warnings"] if "rack" in text]
+    assert warning == (
+        "Deployment default/chat: spread over rack: a plan spreads pods over one topology only"
+    )
+
+
+def test_a_target_that_is_missing_is_named_by_its_kind(plan: Plan) -> None:
+    """With the command that exports it."""
+    claim = claimed(stateful_set("chat", product=L4, accelerators=1), 1)[1]
+
+    code, _, err = plan("-f", "-", given=listed(*NODES, claim))
+
+    assert code == 2
+    assert any("kubectl get statefulset -n default chat -o yaml" in line for line in err)
