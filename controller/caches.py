@@ -80,7 +80,7 @@ class Caches:
         self._disruption_budgets = OptionalCache(
             cluster,
             DISRUPTION_BUDGETS,
-            without="disruption budgets, which the API server keeps all the same",
+            without="disruption budgets: evictions keep them all the same, preemption does not",
             silent_seconds=SILENT_SECONDS,
             reduce=without_managed_fields,
         )

@@ -47,8 +47,8 @@ class Answer:
 
     granted: Solution
     settings: Settings
-    is_gradual: bool = False
-    """Whether more would give way to higher priorities than may at once."""
+    gives_way: str = ""
+    """How those of lower priorities give way, where they may not all at once; empty elsewhere."""
 
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
@@ -236,10 +236,10 @@ class Case:
     @property
     def gives_way_later(self) -> str:
         """Return that who holds what this variant lacks gives way by and by; empty where nobody does."""
-        found = self.scarcity() if self.answer.is_gradual else None
+        found = self.scarcity() if self.answer.gives_way else None
         own, variants = self.demand.priority, self.answer.variants
         later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
-        return "; lower priorities give way step by step" if later else ""
+        return f"; lower priorities give way {self.answer.gives_way}" if later else ""
 
     @property
     def unused_clause(self) -> str:

@@ -124,6 +124,8 @@ def _steadied(case: Case) -> Verdict | None:
     found = case.answer.restless.get(case.variant.key)
     if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
         return None
+    if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):
+        return None  # it could not have more anyway
     capacity = case.capacity.tokens if case.capacity else 0
     is_spare = case.provided() - capacity >= case.demand.required_tokens
     if (case.wanted > case.granted) != (found.direction < 0) or (found.direction > 0 and not is_spare):

@@ -43,9 +43,10 @@ def house(
     """
     rooms = _Rooms(problem, replicas, added)
     found = list(replicas)
-    for v in order or sorted(
+    largest_first = sorted(
         range(len(replicas)), key=lambda v: (-problem.variants[v].accelerators_per_replica, v)
-    ):
+    )
+    for v in largest_first if order is None else order:
         terms = problem.variants[v]
         if terms.accelerators and replicas[v] > len(terms.bound):
             new = 0
@@ -130,7 +131,7 @@ class _Rooms:
         if terms.together is None:
             return [self._nodes[v]]
         blocks: dict[tuple[int, int], list[int]] = {}
-        for node in self._nodes[v]:
+        for node in (node for node in self._nodes[v] if node < len(self._problem.free)):
             key = self._bin_of[node], self._domain(terms.together, node)
             if key[1] != NO_DOMAIN:
                 blocks.setdefault(key, []).append(node)

@@ -1,12 +1,14 @@
 """Who gives way to higher priorities, and how many at once: what runs and is needed goes by and by.
 
 A replica that goes counts as taken from its model if the model then has less of its demand met than what runs
-would meet. So many may be taken with one plan as the settings allow in all, and as the disruption budget of
-its pods allows of a variant; the others give way to later plans.
+would meet. So many may be taken with one plan as the settings allow in all, and of those that are ready as a
+disruption budget of their pods allows. What is to go later stays, and nobody else gets what is freed: so each
+plan comes nearer to the one in which all have gone. Quotas, budgets and ceilings hold in any case.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.planning.case import Answer
-    from controller.planning.problem import PlacementProblem
+    from controller.planning.problem import LimitRow, PlacementProblem
+    from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +29,15 @@ class Taken:
     model: int
     replicas: Mapping[int, int]
     """By variant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gradual:
+    """The problem of the first step."""
+
+    problem: PlacementProblem
+    going: int
+    """Replicas that are taken now."""
 
 
 def taken(answer: Answer) -> tuple[Taken, ...]:
@@ -40,33 +52,71 @@ def taken(answer: Answer) -> tuple[Taken, ...]:
     return tuple(sorted(found, key=lambda item: (-answer.demands[item.model].priority, item.model)))
 
 
-def held_back(answer: Answer, problem: PlacementProblem, *, most: int) -> PlacementProblem | None:
-    """Return the problem in which no more may be taken than allowed; None where the answer takes no more.
-
-    Those of the lowest priority give way first. Nobody is taken from instead: of what runs, everybody keeps
-    what the answer leaves.
-    """
-    running = _running(answer)
-    kept = {
-        v: min(count, granted)
-        for v, (count, granted) in enumerate(zip(running, answer.granted.replicas, strict=True))
-    }
-    left, is_exceeded = most, False
+def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradual | None:
+    """Return the problem in which no more is taken than allowed; None where the answer takes no more."""
+    running, granted = _running(answer), answer.granted.replicas
+    kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
+    left, budgets, is_exceeded, going = most, _Budgets(answer), False, 0
     for item in taken(answer):
         for v, count in sorted(item.replicas.items()):
-            allowed = answer.variants[v].evictable_replicas
-            going = min(count, left if allowed is None else min(left, allowed))
-            left -= going
-            is_exceeded |= going < count
-            kept[v] = running[v] - going
+            leaving = budgets.take(v, min(count, left))
+            left, going = left - leaving, going + leaving
+            is_exceeded |= leaving < count
+            kept[v] = running[v] - leaving
     if not is_exceeded:
         return None
-    return replace(
-        problem,
-        variants=tuple(
-            replace(terms, lower=max(terms.lower, kept[v])) for v, terms in enumerate(problem.variants)
-        ),
+    for row in problem.limits:
+        _keep_limit(row, kept, granted)
+    variants = tuple(
+        replace(
+            terms,
+            lower=min(terms.upper, max(terms.lower, kept[v])),
+            upper=min(terms.upper, max(terms.lower, kept[v], granted[v])),
+        )
+        for v, terms in enumerate(problem.variants)
     )
+    return Gradual(problem=replace(problem, variants=variants), going=going)
+
+
+class _Budgets:
+    """What disruption budgets still allow; variants under the same one share it."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._left: dict[tuple[str, str], int] = {}
+        for variant in answer.variants:
+            if variant.evictable_replicas is not None:
+                key = _budget(variant)
+                self._left[key] = min(variant.evictable_replicas, self._left.get(key, 10**6))
+
+    def take(self, v: int, count: int) -> int:
+        """Take so many replicas of a variant, or as many as may go; those that are not ready may."""
+        key = _budget(self._answer.variants[v])
+        if key not in self._left:
+            return count
+        terms = self._answer.problem.variants[v]
+        unready = max(0, len(terms.bound) - terms.ready)
+        leaving = min(count, unready + self._left[key])
+        self._left[key] -= max(0, leaving - unready)
+        return leaving
+
+
+def _budget(variant: Variant) -> tuple[str, str]:
+    return variant.namespace, variant.disruption_budget or f"of {variant.name} alone"
+
+
+def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:
+    """Let go what a limit does not allow to stay, as far as the answer does."""
+    amounts = defaultdict[int, int](int)
+    for v, amount in row.terms:
+        amounts[v] += amount
+    excess = sum(amount * kept[v] for v, amount in amounts.items()) - row.limit
+    for v, amount in sorted(amounts.items(), reverse=True):
+        spare = kept[v] - granted[v]
+        if excess > 0 and amount and spare > 0:
+            gone = min(spare, -(-excess // amount))
+            kept[v] -= gone
+            excess -= gone * amount
 
 
 def _running(answer: Answer) -> list[int]:

@@ -10,7 +10,7 @@ from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate
-from controller.planning.preemption import held_back
+from controller.planning.preemption import first_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +43,11 @@ class Prepared:
     def granted(self, place: Callable[[PlacementProblem], Solution], strategy: Strategy) -> Answer:
         """Return what a way of placing grants, taking no more at once from those in need than allowed."""
         first = self.answered(self._within_limits(place, self.problem), strategy)
-        held = held_back(first, self.problem, most=self.settings.most_preempted)
-        if held is None:
+        step = first_step(first, self.problem, most=self.settings.most_preempted)
+        if step is None:
             return first
-        gradual = self.answered(self._within_limits(place, held), strategy)
-        return replace(gradual, is_gradual=True)
+        gradual = self.answered(self._within_limits(place, step.problem), strategy)
+        return replace(gradual, problem=step.problem, gives_way="step by step" if step.going else "not now")
 
     def _within_limits(
         self, place: Callable[[PlacementProblem], Solution], problem: PlacementProblem

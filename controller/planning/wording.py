@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from controller.planning.inventory import topology_keys
 from controller.planning.shortage import OTHERS
 
 if TYPE_CHECKING:
@@ -97,7 +98,11 @@ def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:
         return f"no node has {variant.accelerator}"
     if not any(node.schedulable for node in alike):
         return f"no {variant.accelerator or 'accelerator'} node is schedulable"
-    return f"no {variant.accelerator or 'accelerator'} node meets its node selector and tolerations"
+    kind = variant.accelerator or "accelerator"
+    for label in sorted(topology_keys(variant)):
+        if not any(key == label for node in alike for key, _ in node.labels):
+            return f"no {kind} node has the label {label}, over which its pods are placed"
+    return f"no {kind} node meets its node selector and tolerations"
 
 
 def _holder(holder: int, variant: Variant, variants: Sequence[Variant]) -> str:

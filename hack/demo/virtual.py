@@ -55,6 +55,11 @@ class VirtualCluster:
         self.autoscalings[name] = self.autoscalings[name] | {"status": body["status"]}
         return self.autoscalings[name]
 
+    async def patch_merge(self, _resource: Resource, name: str, body: Json, **_options: object) -> Json:
+        """Take what the controller writes to a pod: a merge patch, in which null takes away."""
+        self.pods[name] = _merged(self.pods[name], body)
+        return self.pods[name]
+
     def record(self, _about: Json, **_event: str) -> None:
         """Take an event, which nobody reads here."""
 
@@ -132,3 +137,14 @@ class VirtualCluster:
 def _capacity(node: Json) -> tuple[str, dict[str, str], int]:
     metadata = node["metadata"]
     return metadata["name"], metadata["labels"], int(node["status"]["allocatable"]["nvidia.com/gpu"])
+
+
+def _merged(old: Json, patch: Json) -> Json:
+    """Return an object with a JSON merge patch applied (RFC 7396)."""
+    merged = dict(old)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
+    return merged

@@ -47,7 +47,8 @@ def _together(variant: Variant, new: Counter[str], nodes: Mapping[str, Node]) ->
         return
     blocks = Counter[str]()
     for node, pods in new.items():
-        blocks[dict(nodes[node].labels).get(variant.together_in, "")] += pods
+        labels = dict(nodes[node].labels) if node in nodes else {}
+        blocks[labels.get(variant.together_in, "")] += pods
     for block, pods in sorted(blocks.items()):
         if not block or pods % variant.pods_per_replica:
             yield f"{variant.name}: {pods} pods in {variant.together_in}={block}, which is no whole replica"
@@ -69,7 +70,7 @@ def _spread(
     for node, pods in lying.items():
         if (domain := domain_of.get(node)) in counts and domain is not None:
             counts[domain] += pods
-    for domain in sorted({domain_of[node] or "" for node in new}):
+    for domain in sorted({domain_of.get(node) or "" for node in new}):
         fewest = 0 if variant.spread.counts_from_zero else min(counts.values(), default=0)
         ahead = counts.get(domain, 0) - fewest
         if domain not in counts or ahead > variant.spread.max_skew:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from controller.planning.problem import NO_DOMAIN
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,7 +22,8 @@ class Blocks:
         self._nodes: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         places = zip(resources.node_bin.tolist(), resources.node_block.tolist(), strict=True)
         for node, (bin_, block) in enumerate(places):
-            self._nodes[bin_][block].append(node)
+            if block != NO_DOMAIN:
+                self._nodes[bin_][block].append(node)
 
     def take(self, bins: Sequence[int], accelerators: int, pods: int) -> list[int] | None:
         """Return a node for each of some pods, all in one block of one bin; None when no block has room."""

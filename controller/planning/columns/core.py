@@ -78,6 +78,8 @@ def core_of(
 
 def _broken(slack: Floats, tie: Floats, distance: float) -> Floats:
     """Return the slack with ties broken: by less than any difference that matters."""
+    if not math.isfinite(distance):
+        return slack
     behind = np.where(np.isfinite(tie), tie - tie.min(axis=1, keepdims=True), 0.0)
     broken: Floats = slack + behind * (distance * TIE_SHARE / max(1.0, float(behind.max())))
     return broken

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 FULLY_TURNED = 3
 """Among so many domains one way to begin with each of them is every way."""
 
+FEW_TURNS = 4
+"""How many ways differ by the domain that comes first, where all of them would be too many."""
+
 _NEVER = 10**12
 """More pods than there are anywhere."""
 
@@ -141,9 +144,10 @@ def laid_out(cohort: Cohort, mixes: Integers) -> tuple[Integers, Floats, Integer
 
 def _turns(domains: Sequence[int]) -> list[tuple[int, ...]]:
     """Return which domain comes first for each variant: all combinations, or one after the other if many."""
-    if math.prod(domains) <= MOST_TURNS:
+    if math.prod(domains) <= MOST_TURNS and max(domains) <= FEW_TURNS:
         return list(product(*(range(count) for count in domains)))
-    return [(turn,) * len(domains) for turn in range(max(domains))]
+    apart = -(-max(domains) // FEW_TURNS)
+    return [(turn,) * len(domains) for turn in range(0, max(domains), apart)]
 
 
 def _way(

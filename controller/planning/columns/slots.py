@@ -199,7 +199,9 @@ def count_slots(
         if pods == 1:
             counts.append(int(per_node.sum()))
         else:
-            per_block = np.bincount(node_block[here], weights=per_node) if here.any() else np.zeros(1)
+            # What is yet to be added is in no block.
+            known = node_block[here] >= 0
+            per_block = np.bincount(node_block[here][known], weights=per_node[known], minlength=1)
             counts.append(int((per_block.astype(np.int64) // pods).sum()))
     return np.array(counts, dtype=np.int64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from planning_builders import LIMITS, node, sample, variant
 from small_snapshots import small_snapshot
 
 from controller.planning.checker import check
+from controller.planning.cluster import Budget
 from controller.planning.columns import place
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
@@ -57,7 +59,8 @@ def test_so_many_give_way(changes: dict[str, int | str], most: int, want: dict[s
     assert _replicas(made) == want
     assert check(world, made) == ()
     chat = next(decision for decision in made.decisions if decision.name == "chat")
-    assert ("lower priorities give way step by step" in chat.message) == (want["chat"] < 3)
+    assert ("lower priorities give way" in chat.message) == (want["chat"] < 3)
+    assert ("step by step" in chat.message) == (1 < want["chat"] < 3)
 
 
 def test_what_nobody_needs_is_not_counted() -> None:
@@ -77,7 +80,68 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
         settings = Settings(most_preempted=most)
         given = prepared(world, PlanningState(), settings)
         answer = given.granted(lambda problem: place(problem, limits=LIMITS), Strategy.OPTIMAL)
-        assert sum(sum(item.replicas.values()) for item in taken(answer)) <= most, seed
-        if answer.is_gradual:
+        limited = bool(world.quotas or world.budgets or any(m.max_replicas is not None for m in world.models))
+        assert limited or sum(sum(item.replicas.values()) for item in taken(answer)) <= most, seed
+        for row in given.problem.limits:
+            untouched = sum(amount * given.problem.variants[v].lower for v, amount in row.terms)
+            used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
+            assert used <= max(row.limit, untouched), seed
+        if answer.gives_way:
             freely = given.answered(place(given.problem, limits=LIMITS), Strategy.OPTIMAL)
             assert sum(sum(item.replicas.values()) for item in taken(freely)) > most, seed
+
+
+def test_step_by_step_all_have_gone() -> None:
+    """Though a single step frees no node, each comes nearer, and nobody else takes what is freed."""
+    chat = variant("chat", model_id="chat", size=8, priority=1, max_replicas=1, min_replicas=1)
+    pods = ("n0", "n0", "n0", "n0")
+    low = variant("low", *pods, model_id="low", size=2, priority=50, max_replicas=4, report=BUSY)
+    batch = variant("batch", model_id="batch", size=2, priority=90, min_replicas=2)
+    seen = []
+    for _ in range(4):
+        world = Snapshot(nodes=(node("n0", 8),), variants=(chat, low, batch))
+        made = _replicas(plan(world, PlanningState(), Settings(most_preempted=1))[0])
+        seen.append((made["chat"], made["low"], made["batch"]))
+        low = replace(
+            low, current_replicas=made["low"], replicas=low.replicas[len(low.replicas) - made["low"] :]
+        )
+    assert seen == [(0, 3, 0), (0, 2, 0), (0, 1, 0), (1, 0, 0)]
+
+
+def test_variants_under_one_disruption_budget_share_it() -> None:
+    """One may go, whichever it is of."""
+    budget = {"disruption_budget": "p", "evictable_replicas": 1}
+    chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
+    low = [
+        variant(f"low{k}", f"n{k}", model_id=f"low{k}", size=8, priority=50, report=BUSY, **budget)
+        for k in range(2)
+    ]
+    nodes = tuple(node(f"n{index}", 8) for index in range(2))
+    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, *low)), PlanningState(), Settings())
+
+    assert sorted(_replicas(made).values()) == [0, 1, 1]
+
+
+def test_what_is_not_ready_is_not_protected_by_its_disruption_budget() -> None:
+    """A budget is about what serves."""
+    batch = variant(
+        "batch", "n1", "n2", model_id="batch", size=8, priority=50, report=BUSY, evictable_replicas=0
+    )
+    starting = replace(batch.replicas[0], ready=False, sample=None)
+    batch = replace(batch, replicas=(starting, batch.replicas[1]))
+    chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
+    nodes = tuple(node(f"n{index}", 8) for index in (1, 2))
+    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, batch)), PlanningState(), Settings())
+
+    assert _replicas(made) == {"batch": 1, "chat": 1}
+
+
+def test_a_disruption_budget_lifts_no_other_budget() -> None:
+    """Whoever writes a disruption budget does not spend more by it."""
+    protected = variant("v", "n", "n", "n", model_id="v", size=1, report=BUSY, evictable_replicas=0)
+    world = Snapshot(
+        nodes=(node("n", 8),), variants=(protected,), budgets=(Budget(name="b", cost_per_hour=Decimal(10)),)
+    )
+    made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
+
+    assert _replicas(made) == {"v": 1}
