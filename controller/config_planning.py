@@ -125,7 +125,9 @@ class PlanningConfig:
     """Samples up to this age hold what is and never scale down; older ones are unknown."""
 
     solve_seconds: Annotated[int, Range(1, 600)] = 20
-    """Longest time for one plan; then the fallback decides. Most take a fraction of a second."""
+    """Longest time that the solver may search for one placement; then the best that was found counts, proven
+    or not. A plan may hold several searches: its process is ended after three times this, and the fallback
+    decides. Most plans take a fraction of a second."""
 
     scale_to_zero: bool = False
     """Whether the last replica of a model without load may go."""
@@ -153,7 +155,8 @@ class PlanningConfig:
     fallback: Literal["hold", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "hold"
     """What is done when no answer can be had in time, or it is refused, or the solver dies. `hold`: the last
     good plan stands. That is the default because a solver mostly fails for one interval, in which a plan by
-    other rules would move replicas that the next good plan moves back."""
+    other rules would move replicas that the next good plan moves back. Also done where the fallback is the
+    strategy itself, or its rule breaks."""
 
     pod_deletion_cost: bool = True
     """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,

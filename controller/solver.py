@@ -125,7 +125,8 @@ class Solver:
     ) -> None:
         """Remember the limits of a plan, of a start and of the child; `command` replaces its program.
 
-        The deadline should exceed twice `Settings.wall_seconds`, for a plan takes up to two solutions.
+        The deadline should be well above `Settings.wall_seconds`, which limits one placement: a plan asks
+        besides what would help those who go short, and which moves would.
         """
         self._deadline_seconds = deadline_seconds
         self._start_seconds = start_seconds

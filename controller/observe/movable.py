@@ -23,7 +23,9 @@ MOVABLE: Final = f"{PREFIX}movable"
 """`true`: the pod may be evicted to make room, since another one takes its place elsewhere."""
 
 _SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
+_NOT_REPLACED: Final = frozenset({"DaemonSet", "Node", "Job"})
+"""Made anew on the same node only; a Job makes another pod at most so often, and begins from the start."""
+
 _PORTABLE: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
 _CHEAP, _USUAL, _DEAR = 1, 2, 3
 
@@ -80,7 +82,7 @@ def _is_portable(pod: Json) -> bool:
         and is_present(pod)
         and is_ready(pod)
         and owners
-        and owners[0]["kind"] not in _BOUND_TO_NODES
+        and owners[0]["kind"] not in _NOT_REPLACED
         and not spec.get("resourceClaims")
         and all(_is_anywhere(volume) for volume in spec.get("volumes") or [])
         and not any(_constraints(spec))

@@ -26,7 +26,7 @@ else unknown: then what runs stands. MODEL is a model identifier; TOKENS are
 tokens of KV cache, such as 41200, 41.2k or 1.5M.
 
 examples:
-  kubectl get va,deploy,hpa,nodes,pods,cm,quota -A -o yaml | stowplan plan -f -
+  kubectl get va,deploy,sts,hpa,nodes,pods,cm,quota,pdb -A -o yaml | stowplan plan -f -
   stowplan plan -f live.yaml --demand chat/meta/llama-3.1-8b=250k
   stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json

@@ -18,7 +18,8 @@ Key = tuple[str, str]
 
 BUDGET_NAME: Final = "given"
 _MOST_NAMED: Final = 5
-_OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
+OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
+"""Labels in which every node differs from every other."""
 
 
 class UnknownNameError(ValueError):
@@ -157,7 +158,7 @@ def _new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
 def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
     """Return what all nodes are labelled with, other than with their names."""
     shared = frozenset.intersection(*(node.labels for node in nodes))
-    return frozenset(label for label in shared if label[0] not in _OWN_LABELS)
+    return frozenset(label for label in shared if label[0] not in OWN_LABELS)
 
 
 def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:

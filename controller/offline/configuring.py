@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.config import ControllerConfig, NamesConfig
 from controller.config_planning import budgets_of, planning_problems, pools_of, settings_of
@@ -19,6 +19,10 @@ from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import Settings
 
 _KEY: Final = "config.yaml"
+_CONFIG_MAP: Final = "stowplan-controller"
+"""How the shipped manifests call the controller's own."""
+
+_EXPECTED: Final = "must be one YAML mapping, the controller's configuration, or its ConfigMap"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,11 +40,21 @@ class Configuring:
     problems: tuple[Problem, ...] = ()
 
     def over(self, inputs: PlanningInputs) -> PlanningInputs:
-        """Return a saved decision's inputs with this configuration in the place of its own."""
+        """Return a saved decision's inputs with this configuration in the place of its own.
+
+        Node pools that it does not name stay: Karpenter's are not in any configuration.
+        """
         if not self.is_given:
             return inputs
-        terms = self.terms
-        snapshot = replace(inputs.snapshot, pools=terms.pools, budgets=terms.budgets)
+        saved, declared = inputs.snapshot, {pool.name for pool in self.terms.pools}
+        snapshot = replace(
+            saved,
+            pools=(*self.terms.pools, *(pool for pool in saved.pools if pool.name not in declared)),
+            budgets=self.terms.budgets,
+            variants=tuple(
+                replace(variant, may_scale_to_zero=self.scales_to_zero) for variant in saved.variants
+            ),
+        )
         return replace(inputs, snapshot=snapshot, settings=self.settings)
 
 
@@ -72,18 +86,77 @@ def configured(path: Path | None) -> Configuring:
 def _document(path: Path) -> Json:
     """Read the file; of a ConfigMap, what is under its key. Raises ConfigurationError."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        if isinstance(document, dict) and document.get("kind") == "ConfigMap":
-            document = yaml.safe_load((document.get("data") or {}).get(_KEY, "")) or {}
+        documents = _documents(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError([f"cannot be read: {error.strerror or error}"]) from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigurationError([" ".join(str(error).split())]) from error
+    config_maps = [item for item in documents if _is_config_map(item)]
+    if config_maps:
+        return _held(_chosen(config_maps))
+    if not documents:
+        return {}
+    if len(documents) > 1:
+        raise ConfigurationError([f"holds {len(documents)} YAML documents and no ConfigMap: {_EXPECTED}"])
+    return _mapping(documents[0], "the document")
+
+
+def _documents(text: str) -> list[JsonValue]:
+    """Return what a text holds, without documents of comments alone."""
+    try:
+        return [item for item in yaml.safe_load_all(text) if item is not None]
+    except yaml.YAMLError as error:
+        raise ConfigurationError([" ".join(str(error).split())]) from error
+
+
+def _is_config_map(document: JsonValue) -> bool:
+    return isinstance(document, dict) and document.get("kind") == "ConfigMap"
+
+
+def _chosen(config_maps: Sequence[Json]) -> Json:
+    """Return the one there is, or of several the controller's."""
+    if len(config_maps) == 1:
+        return config_maps[0]
+    ours = [item for item in config_maps if _name(item) == _CONFIG_MAP]
+    if len(ours) == 1:
+        return ours[0]
+    names = ", ".join(map(_name, config_maps))
+    how_many = "more than one is" if ours else "none is"
+    text = (
+        f"of the ConfigMaps {names} {how_many} called {_CONFIG_MAP}: leave only the controller's in the file"
+    )
+    raise ConfigurationError([text])
+
+
+def _name(config_map: Json) -> str:
+    metadata = config_map.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _held(config_map: Json) -> Json:
+    """Return the configuration that a ConfigMap holds."""
+    data = config_map.get("data")
+    members = data if isinstance(data, dict) else {}
+    where = f"ConfigMap {_name(config_map)}: data[{_KEY}]"
+    text = members.get(_KEY)
+    if not isinstance(text, str):
+        there_are = f"there are {', '.join(map(str, members))}" if members else "there is no key"
+        raise ConfigurationError([f"{where}: must be the controller's configuration as text; {there_are}"])
+    documents = _documents(text)
+    if len(documents) > 1:
+        raise ConfigurationError([f"{where}: holds {len(documents)} YAML documents: must be one"])
+    return _mapping(documents[0], where) if documents else {}
+
+
+def _mapping(document: JsonValue, where: str) -> Json:
     if not isinstance(document, dict):
-        raise ConfigurationError(
-            ["must hold one YAML mapping: the controller's configuration or its ConfigMap"]
-        )
+        raise ConfigurationError([f"{where}: holds a {_kind(document)}: {_EXPECTED}"])
     return document
+
+
+def _kind(document: JsonValue) -> str:
+    names = {bool: "truth value", list: "list", str: "text", int: "number", float: "number"}
+    return names.get(type(document), "value")
 
 
 def _refused(path: Path, problems: Sequence[str]) -> Configuring:

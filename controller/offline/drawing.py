@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.offline.layout import NodeLayout, alike, by_type
@@ -40,7 +40,8 @@ def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
 
 
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> Iterator[Spans]:
-    entries = [(_name(same), _cells(same[0], code_width)) for same in alike(group)]
+    places = {item.node.name: place for place, item in enumerate(group)}
+    entries = [(_name(same, places), _cells(same[0], code_width)) for same in alike(group)]
     name_width = min(_LONGEST_NAME, max(width_of(name) for name, _ in entries))
     cell_width = code_width + 1
     most_cells = max(
@@ -68,15 +69,33 @@ def _row(
         yield tuple(line)
 
 
-def _name(same: Sequence[NodeLayout]) -> str:
-    """Return the names of equal nodes: `3 x node-1 .. node-7`."""
-    first, last = same[0].node, same[-1].node
-    mark = "" if first.schedulable else "!"
+def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
+    """Return the names of equal nodes: `4 x node-1, node-3 .. node-5`; `...` where they are too long."""
+    mark = "" if same[0].node.schedulable else "!"
     if len(same) == 1:
-        return f"{mark}{first.name}"
-    both = f"{first.name} .. {last.name}"
+        return f"{mark}{same[0].node.name}"
     count = f"{mark}{len(same)} x "
-    return count + (both if len(count) + len(both) <= _LONGEST_NAME else first.name)
+    names = [_run(run) for run in _runs([item.node.name for item in same], places)]
+    for shown in range(len(names), 0, -1):
+        text = count + ", ".join([*names[:shown], *(["..."] if shown < len(names) else [])])
+        if len(text) <= _LONGEST_NAME:
+            return text
+    return f"{count}{same[0].node.name}, ..."
+
+
+def _runs(names: Sequence[str], places: Mapping[str, int]) -> Sequence[Sequence[str]]:
+    """Return the names in runs of nodes between which there is no other."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and places[name] == places[runs[-1][-1]] + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return runs
+
+
+def _run(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
 
 
 def _cells(layout: NodeLayout, code_width: int) -> list[Cell]:

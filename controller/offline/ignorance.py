@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
+from controller.offline.changes import OWN_LABELS
+from controller.planning.cluster import Node
 from controller.planning.decision import Plan
+from controller.planning.inventory import admits, topology_keys
 from controller.planning.snapshot import Snapshot
+from controller.planning.wording import count
+
+_MOST_NAMED: Final = 5
 
 
 def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """Return a sentence for each thing that is not known."""
-    return (*_nodes(snapshot), *_demands(plan), *_capacities(plan))
+    return (*_nodes(snapshot), *_unlabelled(snapshot), *_demands(plan), *_capacities(plan))
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[str]:
@@ -20,6 +29,37 @@ def _nodes(snapshot: Snapshot) -> Iterator[str]:
             "no node with accelerators was read: add an export of them"
             " (kubectl get nodes -o yaml), or say --add-node H100x8:4"
         )
+
+
+def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the nodes that would do, but for a label by which pods are spread or kept together.
+
+    What looks alike is compared once: an export may have thousands of nodes.
+    """
+    nodes: dict[tuple[object, ...], list[Node]] = defaultdict(list)
+    for node in snapshot.nodes:
+        shared = frozenset(label for label in node.labels if label[0] not in OWN_LABELS)
+        nodes[node.schedulable, node.accelerator, shared, node.taints].append(node)
+    for variant in snapshot.variants:
+        free = replace(variant, spread=None, together_in="")
+        for key in sorted(topology_keys(variant) - OWN_LABELS):
+            without = [
+                item.name
+                for group in nodes.values()
+                if key not in dict(group[0].labels) and admits(group[0], free)
+                for item in group
+            ]
+            if without:
+                yield _lacking(without, key, "/".join(variant.key))
+
+
+def _lacking(names: Sequence[str], key: str, variant: str) -> str:
+    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    return (
+        f"{variant} spreads its pods or keeps them together by the label {key}: none of them goes to"
+        f" {count(len(names), 'node')} without it, {named}; to plan with the label,"
+        " write a decision with --save, add it to the node there, and plan with that file"
+    )
 
 
 def _demands(plan: Plan) -> Iterator[str]:

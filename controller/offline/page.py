@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from controller.offline.layout import NodeLayout, codes_of, layouts
 from controller.offline.markup import Content, Markup, joined, section, table, tag
+from controller.offline.page_comparison import comparison_section
 from controller.offline.page_nodes import colours, nodes_section
 from controller.offline.spans import Tone
 from controller.offline.style import STYLE
@@ -47,6 +48,7 @@ def page(shown: Shown) -> str:
         _models(shown),
         _prices(shown),
         _proof(shown.plan),
+        *comparison_section(shown.compared),
     )
     top = joined(
         [

@@ -111,7 +111,7 @@ def _take_saved(found: Found, source: Source) -> None:
     try:
         found.saved.append(from_json(source.data))
     except ValueError as error:
-        text = f"a saved decision, but not as this release writes them: {error}"
+        text = f"a saved decision that cannot be read: {error}"
         found.problems.append(Problem(file=source.name, line=0, text=text))
 
 

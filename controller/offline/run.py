@@ -19,6 +19,7 @@ from controller.offline.changes import Changes, changed
 from controller.offline.comparison import compared
 from controller.offline.configuring import Configuring, configured
 from controller.offline.document import as_document
+from controller.offline.exceeded import exceeded
 from controller.offline.gathering import Gathering, gathered
 from controller.offline.ignorance import ignorance
 from controller.offline.page import page
@@ -110,7 +111,7 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: boo
     return Shown(
         snapshot=inputs.snapshot,
         plan=made,
-        warnings=(*warnings, *ignorance(inputs.snapshot, made)),
+        warnings=(*warnings, *ignorance(inputs.snapshot, made), *exceeded(inputs.snapshot, made)),
         compared=compared(inputs, made) if compares else (),
     )
 

@@ -85,7 +85,7 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
     yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
     for level in levels(shown.plan):
         yield from _wrapped(Tone.FAINT, level, columns, first="  ", later="      ")
-    yield from comparison_lines(shown.compared)
+    yield from comparison_lines(shown.compared, columns=columns)
     for warning in shown.warnings:
         yield from _wrapped(Tone.ADVICE, f"warning: {warning}", columns)
     yield from _wrapped(Tone.GOOD if shown.is_enough else Tone.BAD, conclusion(shown), columns)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from controller.planning.members import member_problems
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
@@ -31,6 +32,13 @@ def from_json(text: bytes | str) -> PlanningInputs:
     Raises ValueError, naming the member, for what is no such document.
     """
     try:
+        wrong = [*member_problems(msgspec.json.decode(text), PlanningInputs)]
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return msgspec.json.decode(text, type=PlanningInputs)
     except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from error
+        what, at, place = str(error).rpartition(" - at `$")
+        if not at:
+            raise ValueError(str(error)) from error
+        what = what.replace("Expected ", "must be ").replace(", got ", ", was ")
+        raise ValueError(f"{place.strip('.`')}: {what}") from error

@@ -6,6 +6,7 @@ of starting and stopping and the continuity of what serves are not known to thes
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,16 +29,19 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Snapshot
     from controller.planning.state import PlanningState
 
+# To standard error where nothing is set up: verbs that plan from files print their answers.
+_log = logging.getLogger(__name__)
+
 
 def ruled(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan of the strategy that the settings choose, and the next state; else the fallback's."""
     report = SolverReport(
         status=SolverStatus.FEASIBLE, unproven="", gap=None, message="", strategy=settings.strategy
     )
-    made, next_state, wrong = _by_rule(snapshot, state, settings, report)
-    if wrong:
-        return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=wrong)
-    return made, next_state
+    made = _by_rule(snapshot, state, settings, report)
+    if isinstance(made, str):
+        return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=made)
+    return made
 
 
 def asked(
@@ -53,31 +57,47 @@ def asked(
 def fall_back(
     snapshot: Snapshot, state: PlanningState, settings: Settings, *, status: SolverStatus, message: str
 ) -> tuple[Plan, PlanningState]:
-    """Return what is done without an answer, with the reason why there is none, and the next state."""
-    if settings.fallback is not Fallback.HOLD:
+    """Return what is done without an answer, with the reason why there is none, and the next state.
+
+    A rule that was chosen to decide and did not is not asked again to be its own fallback.
+    """
+    if settings.fallback not in {Fallback.HOLD, settings.strategy}:
         report = SolverReport(
             status=status, unproven="", gap=None, message=message, strategy=settings.fallback
         )
-        made, next_state, wrong = _by_rule(snapshot, state, settings, report)
-        if not wrong:
-            return made, next_state
-        message = f"{message}; {wrong}"
+        made = _by_rule(snapshot, state, settings, report)
+        if not isinstance(made, str):
+            return made
+        message = f"{message}; {made}"
     return hold(snapshot, state, settings, status=status, message=message)
 
 
 def _by_rule(
     snapshot: Snapshot, state: PlanningState, settings: Settings, report: SolverReport
-) -> tuple[Plan, PlanningState, str]:
-    """Return the plan of a strategy, the next state, and why the plan must not be used, if so."""
+) -> tuple[Plan, PlanningState] | str:
+    """Return the plan of a strategy and the next state, or why there is none that may be used."""
+    try:
+        made, next_state = _applied(snapshot, state, settings, report)
+        wrong = check(snapshot, made)
+    except Exception as error:  # noqa: BLE001 (the boundary: a rule that breaks must not lose the cycle)
+        _log.exception("%s failed", report.strategy)
+        return f"{report.strategy} failed: {type(error).__name__}: {error}"
+    if wrong:
+        return f"the answer of {report.strategy} was refused: {'; '.join(wrong)}"
+    return made, next_state
+
+
+def _applied(
+    snapshot: Snapshot, state: PlanningState, settings: Settings, report: SolverReport
+) -> tuple[Plan, PlanningState]:
+    """Return the plan of a strategy, unchecked, and the next state."""
     given = prepared(snapshot, state, settings)
     strategy = Strategy(report.strategy)
     wanted = Solution(replicas=COUNTS[strategy](endless(given.problem)), placements=())
     answer = replace(given.granted(STRATEGIES[strategy], strategy), wanted=wanted)
     made = _signed(assembled(answer, report))
-    wrong = check(snapshot, made)
-    text = f"the answer of {strategy} was refused: {'; '.join(wrong)}" if wrong else ""
     courses = followed(snapshot, state, made.decisions, settings)
-    return made, replace(given.next_state, courses=courses), text
+    return made, replace(given.next_state, courses=courses)
 
 
 def endless(problem: PlacementProblem) -> PlacementProblem:

@@ -14,7 +14,7 @@ from datetime import datetime
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered, World
@@ -53,6 +53,7 @@ class Evictor:
         self._now = now
         self._rounds = Rounds()
         self._told = ""
+        self._kept_closed: frozenset[str] = frozenset()
         self._outcomes: Counter[str] = Counter()
 
     def worded(self, plan: Plan) -> Plan:
@@ -65,7 +66,9 @@ class Evictor:
         """Do what is due; returns how many evictions ended how. Raises nothing of the API server's."""
         self._outcomes = Counter()
         now_seconds = self._now().timestamp()
-        self._rounds = after_plan(self._rounds, plan, world.pods, now_seconds=now_seconds)
+        self._rounds = after_plan(
+            self._rounds, plan, world.pods, now_seconds=now_seconds, asked=world.targets
+        )
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
         allowed = may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
@@ -77,7 +80,9 @@ class Evictor:
         return self._outcomes
 
     async def _reopen(self, world: World) -> None:
+        """Open the nodes of no round; says once of each why it does not work."""
         busy = self._rounds.current.nodes if self._rounds.current else frozenset()
+        kept_closed: set[str] = set()
         for node in world.nodes:
             name = node["metadata"]["name"]
             if is_closed(node) and name not in busy:
@@ -86,7 +91,10 @@ class Evictor:
                 except NotFound:
                     continue
                 except ClusterError as error:
-                    self._complain(f"node {name} is not open to new pods: {error.message}")
+                    kept_closed.add(name)
+                    if name not in self._kept_closed:
+                        _log.warning("node is not open to new pods", node=name, why=error.message)
+        self._kept_closed = frozenset(kept_closed)
 
     async def _evict_all(self, chosen: Sequence[Target]) -> Sequence[Target]:
         """Return those that were evicted: all, or none where one would be refused beforehand."""
@@ -94,14 +102,13 @@ class Evictor:
         try:
             for target in chosen:
                 await self._evict(target, dry_run=True)
-            for node in sorted({target.move.node for target in chosen}):
-                await close(self._cluster, node)
+            await self._close_all(sorted({target.move.node for target in chosen}))
             for target in chosen:
                 await self._evict(target, dry_run=False)
                 evicted.append(target)
                 self._outcomes["evicted"] += 1
         except Throttled as error:
-            self._outcomes["refused"] += 1
+            self._outcomes["refused" if _is_for_a_budget(error) else "busy"] += 1
             self._complain(error.message)
         except (NotFound, Conflict):
             self._outcomes["gone"] += 1
@@ -111,6 +118,14 @@ class Evictor:
         else:
             self._told = ""
         return evicted
+
+    async def _close_all(self, nodes: Sequence[str]) -> None:
+        """Keep new pods off nodes. Raises the ClusterError of what is refused, and never a Conflict."""
+        for node in nodes:
+            try:
+                await close(self._cluster, node)
+            except Conflict as error:  # of a pod it would mean that another has its name
+                raise Unavailable(f"node {node} is written by others all the time: {error.message}") from None
 
     async def _evict(self, target: Target, *, dry_run: bool) -> None:
         metadata = target.pod["metadata"]
@@ -144,3 +159,9 @@ class Evictor:
                 self._events.record(
                     autoscalings[key], type="Normal", reason=reason, action="Evict", note=note
                 )
+
+
+def _is_for_a_budget(error: Throttled) -> bool:
+    """Tell a disruption budget's refusal from a server that has too much to do."""
+    causes = ((error.status or {}).get("details") or {}).get("causes") or []
+    return any(cause.get("reason") == "DisruptionBudget" for cause in causes)

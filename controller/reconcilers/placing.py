@@ -9,7 +9,7 @@ in between.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -34,6 +34,7 @@ GATE: Final = f"{PREFIX}placement"
 
 _WEIGHT: Final = 100
 _WRITERS: Final = 16
+_NODE_NAME: Final = "metadata.name"
 _PREFERENCES: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -64,8 +65,9 @@ def let_in(
     """Yield the gated pods of variants that may be scheduled, oldest first, each with a place of the plan.
 
     `planned` has the pods of each variant, of which each replica has `pods_of`. More than were granted go on
-    waiting: whoever made them is about to delete them. Where a plan is not acted on, or counts on nodes to be
-    added, pods go in without a place: a node autoscaler has to see them.
+    waiting: whoever made them is about to delete them. Places of those that were let in before and are not
+    bound yet are theirs. Where a plan is not acted on, or counts on nodes to be added, pods go in without a
+    place: a node autoscaler has to see them.
     """
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
@@ -73,9 +75,9 @@ def let_in(
         places[place.namespace, place.name] += [place.node] * place.replicas
     for key, pods in planned.items():
         gated = sorted(filter(is_gated, pods), key=_seniority)
+        free = iter(_untaken(places[key], pods) if acted_on(key) else ())
         if key in granted and acted_on(key):
             gated = gated[: max(0, granted[key] * pods_of(key) - (len(pods) - len(gated)))]
-        free = iter(sorted(places[key]))
         for pod in gated:
             # What holds no accelerators goes anywhere, and must take nobody's place.
             yield LetIn(pod=pod, node=next(free, None) if accelerators_of(pod["spec"]) else None)
@@ -95,9 +97,27 @@ def is_gated(pod: Json) -> bool:
     return is_present(pod) and any(gate["name"] == GATE for gate in gates)
 
 
+def _untaken(places: Sequence[str], pods: Iterable[Json]) -> Sequence[str]:
+    """Return the places in order without those that pods were let in for which are not bound yet."""
+    waiting = (
+        pod for pod in pods if is_present(pod) and not pod["spec"].get("nodeName") and not is_gated(pod)
+    )
+    taken = Counter(node for pod in waiting for node in _let_in_for(pod))
+    return sorted((Counter(places) - taken).elements())
+
+
+def _let_in_for(pod: Json) -> Iterator[str]:
+    """Yield the node that a pod prefers by our word, if any: the last term is ours."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (affinity.get(_PREFERENCES) or [])[-1:]:
+        for field in term["preference"].get("matchFields") or []:
+            if (field["key"], field["operator"], len(field["values"])) == (_NODE_NAME, "In", 1):
+                yield field["values"][0]
+
+
 def _preferring(affinity: Json, node: str) -> Json:
     """Return what an affinity has to say besides, so that it prefers a node."""
-    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    by_name = {"key": _NODE_NAME, "operator": "In", "values": [node]}
     term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
     already = (affinity.get("nodeAffinity") or {}).get(_PREFERENCES) or []
     return {"nodeAffinity": {_PREFERENCES: [*already, term]}}

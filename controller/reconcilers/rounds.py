@@ -1,7 +1,7 @@
 """When to evict: one round at a time, after a shortage has stood, so many in an hour. Pure.
 
-A round begins with evictions and ends when as many pods of the same owners are bound as before, or after a
-time.
+A round begins with evictions and ends when as many pods of the same owners are bound as before, or as many
+as are asked for since, or after a time.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.pods import is_present
+from controller.observe.pods import is_present, target_of_pod
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan
 
 Key = tuple[str, str]
@@ -32,6 +34,7 @@ BEING_MOVED = "being moved for it"
 """Stands in the sentence about a variant while a round for it is under way."""
 
 _HOUR_SECONDS = 3600.0
+_NO_TARGETS: Final[Mapping[TargetKey, Json]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +74,9 @@ class Round:
     bound: Mapping[Owner, int]
     """Bound pods of each owner before."""
 
+    asking: Mapping[Owner, TargetKey]
+    """What says how many pods an owner is to have, where that is known."""
+
     nodes: frozenset[str]
     """From which they were evicted."""
 
@@ -100,15 +106,22 @@ class Rounds:
     current: Round | None = None
 
 
-def after_plan(rounds: Rounds, plan: Plan, pods: Sequence[Json], *, now_seconds: float) -> Rounds:
-    """Return what is remembered once there is another plan."""
+def after_plan(
+    rounds: Rounds,
+    plan: Plan,
+    pods: Sequence[Json],
+    *,
+    now_seconds: float,
+    asked: Mapping[TargetKey, Json] = _NO_TARGETS,
+) -> Rounds:
+    """Return what is remembered once there is another plan; `asked` tells what owners ask for now."""
     short = frozenset(key for move in plan.moves for key in move.benefits)
     plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
     recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
     rounds = replace(rounds, short=short, plans=plans, evictions=recent)
     if rounds.current is None:
         return rounds
-    if _is_bound_again(rounds.current, pods):
+    if _is_bound_again(rounds.current, pods, asked):
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=0.0)
     if now_seconds - rounds.current.began_seconds >= ROUND_SECONDS:
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=FRUITLESS_SECONDS)
@@ -144,13 +157,14 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
 def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
     """Return what is remembered after pods were evicted; where none was, the round is given up."""
     if not evicted:
-        return replace(rounds, last_seconds=now_seconds)
+        return replace(rounds, last_seconds=now_seconds, rest_seconds=0.0)
     owners = {target.owner for target in evicted}
     bound = Counter(owner_of(pod) for pod in pods if _is_bound(pod) and owner_of(pod) in owners)
     current = Round(
         began_seconds=now_seconds,
         evicted=frozenset(target.pod["metadata"]["uid"] for target in evicted),
         bound=bound,
+        asking={target.owner: key for target in evicted if (key := target_of_pod(target.pod))},
         nodes=frozenset(target.move.node for target in evicted),
         benefits=frozenset(key for target in evicted for key in target.move.benefits),
     )
@@ -182,11 +196,21 @@ def owner_of(pod: Json) -> Owner:
     return metadata["namespace"], "", ""
 
 
-def _is_bound_again(current: Round, pods: Sequence[Json]) -> bool:
+def _is_bound_again(current: Round, pods: Sequence[Json], asked: Mapping[TargetKey, Json]) -> bool:
     bound = Counter(
         owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
     )
-    return all(bound[owner] >= count for owner, count in current.bound.items())
+    return all(
+        bound[owner] >= min(count, _asked_for(current.asking.get(owner), asked, count))
+        for owner, count in current.bound.items()
+    )
+
+
+def _asked_for(key: TargetKey | None, asked: Mapping[TargetKey, Json], before: int) -> int:
+    """Return how many pods an owner is to have now; as many as before where that is not known."""
+    if key is None or key not in asked or key.kind is TargetKind.LEADER_WORKER_SET:
+        return before
+    return int((asked[key].get("spec") or {}).get("replicas", 1))
 
 
 def _is_bound(pod: Json) -> bool:

@@ -192,8 +192,11 @@ class VariantAutoscalingReconciler:
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
         cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
-        written = await self._publish(world, self._statuses(cycle, advices), plan)
-        evictions = await self._evictor.act(world, gathered, plan, advised=advices)
+        written, unwritten = await self._publish(world, self._statuses(cycle, advices), plan)
+        # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
+        evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **unwritten})
+        for error in unwritten.values():
+            raise error
         return Outcome(
             plan=plan,
             gathered=gathered,
@@ -269,7 +272,10 @@ class VariantAutoscalingReconciler:
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found
 
-    async def _publish(self, world: World, statuses: Mapping[Key, Json], plan: Plan) -> int:
+    async def _publish(
+        self, world: World, statuses: Mapping[Key, Json], plan: Plan
+    ) -> tuple[int, Mapping[Key, BaseException]]:
+        """Write the statuses that are due; returns how many those were, and why some were not written."""
         decisions = {(item.namespace, item.name): item for item in plan.decisions}
         due = [item for item in world.autoscalings if self._is_due(item, statuses.get(_key(item)))]
         gate = asyncio.Semaphore(_WRITERS)
@@ -280,10 +286,8 @@ class VariantAutoscalingReconciler:
             self._tell(autoscaling, decisions.get(_key(autoscaling)), plan.solver.strategy)
 
         results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
-        failed = [result for result in results if isinstance(result, BaseException)]
-        if failed:
-            raise failed[0]
-        return len(due)
+        ended = zip(map(_key, due), results, strict=True)
+        return len(due), {key: result for key, result in ended if isinstance(result, BaseException)}
 
     def _is_due(self, autoscaling: Json, status: Json | None) -> bool:
         if status is None:

@@ -61,6 +61,7 @@ STAYS = {
     ),
     "one that nobody makes anew": pod(owner={"kind": "Deployment", "name": "x"}),
     "one of a DaemonSet": pod(owner={"kind": "DaemonSet", "name": "x", "controller": True}),
+    "one of a Job": pod(owner={"kind": "Job", "name": "x", "controller": True}),
     "a mirror of a static pod": pod(owner={"kind": "Node", "name": "n1", "controller": True}),
     "one of a planned Deployment": pod(
         owner={"kind": "ReplicaSet", "name": "ours-abc", "controller": True},

@@ -35,6 +35,23 @@ def test_equal_nodes_are_drawn_once(plan: Plan, world: World) -> None:
     assert len(out.splitlines()) < 25
 
 
+def test_a_range_names_no_node_that_is_drawn_elsewhere(plan: Plan, world: World) -> None:
+    """Equal nodes with another between them are two runs."""
+    _, out, _ = plan("-f", "-", "--drain", "node-3", given=world(nodes=6))
+
+    assert "4 x node-2, node-4 .. node-6 " in out
+    assert " .. node-3" not in out
+
+
+def test_runs_that_are_too_many_end_in_dots(plan: Plan, world: World) -> None:
+    """What is left out is not claimed to be a range."""
+    drained = [part for number in range(3, 30, 2) for part in ("--drain", f"node-{number}")]
+
+    _, out, _ = plan("-f", "-", *drained, given=world(nodes=30))
+
+    assert "15 x node-2, node-4, node-6, ... . . . ." in out
+
+
 def test_a_cell_is_an_accelerator(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
     """Letters for variants, + for what is new, # for others, a dot for free, ! where nothing new may go."""
     others = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,23 @@ def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None
     assert (code, err) == (0, [])
 
 
+def test_pools_of_a_saved_decision_stay_beside_those_of_a_configuration(plan: Plan, parts: Parts) -> None:
+    """Karpenter's are in no configuration; one of the same name takes the place of the saved one."""
+    none = {"name": "more", "accelerator": "L4", "acceleratorsPerNode": 4, "nodesAddable": 0}
+    files = {
+        "a.yaml": listed(*parts(nodes=1), POOL),
+        "other.yaml": json.dumps({"planning": {"budgets": []}}),
+        "same.yaml": json.dumps({"planning": {"nodePools": [none]}}),
+    }
+    plan("-f", "a.yaml", "--demand", "chat=40k", "--save", "s.json", files=files)
+
+    _, beside, _ = plan("-f", "s.json", "-o", "json", "--config", "other.yaml")
+    _, instead, _ = plan("-f", "s.json", "-o", "json", "--config", "same.yaml")
+
+    assert [item["pool"] for item in json.loads(beside)["plan"]["requests"]] == ["more"]
+    assert json.loads(instead)["plan"]["requests"] == []
+
+
 def test_an_order_that_is_not_understood_is_told(plan: Plan, parts: Parts) -> None:
     """It is not followed, here as in the cluster."""
     made = parts()
@@ -84,6 +102,45 @@ def test_an_order_is_followed(plan: Plan, parts: Parts) -> None:
     _, out, _ = plan("-f", "-", "-o", "json", given=listed(*made))
 
     assert {d["name"]: d["replicas"] for d in json.loads(out)["plan"]["decisions"]} == {"chat": 1, "code": 3}
+
+
+def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> None:
+    """Of unknown demand what runs stands: that limits are exceeded is said, with what there is instead."""
+    given = listed(*parts(demand=None), quota(1))
+
+    _, out, _ = plan("-f", "-", "-o", "json", "--budget", "15", given=given)
+
+    told = [text for text in json.loads(out)["warnings"] if "exceeded" in text]
+    assert [text.partition(";")[0] for text in told] == [
+        "budget given of 15 per hour is exceeded: 80",
+        "quota default/q (requests.nvidia.com/gpu) of 1 accelerator is exceeded: 2",
+    ]
+
+
+def test_limits_that_are_kept_are_not_told(plan: Plan, parts: Parts) -> None:
+    """No warning where nothing is exceeded."""
+    _, out, _ = plan("-f", "-", "-o", "json", "--budget", "80", given=listed(*parts(), quota(2)))
+
+    assert json.loads(out)["warnings"] == []
+
+
+def test_an_added_node_without_the_label_of_a_spread_is_told(plan: Plan, parts: Parts) -> None:
+    """Nodes of several zones share none, so a made up one has none, and nothing that spreads goes there."""
+    made = parts()
+    for number, item in enumerate(made[:2]):
+        item["metadata"]["labels"]["zone"] = f"z{number}"
+    plan("-f", "-", "--save", "s.json", given=listed(*made))
+    saved = json.loads(Path("s.json").read_bytes())
+    saved["snapshot"]["variants"][0]["together_in"] = "zone"
+    Path("s.json").write_text(json.dumps(saved), encoding="utf-8")
+
+    _, plain, _ = plan("-f", "s.json", "-o", "json")
+    _, added, _ = plan("-f", "s.json", "-o", "json", "--add-node", "L4x4")
+
+    assert json.loads(plain)["warnings"] == []
+    (warning,) = json.loads(added)["warnings"]
+    assert warning.startswith("default/chat spreads its pods or keeps them together by the label zone")
+    assert "new-l4-1" in warning
 
 
 def node(name: str, **labels: str) -> Node:

@@ -74,10 +74,55 @@ def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> 
     assert made == ["wva-greedy", "optimal"]
 
 
+def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, world: World) -> None:
+    """The file of the base has several; the controller's counts."""
+    shipped = (SAMPLES.parent / "base" / "settings.yaml").read_text(encoding="utf-8")
+    before, ours, after = shipped.partition("name: stowplan-controller\n")
+    told = after.replace('"{}"', '"planning: {strategy: wva-greedy}"', 1)
+
+    _, out, err = plan(
+        "-f", "a.yaml", "-o", "json", "--config", "s.yaml",
+        files={"a.yaml": world(), "s.yaml": before + ours + told},
+    )  # fmt: skip
+
+    assert err == []
+    assert json.loads(out)["plan"]["solver"]["strategy"] == "wva-greedy"
+
+
+def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
+    plan: Plan, world: World, granted: Granted
+) -> None:
+    """In both directions: it stands in the place of what was saved."""
+    files = {"a.yaml": world(demand=0), "on.yaml": "planning: {scaleToZero: true}", "off.yaml": "{}"}
+    plan("-f", "a.yaml", "--save", "warm.json", files=files)
+    plan("-f", "a.yaml", "--scale-to-zero", "--save", "cold.json")
+
+    _, cold, _ = plan("-f", "warm.json", "-o", "json", "--config", "on.yaml")
+    _, warm, _ = plan("-f", "cold.json", "-o", "json", "--config", "off.yaml")
+
+    assert granted(cold) == {"chat": 0, "code": 0}
+    assert granted(warm) == {"chat": 1, "code": 1}
+
+
 WRONG_CONFIGURATIONS = {
     "an unknown strategy": ("planning: {strategy: luck}", "planning.strategy: 'luck' is not one of"),
     "a field that there is not": ("planing: {}", "'planing' was unexpected"),
-    "no mapping": ("- 1", "must hold one YAML mapping"),
+    "a list": ("- 1", "the document: holds a list: must be one YAML mapping, the controller's configuration"),
+    "an empty list": ("[]", "the document: holds a list: must be one YAML mapping"),
+    "a truth value": ("false", "the document: holds a truth value: must be one YAML mapping"),
+    "a ConfigMap without the key": (
+        "{kind: ConfigMap, metadata: {name: c}, data: {config: '{}'}}",
+        "ConfigMap c: data[config.yaml]: must be the controller's configuration as text; there are config",
+    ),
+    "a ConfigMap that holds a list": (
+        "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '[]'}}",
+        "ConfigMap c: data[config.yaml]: holds a list: must be one YAML mapping",
+    ),
+    "other ConfigMaps": (
+        "{kind: ConfigMap, metadata: {name: a}}\n---\n{kind: ConfigMap, metadata: {name: b}}",
+        "of the ConfigMaps a, b none is called stowplan-controller",
+    ),
+    "several documents": ("a: 1\n---\nb: 2", "holds 2 YAML documents and no ConfigMap"),
     "no YAML": ("{", "while parsing"),
     "two budgets of one name": (
         "planning: {budgets: [{name: a, costPerHour: '1'}, {name: a, costPerHour: '2'}]}",

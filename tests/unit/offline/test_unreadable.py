@@ -71,7 +71,23 @@ UNREADABLE = {
     "an empty directory or file": ("", ["stowplan plan: error: nothing to plan"]),
     "a saved decision of another shape": (
         '{"snapshot": {"nodes": 7}}',
-        ["a.yaml: error: a saved decision, but not as this release writes them: Expected `array`, got `int`"],
+        [
+            "a.yaml: error: a saved decision that cannot be read: snapshot.nodes: must be `array`, was `int`",
+        ],
+    ),
+    "a misspelt member of a saved decision": (
+        '{"snapshot": {"nodes": [], "variants": [{"most_per_nodes": 1}]}, "settings": {"unit": 1}}',
+        [
+            "a.yaml: error: a saved decision that cannot be read: snapshot.variants[0].most_per_nodes: "
+            "there is no such member; is most_per_node meant?; settings.unit: there is no such member; "
+        ],
+    ),
+    "a choice that there is not in a saved decision": (
+        '{"snapshot": {"nodes": [], "variants": []}, "settings": {"strategy": "luck"}}',
+        [
+            "a.yaml: error: a saved decision that cannot be read: settings.strategy: must be one of optimal, "
+            "wva-greedy, "
+        ],
     ),
 }
 

@@ -124,7 +124,7 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
     ("text", "says"),
     [
         ("{}", "missing required field `snapshot`"),
-        ('{"snapshot": {"nodes": [], "variants": 3}}', "$.snapshot.variants"),
+        ('{"snapshot": {"nodes": [], "variants": 3}}', "snapshot.variants: must be `array`, was `int`"),
         (
             '{"snapshot": {"nodes": [], "variants": []}, "settings": {"scale_up_threshold": 7}}',
             "scale_up_threshold",

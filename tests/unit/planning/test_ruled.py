@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from random import Random
+from typing import cast
 
 import pytest
 from planning_builders import LIMITS, node, sample, variant
@@ -16,6 +17,7 @@ from controller.planning.checker import check
 from controller.planning.cluster import Quota
 from controller.planning.decision import Reason, SolverStatus
 from controller.planning.plan import plan
+from controller.planning.problem import PlacementProblem, Solution
 from controller.planning.ruled import fall_back
 from controller.planning.settings import Fallback, Settings, Strategy
 from controller.planning.snapshot import Snapshot
@@ -130,3 +132,32 @@ def test_holding_is_no_answer() -> None:
     made, _ = fall_back(WORLD, NOTHING, Settings(), status=SolverStatus.FAILED, message="it ended")
 
     assert (made.solver.strategy, made.solver.is_answered, made.decisions[0].replicas) == ("hold", False, 1)
+
+
+def _broken(_problem: PlacementProblem) -> Solution:
+    raise ZeroDivisionError("no replica serves anything")
+
+
+@pytest.mark.parametrize("fallback", [Fallback.HOLD, Fallback.WVA_COST_AWARE])
+def test_what_runs_stands_where_a_rule_breaks(
+    fallback: Fallback, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sentence has the error, the log the traceback; as its own fallback it is not tried again."""
+    settings = Settings(strategy=Strategy.WVA_COST_AWARE, fallback=fallback)
+    monkeypatch.setitem(cast("dict[str, object]", STRATEGIES), "wva-cost-aware", _broken)
+    made, _ = plan(WORLD, NOTHING, settings)
+
+    assert (made.solver.strategy, made.solver.status) == ("hold", SolverStatus.FAILED)
+    assert made.solver.message == "wva-cost-aware failed: ZeroDivisionError: no replica serves anything"
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_what_runs_stands_where_the_fallback_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both reasons are told."""
+    monkeypatch.setitem(cast("dict[str, object]", STRATEGIES), "wva-cost-aware", _broken)
+    settings = Settings(fallback=Fallback.WVA_COST_AWARE)
+
+    made, _ = fall_back(WORLD, NOTHING, settings, status=SolverStatus.TIMED_OUT, message="it hung")
+
+    assert (made.solver.strategy, made.solver.status) == ("hold", SolverStatus.TIMED_OUT)
+    assert made.solver.message.startswith("it hung; wva-cost-aware failed: ZeroDivisionError")

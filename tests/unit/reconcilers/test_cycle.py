@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.gather import World
@@ -70,6 +72,8 @@ class Stage:
     statuses: dict[str, Json] = field(default_factory=dict)
     events: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    unwritable: str = ""
+    node: Json = field(default_factory=lambda: NODE)
 
     def world(self) -> World:
         """Return what the caches would hold."""
@@ -89,7 +93,7 @@ class Stage:
                 for name, number in REPLICAS.items()
             },
             pods=[pod for name in REPLICAS for pod in pods(name)],
-            nodes=[NODE],
+            nodes=[self.node],
             autoscalers=[placed(autoscaler(name)) for name in REPLICAS],
         )
 
@@ -115,8 +119,19 @@ class Stage:
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
         """Take a status."""
+        if body["metadata"]["name"] == self.unwritable:
+            raise Unavailable("no answer")
         self.statuses[body["metadata"]["name"]] = body["status"]
         return body
+
+    async def get(self, _resource: object, _name: str) -> Json:
+        """Return the one node."""
+        return self.node | {"metadata": self.node["metadata"] | {"resourceVersion": "1"}}
+
+    async def patch_merge(self, _resource: object, _name: str, change: Json) -> Json:
+        """Write the node's taints."""
+        self.node = self.node | {"spec": change["spec"]}
+        return self.node
 
     def record(self, about: Json, *, note: str, **_event: str) -> None:
         """Take an event."""
@@ -219,3 +234,15 @@ async def test_advice_that_stays_the_same_is_told_once() -> None:
     outcome = await reconciler.cycle()
 
     assert (outcome.written, stage.events) == (0, {})
+
+
+async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
+    """The error is raised all the same, after the other statuses were written."""
+    closed = NODE | {"spec": {"taints": [{"key": "stowplan.dev/moving", "effect": "NoSchedule"}]}}
+    stage = Stage(unwritable="quiet", node=closed)
+
+    with pytest.raises(Unavailable, match="no answer"):
+        await stage.reconciler(Scope()).cycle()
+
+    assert stage.node["spec"]["taints"] == []
+    assert set(stage.statuses) == {"loud"}

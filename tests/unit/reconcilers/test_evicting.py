@@ -37,6 +37,7 @@ SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message
 FOREIGN: Json = {"key": "theirs", "effect": "NoSchedule"}
 OURS: Json = {"key": "stowplan.dev/moving", "effect": "NoSchedule"}
 MOVE = Move(namespace="ns", name="small", node="n1", replicas=2, benefits=(("ns", "large"),))
+BUDGET = Throttled("the budget allows none", status={"details": {"causes": [{"reason": "DisruptionBudget"}]}})
 PLAN = Plan(decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(MOVE,))
 
 
@@ -83,6 +84,7 @@ class Stage:
     pods: list[Json] = field(default_factory=lambda: [pod("a", "n1"), pod("b", "n1")])
     taints: list[Json] = field(default_factory=lambda: [FOREIGN])
     time: datetime = NOON
+    nodes: tuple[str, ...] = ("n1",)
 
     def _called(self, call: str) -> None:
         if call in self.refusals:
@@ -111,9 +113,12 @@ class Stage:
 
     def world(self) -> World:
         """Return what the caches hold."""
-        node = {"metadata": {"name": "n1"}, "spec": {"taints": copy.deepcopy(self.taints)}}
+        nodes = [
+            {"metadata": {"name": name}, "spec": {"taints": copy.deepcopy(self.taints)}}
+            for name in self.nodes
+        ]
         autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
-        return World(autoscalings=autoscalings, targets={}, pods=[*self.pods], nodes=[node], autoscalers=())
+        return World(autoscalings=autoscalings, targets={}, pods=[*self.pods], nodes=nodes, autoscalers=())
 
     def evictor(self, rules: EvictionRules = RULES) -> Evictor:
         """Return an evictor of this cluster."""
@@ -168,7 +173,7 @@ async def test_the_sentence_says_that_somebody_is_being_moved() -> None:
 HINDERED: dict[str, tuple[str, ClusterError, list[str], dict[str, int]]] = {
     "a budget that allows one of two evicts none": (
         "try b",
-        Throttled("the budget allows none"),
+        BUDGET,
         ["try a"],
         {"refused": 1},
     ),
@@ -181,9 +186,21 @@ HINDERED: dict[str, tuple[str, ClusterError, list[str], dict[str, int]]] = {
     "a missing permission on evictions evicts none": ("try a", Forbidden("no"), [], {"failed": 1}),
     "a pod that is gone ends it": ("try a", NotFound("gone"), [], {"gone": 1}),
     "a pod that was replaced ends it": ("try a", Conflict("uid"), [], {"gone": 1}),
+    "a server that has too much to do evicts none": (
+        "try b",
+        Throttled("too many requests"),
+        ["try a"],
+        {"busy": 1},
+    ),
+    "a node that others write all the time evicts none": (
+        "patch n1",
+        Conflict("modified"),
+        ["try a", "try b"],
+        {"failed": 1},
+    ),
     "a budget that is used up on the way stops there": (
         "evict b",
-        Throttled("the budget allows none"),
+        BUDGET,
         ["try a", "try b", "patch n1", "evict a"],
         {"evicted": 1, "refused": 1},
     ),
@@ -206,13 +223,36 @@ async def test_what_hinders_a_round(sentence: str) -> None:
 
 async def test_a_hindrance_is_told_once() -> None:
     """And tried anew each round."""
-    stage = Stage({"try a": Throttled("the budget allows none")})
+    stage = Stage({"try a": BUDGET})
     evictor = stage.evictor()
     with capture_logs() as lines:
         tries = [await stage.act(evictor) for _ in range(20)]
 
     assert tries.count({"refused": 1}) == 4
     assert [line["why"] for line in lines] == ["the budget allows none"]
+
+
+async def test_a_node_that_others_write_all_the_time_is_named() -> None:
+    """It is no pod that is gone."""
+    stage = Stage({"patch n1": Conflict("modified")})
+    evictor = stage.evictor()
+    with capture_logs() as lines:
+        await stage.act(evictor)
+        await stage.act(evictor)
+
+    assert [line["why"] for line in lines] == ["node n1 is written by others all the time: modified"]
+
+
+async def test_nodes_that_stay_closed_are_told_once_each() -> None:
+    """Not in turns, as if the other were news."""
+    refusals: dict[str, ClusterError] = {f"patch {name}": Forbidden("no") for name in ("n1", "n2")}
+    stage = Stage(refusals, taints=[OURS], nodes=("n1", "n2"))
+    evictor = stage.evictor(replace(RULES, enabled=False))
+    with capture_logs() as lines:
+        for _ in range(3):
+            await stage.act(evictor)
+
+    assert [line["node"] for line in lines] == ["n1", "n2"]
 
 
 @pytest.mark.parametrize("name", ["small", "large"])

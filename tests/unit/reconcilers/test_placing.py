@@ -75,6 +75,7 @@ class Case:
 
 
 TWO = (pod("chat-1"), pod("chat-2"))
+UNBOUND = pod("chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="a").patch()["spec"]["affinity"])
 CASES = {
     "each gets a place of the plan, the oldest first": Case(
         pods=(TWO[1], TWO[0]), plan=planned(2, b=1, a=1), expected={"chat-1": "a", "chat-2": "b"}
@@ -88,11 +89,22 @@ CASES = {
     "one that runs counts among those that were granted": Case(
         pods=(pod("chat-0", gates=(), nodeName="a"), *TWO), plan=planned(2, a=1), expected={"chat-1": "a"}
     ),
+    "a place of one that was let in before and is not bound yet is not given away": Case(
+        pods=(UNBOUND, TWO[0]), plan=planned(2, a=1, b=1), expected={"chat-1": "b"}
+    ),
+    "of several places on its node, one that is not bound yet takes one": Case(
+        pods=(UNBOUND, *TWO), plan=planned(3, a=2, b=1), expected={"chat-1": "a", "chat-2": "b"}
+    ),
+    "one that is bound takes none of the places": Case(
+        pods=(UNBOUND | {"spec": UNBOUND["spec"] | {"nodeName": "a"}}, TWO[0]),
+        plan=planned(2, a=1),
+        expected={"chat-1": "a"},
+    ),
     "one that counts on a node to be added is shown to the node autoscaler": Case(
         pods=TWO, plan=planned(2, a=1), expected={"chat-1": "a", "chat-2": None}
     ),
     "nobody waits for a plan that is not acted on": Case(
-        pods=TWO, plan=planned(0), expected={"chat-1": None, "chat-2": None}, is_acted_on=False
+        pods=TWO, plan=planned(0, a=2), expected={"chat-1": None, "chat-2": None}, is_acted_on=False
     ),
     "gates of others are theirs": Case(
         pods=(pod("chat-1", gates=("example.com/quota",)),), plan=planned(1, a=1), expected={}

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from apiserver.schema.json import Json
+from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
 from controller.reconcilers.rounds import (
     FRUITLESS_SECONDS,
@@ -122,6 +123,27 @@ def test_a_round_in_which_nobody_was_evicted_is_given_up_until_the_next_is_due()
     rounds = begun(STOOD, (), (), now_seconds=50.0)
 
     assert (rounds.current, rounds.last_seconds, rounds.evictions) == (None, 50.0, ())
+
+
+def test_the_long_rest_is_over_with_the_round_after_it() -> None:
+    """One that was given up is followed by the usual pause."""
+    tired = replace(STOOD, last_seconds=0.0, rest_seconds=FRUITLESS_SECONDS)
+    rounds = begun(tired, (), (), now_seconds=4000.0)
+
+    assert may_begin(rounds, RULES, planned(LARGE), now_seconds=4000.0 + RULES.interval_seconds)
+
+
+@pytest.mark.parametrize(("asked_for", "ends"), [(3, False), (2, False), (1, True), (0, True)])
+def test_a_round_waits_for_no_more_than_are_still_asked_for(asked_for: int, ends: bool) -> None:
+    """Who is scaled down in the meantime never has as many as before."""
+    gone, stays = (pod(name, labels={"pod-template-hash": "abc"}) for name in ("gone", "stays"))
+    chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
+    rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
+    asked = {TargetKey(TargetKind.DEPLOYMENT, "ns", "small"): {"spec": {"replicas": asked_for}}}
+
+    later = after_plan(rounds, planned(), [stays], now_seconds=9.0, asked=asked)
+
+    assert (later.current is None) is ends
 
 
 OWNED = {("ns", "small"): [pod("first"), pod("elsewhere", "n2"), pod("second")]}
