@@ -28,7 +28,7 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m pytest $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: about eight minutes
+unit: setup ## Run the tests that need no control plane: about fifteen minutes
 	$(RUN) -m pytest -m "not controlplane" $(ARGS)
 
 .PHONY: fuzz
@@ -48,7 +48,7 @@ bench-conversion: setup ## Measure conversion beside a straightforward server, a
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
 .PHONY: bench-placement
-bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about 40 minutes
+bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about two hours
 	$(RUN) -m hack.bench.placement $(ARGS)
 
 .PHONY: lint
