@@ -77,7 +77,7 @@ class ClusterConfig:
 
 
 _HELP_COLUMNS: Final = 110
-_FLAG_COLUMNS: Final = 40
+_FLAG_COLUMNS: Final = 46
 
 _CONFIG_FLAG: Final = "config"
 _HELP_FLAGS: Final = frozenset({"-h", "--help"})
@@ -149,7 +149,9 @@ def _parser(node: Node, program: str, description: str, *, is_explained: bool) -
         usage=f"{program} [--config FILE] [--FLAG X ...]",
         description=description,
         allow_abbrev=False,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=36, width=_HELP_COLUMNS),
+        formatter_class=lambda prog: argparse.HelpFormatter(
+            prog, max_help_position=_FLAG_COLUMNS - 2, width=_HELP_COLUMNS
+        ),
     )
     parser.add_argument("--config", metavar="FILE", help="YAML file with the fields below in camelCase")
     for path, prop in _leaves(node, ()):

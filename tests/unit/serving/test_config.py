@@ -144,4 +144,5 @@ def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) 
     lines = capsys.readouterr().out.splitlines()
     assert ended.value.code == 0
     assert len(lines) <= SCREEN_LINES
+    assert all(line.startswith("  -") for line in lines[lines.index("options:") + 1 :])
     assert max(map(len, lines)) <= 110
