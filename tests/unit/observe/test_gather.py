@@ -5,101 +5,19 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
+from gathering import A100, CHAT, NODE, gathered, key_of, placed, pod
 
 from apiserver.schema.json import Json
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import (
-    Gathered,
     Terms,
     World,
     engine_pods,
-    gather,
     models_by_pod,
     models_by_target,
 )
-from controller.observe.idleness import Idleness
-from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import Budget, NodePool
-from controller.planning.snapshot import Spread
 from manifests import autoscaler, deployment, variant
-
-PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
-NOW_SECONDS = 1767225600.0  # 2026-01-01T00:00:00Z
-POLICIES = Policies(unit_costs={"A100": Decimal("40.00")}, classes={("classes", "premium"): PREMIUM})
-
-
-def placed(manifest: Json, **metadata: object) -> Json:
-    """Return a manifest as the API server would hand it out."""
-    base = {"namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
-    return manifest | {"metadata": base | manifest["metadata"] | metadata}
-
-
-def key_of(manifest: Json) -> TargetKey:
-    """Return which target a manifest is."""
-    metadata = manifest["metadata"]
-    return TargetKey(TargetKind(manifest["kind"]), metadata["namespace"], metadata["name"])
-
-
-def pod(name: str, *, owner: str = "chat", node: str = "n1", accelerators: int = 1) -> Json:
-    """Return a ready pod of a Deployment, or of nobody."""
-    reference = {"kind": "ReplicaSet", "name": f"{owner}-abc", "controller": True}
-    return {
-        "metadata": {
-            "namespace": "ns",
-            "name": name,
-            "labels": {"pod-template-hash": "abc"},
-            "ownerReferences": [reference] if owner else [],
-        },
-        "spec": {
-            "nodeName": node,
-            "containers": [{"resources": {"requests": {"nvidia.com/gpu": accelerators}}}],
-        },
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-        },
-    }
-
-
-NODE: Json = {
-    "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": "NVIDIA-A100-PCIE-80GB"}},
-    "spec": {
-        "taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]
-    },
-    "status": {
-        "allocatable": {"nvidia.com/gpu": "8", "cpu": "96"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
-A100 = "NVIDIA-A100-PCIE-80GB"
-CHAT = placed(deployment("chat", product=A100, accelerators=2, replicas=3))
-
-
-def gathered(
-    *autoscalings: Json,
-    deployments: tuple[Json, ...] = (CHAT,),
-    others: tuple[Json, ...] = (),
-    terms: Terms | None = None,
-    **world: object,
-) -> Gathered:
-    """Return what is gathered from a small world."""
-    parts: Json = {
-        "pods": (),
-        "nodes": (NODE,),
-        "autoscalers": (placed(autoscaler("chat", least=1, most=7)),),
-    }
-    named = {key_of(item): item for item in (*deployments, *others)}
-    return gather(
-        World(autoscalings=autoscalings, targets=named, **(parts | world)),
-        policies=POLICIES,
-        engines=EngineRecords(),
-        now_seconds=NOW_SECONDS,
-        may_scale_to_zero=bool(terms),
-        idleness=Idleness(last_seconds={("ns", "meta/llama-3.1-8b"): NOW_SECONDS - 40}),
-        terms=terms or Terms(),
-    )
 
 
 def test_a_variant_is_read_with_everything_around_it() -> None:
@@ -370,91 +288,3 @@ def test_only_ready_pods_of_targets_are_asked() -> None:
         ("ns", "chat-1"): ("ns", "meta/llama-3.1-8b"),
         ("ns", "chat-2"): ("ns", "meta/llama-3.1-8b"),
     }
-
-
-def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
-    """Of the same name as a Deployment: kinds are told apart. Its highest number goes first."""
-    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
-    follower = placed(autoscaler("chat", least=2, most=5))
-    follower["spec"]["scaleTargetRef"] = reference
-    pods = (pod("chat-x"), stateful_pod("chat", 0), stateful_pod("chat", 1))
-
-    found = gathered(
-        placed(variant("set", modelID="m", scaleTargetRef=reference)),
-        others=(placed(stateful_set("chat", product=A100, accelerators=1, replicas=2)),),
-        autoscalers=(follower,),
-        pods=pods,
-    )
-
-    (planned,) = found.snapshot.variants
-    assert (planned.current_replicas, planned.min_replicas, planned.max_replicas) == (2, 2, 5)
-    assert [item.name for item in planned.replicas] == ["chat-1", "chat-0"]
-    assert found.snapshot.nodes[0].accelerators_used_by_others == 1
-    assert found.unheeded == {}
-
-
-def big(**wishes: object) -> Json:
-    """Return a LeaderWorkerSet of groups of two pods of four accelerators."""
-    fields: Json = {"product": A100, "accelerators": 4, "size": 2} | wishes
-    return placed(leader_worker_set("big", **fields))
-
-
-BIG = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "big"}
-
-
-def test_a_group_is_one_replica_and_only_its_leader_is_asked() -> None:
-    """Its pods hold accelerators on several nodes, and cost what all of them cost."""
-    pods = tuple(
-        group_pod("big", group, worker, node=f"n{worker}", accelerators=4)
-        for group in (0, 1)
-        for worker in (0, 1)
-    )
-    claim = placed(variant("big", variantCost=None, accelerator="A100", scaleTargetRef=BIG))
-
-    found = gathered(claim, others=(big(replicas=2, exclusive_topology="rack"),), pods=pods)
-
-    (planned,) = found.snapshot.variants
-    assert (planned.accelerators_per_replica, planned.pods_per_replica) == (8, 2)
-    assert (planned.together_in, planned.may_be_moved) == ("rack", False)
-    assert planned.cost_per_replica == Decimal("320.00")
-    assert [(item.name, item.nodes) for item in planned.replicas] == [
-        ("big-1", ("n0", "n1")),
-        ("big-0", ("n0", "n1")),
-    ]
-    world = World(autoscalings=(claim,), targets={key_of(big()): big()}, pods=pods, nodes=(), autoscalers=())
-    assert [item["metadata"]["name"] for item in engine_pods(world)] == ["big-1", "big-0"]
-
-
-def test_a_group_that_no_plan_can_say_stops_nobody_else() -> None:
-    """It is left out, and says why."""
-    claim = placed(variant("big", scaleTargetRef=BIG))
-
-    found = gathered(claim, placed(variant("chat")), others=(big(leader_accelerators=1),))
-
-    assert [item.name for item in found.snapshot.variants] == ["chat"]
-    assert found.unplanned["ns", "big"].reason == "TargetNotSupported"
-    assert "its leader asks for 1 accelerators" in found.unplanned["ns", "big"].message
-
-
-def test_rules_of_pods_reach_the_record_and_what_is_left_out_is_told() -> None:
-    """Those of the Deployment's template."""
-    picky = placed(deployment("chat", product=A100, accelerators=2))
-    rule = {"maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
-    own = {"labelSelector": {"matchLabels": {"app": "chat"}}}
-    picky["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
-        rule | own | {"topologyKey": "zone"},
-        rule | own | {"topologyKey": "kubernetes.io/hostname"},
-        rule | {"topologyKey": "room"},
-        rule | own | {"topologyKey": "rack"},
-    ]
-
-    found = gathered(placed(variant("chat")), deployments=(picky,))
-
-    (planned,) = found.snapshot.variants
-    assert planned.spread == Spread(topology_key="zone", max_skew=2)
-    assert planned.most_per_node == 2
-    assert [[(item.key, item.operator) for item in term] for term in planned.node_affinity] == [
-        [("room", "Exists")]
-    ]
-    (problem,) = found.problems
-    assert problem.startswith("Deployment ns/chat: spread over rack: ")

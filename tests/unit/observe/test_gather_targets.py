@@ -1,0 +1,104 @@
+"""From raw objects to one snapshot: targets that are no Deployments, and what rules of pods ask."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gathering import A100, gathered, key_of, placed, pod
+from workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
+
+from apiserver.schema.json import Json
+from controller.observe.gather import (
+    World,
+    engine_pods,
+)
+from controller.planning.snapshot import Spread
+from manifests import autoscaler, deployment, variant
+
+
+def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
+    """Of the same name as a Deployment: kinds are told apart. Its highest number goes first."""
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "chat"}
+    follower = placed(autoscaler("chat", least=2, most=5))
+    follower["spec"]["scaleTargetRef"] = reference
+    pods = (pod("chat-x"), stateful_pod("chat", 0), stateful_pod("chat", 1))
+
+    found = gathered(
+        placed(variant("set", modelID="m", scaleTargetRef=reference)),
+        others=(placed(stateful_set("chat", product=A100, accelerators=1, replicas=2)),),
+        autoscalers=(follower,),
+        pods=pods,
+    )
+
+    (planned,) = found.snapshot.variants
+    assert (planned.current_replicas, planned.min_replicas, planned.max_replicas) == (2, 2, 5)
+    assert [item.name for item in planned.replicas] == ["chat-1", "chat-0"]
+    assert found.snapshot.nodes[0].accelerators_used_by_others == 1
+    assert found.unheeded == {}
+
+
+def big(**wishes: object) -> Json:
+    """Return a LeaderWorkerSet of groups of two pods of four accelerators."""
+    fields: Json = {"product": A100, "accelerators": 4, "size": 2} | wishes
+    return placed(leader_worker_set("big", **fields))
+
+
+BIG = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "big"}
+
+
+def test_a_group_is_one_replica_and_only_its_leader_is_asked() -> None:
+    """Its pods hold accelerators on several nodes, and cost what all of them cost."""
+    pods = tuple(
+        group_pod("big", group, worker, node=f"n{worker}", accelerators=4)
+        for group in (0, 1)
+        for worker in (0, 1)
+    )
+    claim = placed(variant("big", variantCost=None, accelerator="A100", scaleTargetRef=BIG))
+
+    found = gathered(claim, others=(big(replicas=2, exclusive_topology="rack"),), pods=pods)
+
+    (planned,) = found.snapshot.variants
+    assert (planned.accelerators_per_replica, planned.pods_per_replica) == (8, 2)
+    assert (planned.together_in, planned.may_be_moved) == ("rack", False)
+    assert planned.cost_per_replica == Decimal("320.00")
+    assert [(item.name, item.nodes) for item in planned.replicas] == [
+        ("big-1", ("n0", "n1")),
+        ("big-0", ("n0", "n1")),
+    ]
+    world = World(autoscalings=(claim,), targets={key_of(big()): big()}, pods=pods, nodes=(), autoscalers=())
+    assert [item["metadata"]["name"] for item in engine_pods(world)] == ["big-1", "big-0"]
+
+
+def test_a_group_that_no_plan_can_say_stops_nobody_else() -> None:
+    """It is left out, and says why."""
+    claim = placed(variant("big", scaleTargetRef=BIG))
+
+    found = gathered(claim, placed(variant("chat")), others=(big(leader_accelerators=1),))
+
+    assert [item.name for item in found.snapshot.variants] == ["chat"]
+    assert found.unplanned["ns", "big"].reason == "TargetNotSupported"
+    assert "its leader asks for 1 accelerators" in found.unplanned["ns", "big"].message
+
+
+def test_rules_of_pods_reach_the_record_and_what_is_left_out_is_told() -> None:
+    """Those of the Deployment's template."""
+    picky = placed(deployment("chat", product=A100, accelerators=2))
+    rule = {"maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+    own = {"labelSelector": {"matchLabels": {"app": "chat"}}}
+    picky["spec"]["template"]["spec"]["topologySpreadConstraints"] = [
+        rule | own | {"topologyKey": "zone"},
+        rule | own | {"topologyKey": "kubernetes.io/hostname"},
+        rule | {"topologyKey": "room"},
+        rule | own | {"topologyKey": "rack"},
+    ]
+
+    found = gathered(placed(variant("chat")), deployments=(picky,))
+
+    (planned,) = found.snapshot.variants
+    assert planned.spread == Spread(topology_key="zone", max_skew=2)
+    assert planned.most_per_node == 2
+    assert [[(item.key, item.operator) for item in term] for term in planned.node_affinity] == [
+        [("room", "Exists")]
+    ]
+    (problem,) = found.problems
+    assert problem.startswith("Deployment ns/chat: spread over rack: ")
