@@ -57,7 +57,7 @@ class Prices:
     """Per pool (n,): columns in such proportions that they come near that answer."""
 
     answers: tuple[Answer, ...] = ()
-    """All that was answered on the way; without what each column costs."""
+    """Those that the answer which may be divided is made of; without what each column costs."""
 
     @property
     def bound(self) -> float:
@@ -72,6 +72,7 @@ def best_prices(
     *,
     start: Floats | None = None,
     known: Sequence[Answer] = (),
+    most_proposals: int = MOST_PROPOSALS,
     deadline_seconds: float = inf,
 ) -> Prices:
     """Return prices whose bound is near the best there is; any prices would do for a valid one.
@@ -88,8 +89,7 @@ def best_prices(
     proposals = _Proposals(resources, phase, scale=scale, worth=worth)
     for answer in answers[:-1]:
         proposals.cut(answer)
-    weights = np.ones((1, BLOCKS))
-    for _ in range(MOST_PROPOSALS):
+    for _ in range(most_proposals):
         if monotonic() > deadline_seconds:
             break
         proposals.cut(answers[-1])
@@ -101,7 +101,6 @@ def best_prices(
             proposal = proposals.next()
         if proposal is None:
             break
-        weights = proposals.weights()
         if proposal.promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
             break
         prices = INWARD * best.rows + (1 - INWARD) * proposal.rows
@@ -109,12 +108,14 @@ def best_prices(
         answers.append(_light(found))
         if found.bound > best.bound:
             best = Prices(rows=prices, answer=found)
+    weights = proposals.weights()
     weighed = answers[: len(weights)]
+    counts = weights.any(axis=1).tolist()
     return replace(
         best,
         blends=market.blends(weighed, weights),
         parts=market.parts(weighed, weights),
-        answers=tuple(answers),
+        answers=tuple(answer for answer, counts_for in zip(weighed, counts, strict=True) if counts_for),
     )
 
 
@@ -144,6 +145,9 @@ class _Proposals:
         self._unit = scale / BLOCKS
         self._size = np.maximum(phase.capacity, 1.0)
         self._solver = pywraplp.Solver.CreateSolver(solver)
+        self._parameters = pywraplp.MPSolverParameters()
+        # The program of before is solved already, but for the new rows: what begins anew only loses that.
+        self._parameters.SetIntegerParam(self._parameters.PRESOLVE, self._parameters.PRESOLVE_OFF)
         infinity = self._solver.infinity()
         most = (MOST_TIMES_WORTH * worth * self._size / self._unit).tolist()
         self._prices = [self._solver.NumVar(0.0, limit, "") for limit in most]
@@ -172,7 +176,7 @@ class _Proposals:
 
     def next(self) -> _Proposal | None:
         """Return the prices that promise most; None when the numbers defy the solver."""
-        if self._solver.Solve() != pywraplp.Solver.OPTIMAL:
+        if self._solver.Solve(self._parameters) != pywraplp.Solver.OPTIMAL:
             return None
         prices = np.array([price.solution_value() for price in self._prices])
         return _Proposal(
