@@ -206,7 +206,7 @@ class _Search:
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
         while share.deterministic_seconds > 0:
             counted = problem.value(self._best)
-            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted):
+            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted, bound):
                 break
             core = core_of(
                 problem,
@@ -218,7 +218,7 @@ class _Search:
             )
             program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
             found, result = program.solve(
-                self._best, bound=bound, gap=self._near_enough(level, bound) / 2, limits=share
+                self._best, bound=bound, gap=self._near_enough(level, bound, bound) / 2, limits=share
             )
             share = self._spend(share, result.deterministic_seconds, result.wall_seconds)
             if found and problem.value(found) < counted:
@@ -239,9 +239,12 @@ class _Search:
         if self._value(found)[: level + 1] < self._values[: level + 1]:
             self._accept(level, found)
 
-    def _near_enough(self, level: int, counted: float) -> float:
-        """Return what distance to the bound is not worth any more effort."""
-        total = self._totals[level] if level < len(self._levels) else 0
+    def _near_enough(self, level: int, counted: float, bound: float) -> float:
+        """Return what distance to the bound is not worth any more effort; none where all might be served."""
+        is_cost = level == len(self._levels)
+        if not is_cost and bound <= self._least[level]:
+            return 0.0
+        total = 0 if is_cost else self._totals[level]
         return self._gap * max(counted, total * TRIFLE)
 
     def _accept(self, level: int, found: Selection) -> None:
