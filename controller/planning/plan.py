@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.assembling import assembled
 from controller.planning.checker import check
-from controller.planning.columns import ColumnModel, place
+from controller.planning.columns import ColumnModel, place_again
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
 from controller.planning.flapping import followed
@@ -58,12 +58,18 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     unheld = ColumnModel(given.plain_problem) if given.restless else model
     wanted = Solution(replicas=unheld.alone(), placements=())
 
+    known = state.prices
+
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the columns that are there, or with new ones where limits are tighter."""
-        return (model if problem is given.problem else ColumnModel(problem)).place(_limits(settings))
+        nonlocal known
+        here = model if problem is given.problem else ColumnModel(problem)
+        solution = here.place(_limits(settings), known=known)
+        known = solution.prices or known
+        return solution
 
     answer = given.granted(placed, Strategy.OPTIMAL)
-    return replace(answer, wanted=wanted), given.next_state
+    return replace(answer, wanted=wanted), replace(given.next_state, prices=known)
 
 
 def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
@@ -74,7 +80,7 @@ def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, .
 
     def again(problem: PlacementProblem) -> tuple[int, ...]:
         try:
-            return place(problem, limits=each).replicas
+            return place_again(problem, limits=each, like=answer.granted).replicas
         except (NoSolutionError, NumbersTooLargeError):
             return answer.granted.replicas  # nothing is known to help, which is no reason to lose the plan
 

@@ -9,6 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from controller.planning.known_prices import KnownPrices
 
 PER_MILLE = 1000
 
@@ -293,6 +297,9 @@ class Solution:
 
     gap: float = 0.0
     """Relative distance to the bound at that level."""
+
+    prices: KnownPrices | None = None
+    """What the search for it ended with; None where nothing had to be searched."""
 
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from controller.planning.known_prices import KnownPrices
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class WindowKey:
@@ -71,3 +73,5 @@ class PlanningState:
     """(namespace, pod) of the engines that were full in the last cycle."""
 
     courses: tuple[Course, ...] = ()
+    prices: KnownPrices | None = None
+    """Of the last search: where the next one begins."""

@@ -38,11 +38,13 @@ def greedy(
     start: Selection | None = None,
     before: Selection | None = None,
     after: int = -1,
+    wanted: Sequence[Integers] | None = None,
 ) -> Selection:
     """Return a selection that has room: what serves the levels after one level best, on top of a start.
 
     Models that count at that level or before it keep the columns of the start; others first get what they had
-    before, where there is still room.
+    before, where there is still room. The columns that are wanted, per pool (n,), stand for those at which
+    models are served best.
     """
     fill = _Fill(pools, resources, asking, quote)
     if start and not fill.adopt(start):
@@ -53,7 +55,7 @@ def greedy(
         found = [np.unique(pool.cohort.levels[:, stage]) for pool in pools]
         for level in sorted(set(np.concatenate(found).tolist()) - {-1} if found else ()):
             if level > after:
-                fill.serve(stage, level, after)
+                fill.serve(stage, level, after, wanted)
     return fill.selection()
 
 
@@ -138,8 +140,8 @@ class _Fill:
             ]
         self._take([(index, model, column) for _, index, model, column in sorted(wishes)])
 
-    def serve(self, stage: Stage, level: int, after: int) -> None:
-        """Let the models of a level take what serves them best, those that gain most first."""
+    def serve(self, stage: Stage, level: int, after: int, wanted: Sequence[Integers] | None = None) -> None:
+        """Let the models of a level take what is wanted or serves them best, those that gain most first."""
         wishes = []
         for index, pool in enumerate(self._pools):
             models = np.flatnonzero((pool.cohort.levels[:, stage] == level) & _counts_after(pool, after))
@@ -147,7 +149,7 @@ class _Fill:
             if stage is Stage.MINIMUM:
                 columns = _least(pool, models, self._quote.tariffs[index][models])
             else:
-                columns = reduced.argmin(axis=1)
+                columns = wanted[index][models] if wanted else reduced.argmin(axis=1)
             row = np.arange(len(models))
             gain = reduced[row, self._columns[index][models]] - reduced[row, columns]
             wishes += [

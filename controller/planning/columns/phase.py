@@ -85,7 +85,7 @@ def phase(
     sum is kept by a row.
     """
     settled = [index for index in range(level) if values[index] <= least[index]]
-    capped = tuple(index for index in range(level) if values[index] > least[index])
+    capped = capped_levels(values, least, level)
     caps = np.array([values[index] for index in capped], dtype=np.int64)
     is_cost = level == len(levels)
     unit, tie = _unit(pools) if is_cost else (1, 0)
@@ -102,6 +102,11 @@ def phase(
         unit=unit,
         tie=tie,
     )
+
+
+def capped_levels(values: Sequence[int], least: Sequence[int], level: int) -> tuple[int, ...]:
+    """Return the levels before one whose sums are kept by a row."""
+    return tuple(index for index in range(level) if values[index] > least[index])
 
 
 def _unit(pools: Sequence[Pool]) -> tuple[int, int]:

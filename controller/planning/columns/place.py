@@ -14,10 +14,12 @@ import numpy as np
 from controller.planning.columns.alternatives import alternatives
 from controller.planning.columns.asked import Asking
 from controller.planning.columns.cohorts import cohorts_of, levels_of
+from controller.planning.columns.earlier import Earlier, known_prices
 from controller.planning.columns.mixes import first_mixes
 from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
+from controller.planning.columns.running import Running
 from controller.planning.columns.search import Found, scope_of, search
 from controller.planning.columns.selection import (
     Selection,
@@ -30,13 +32,15 @@ from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
 from controller.planning.proofs import proven, with_values
-from controller.planning.strategies import STRATEGIES
+from controller.planning.strategies import COUNTS, ORDERS
+from controller.planning.strategies.granting import granted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.columns.naming import Places
     from controller.planning.columns.pool import Pool
+    from controller.planning.known_prices import KnownPrices
     from controller.planning.lexicographic import Limits
     from controller.planning.problem import PlacementProblem
 
@@ -51,6 +55,15 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
     Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
     return ColumnModel(problem).place(limits)
+
+
+def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) -> Solution:
+    """Return a placement for a problem that differs little from one that is solved.
+
+    Raises as `place` does.
+    """
+    model = ColumnModel(problem)
+    return model.place(limits, known=like.prices, replicas=like.replicas, no_worse=False)
 
 
 class ColumnModel:
@@ -73,8 +86,19 @@ class ColumnModel:
         """Return the replicas that each model would have if it had everything to itself."""
         return self._replicas(self._pools, self._alone)
 
-    def place(self, limits: Limits) -> Solution:
-        """Return the best placement that the limits allow; at once, where there is room for everybody."""
+    def place(
+        self,
+        limits: Limits,
+        *,
+        known: KnownPrices | None = None,
+        replicas: Sequence[int] | None = None,
+        no_worse: bool = True,
+    ) -> Solution:
+        """Return the best placement that the limits allow; at once, where there is room for everybody.
+
+        With known prices the search begins from some replicas, by default from those that run. It may be
+        left out to see whether a simple rule does better.
+        """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         until_seconds = monotonic() + limits.wall_seconds
@@ -83,22 +107,42 @@ class ColumnModel:
         if places is not None:
             return self._solution(everybody, places)
         found = search(
-            self._pools, self._resources, Asking(self._problem, self._resources), self._levels, limits
+            self._pools,
+            self._resources,
+            Asking(self._problem, self._resources),
+            self._levels,
+            limits,
+            running=self._running(known, replicas) if known else None,
         )
         left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
         places = self._places(found, limits)
         made = self._solution(found, places) if places is not None else self._narrowed(found, left)
-        return self._no_worse(made) if made.unproven else made
+        return self._no_worse(made) if made.unproven and no_worse else made
+
+    def _running(self, known: KnownPrices, replicas: Sequence[int] | None) -> Running:
+        return Running(
+            earlier=Earlier(known, self._problem, self._resources, self._levels),
+            replicas=np.array(
+                [terms.current for terms in self._problem.variants] if replicas is None else replicas,
+                dtype=np.int64,
+            ),
+        )
 
     def _no_worse(self, solution: Solution) -> Solution:
         """Return the solution, or what a simple rule makes of the problem, should that be better."""
         values, best = [proof.value for proof in solution.proofs], None
-        for rule in STRATEGIES.values():
-            answer = rule(self._problem)
+        for name, counts in COUNTS.items():
+            # Nobody is granted more than is asked for: to ask for too little is lost already.
+            asked = counts(self._problem)
+            if self._levels.values(self._problem, asked, ())[:-1] > values[:-1]:
+                continue
+            answer = granted(self._problem, asked, ORDERS[name](self._problem))
             reached = self._levels.values(self._problem, answer.replicas, answer.added)
             if reached < values:
                 values, best = reached, answer
-        return solution if best is None else proven(best, with_values(solution.proofs, values))
+        if best is None:
+            return solution
+        return proven(replace(best, prices=solution.prices), with_values(solution.proofs, values))
 
     def _narrowed(self, found: Found, limits: Limits) -> Solution:
         """Return the answer without what found no place, or a better one to a problem that knows of it.
@@ -134,6 +178,7 @@ class ColumnModel:
             placements=housed.placements,
             grown=housed.grown,
             added=tuple(added),
+            prices=self._prices(found),
         )
         return proven(solution, with_values(found.proofs, values))
 
@@ -144,9 +189,13 @@ class ColumnModel:
             placements=places.placements,
             grown=places.grown,
             added=tuple(found.selection.added.tolist()),
+            prices=self._prices(found),
             alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
         )
         return proven(solution, found.proofs)
+
+    def _prices(self, found: Found) -> KnownPrices | None:
+        return known_prices(self._problem, self._resources, found) if found.level_prices else None
 
     def _everybody(self) -> Found:
         """Return the answer in which each model has what is best for it alone: nothing can be better."""
@@ -162,6 +211,8 @@ class ColumnModel:
             selection=self._alone,
             proofs=tuple(proofs),
             tariffs=tuple(pool.cost.astype(np.float64) for pool in self._pools),
+            joint=np.zeros(len(self._resources.capacity)),
+            level_prices=(),
         )
 
     def _keeps_limits(self, replicas: tuple[int, ...]) -> bool:

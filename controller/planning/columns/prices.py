@@ -72,10 +72,10 @@ def best_prices(
     *,
     start: Floats | None = None,
     known: Sequence[Answer] = (),
-    most_proposals: int = MOST_PROPOSALS,
+    enough: float = inf,
     deadline_seconds: float = inf,
 ) -> Prices:
-    """Return prices whose bound is near the best there is; any prices would do for a valid one.
+    """Return prices whose bound is near the best there is, or is enough; any would do for a valid one.
 
     What is `known` was answered with fewer columns: it still limits what prices can promise. The deadline,
     by the monotonic clock, is a safety net.
@@ -89,8 +89,9 @@ def best_prices(
     proposals = _Proposals(resources, phase, scale=scale, worth=worth)
     for answer in answers[:-1]:
         proposals.cut(answer)
-    for _ in range(most_proposals):
-        if monotonic() > deadline_seconds:
+    is_solved = False
+    for _ in range(MOST_PROPOSALS):
+        if best.bound >= enough or monotonic() > deadline_seconds:
             break
         proposals.cut(answers[-1])
         proposal = proposals.next()
@@ -100,7 +101,9 @@ def best_prices(
                 proposals.cut(answer)
             proposal = proposals.next()
         if proposal is None:
+            is_solved = False
             break
+        is_solved = True
         if proposal.promise - best.bound <= TOLERANCE * max(1.0, abs(best.bound)):
             break
         prices = INWARD * best.rows + (1 - INWARD) * proposal.rows
@@ -108,9 +111,9 @@ def best_prices(
         answers.append(_light(found))
         if found.bound > best.bound:
             best = Prices(rows=prices, answer=found)
-    weights = proposals.weights()
-    weighed = answers[: len(weights)]
-    counts = weights.any(axis=1).tolist()
+    weights = proposals.weights() if is_solved else np.ones((1, BLOCKS))
+    weighed = answers[: len(weights)] if is_solved else [_light(best.answer)]
+    counts = [bool(weight.any()) for weight in weights]
     return replace(
         best,
         blends=market.blends(weighed, weights),

@@ -16,30 +16,29 @@ import numpy as np
 
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import fitted, greedy
-from controller.planning.columns.market import Market
-from controller.planning.columns.mixes import neighbours, rounded
-from controller.planning.columns.phase import phase, weighted
-from controller.planning.columns.pool import pool_of
-from controller.planning.columns.prices import best_prices
+from controller.planning.columns.phase import capped_levels, phase
+from controller.planning.columns.pricing import Pricing
+from controller.planning.columns.running import wanted_columns
 from controller.planning.columns.selection import least_values, level_values, total_values
+from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.cohorts import Levels
-    from controller.planning.columns.market import Answer, Quote
+    from controller.planning.columns.earlier import Earlier
+    from controller.planning.columns.market import Market
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.prices import Prices
+    from controller.planning.columns.pricing import Problem
     from controller.planning.columns.resources import Resources
+    from controller.planning.columns.running import Running
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
-
-    Problem = Callable[[Sequence[Pool]], Phase]
-    """Makes the problem of some level over some columns."""
 
 GAP = 1e-3
 """Relative distance to the bound at which an answer is good enough."""
@@ -62,9 +61,6 @@ ROUNDING = 1e-9
 SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
-NEARBY = 16
-"""How many of the mixes near each model's best become columns."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
@@ -76,12 +72,27 @@ class Found:
     tariffs: tuple[Floats, ...]
     """Per pool (n, j): what each column costs with what it takes at the last prices."""
 
+    joint: Floats
+    """(rows,): prices of what is shared, all levels weighed together."""
+
+    level_prices: tuple[LevelPrices, ...]
+    """Of the levels that were searched."""
+
 
 def search(
-    pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+    pools: Sequence[Pool],
+    resources: Resources,
+    asking: Asking,
+    levels: Levels,
+    limits: Limits,
+    *,
+    running: Running | None = None,
 ) -> Found:
-    """Return the best selection that the effort allows, with a bound at each level."""
-    return _Search(pools, resources, asking, levels, limits).run()
+    """Return the best selection that the effort allows, with a bound at each level.
+
+    It begins from what is running, where given: what has hardly changed is hardly searched.
+    """
+    return _Search(pools, resources, asking, levels, limits, running=running).run()
 
 
 def scope_of(pools: Sequence[Pool]) -> Scope:
@@ -93,7 +104,14 @@ class _Search:
     """What is known so far: the best answer, its values, and the effort that is left."""
 
     def __init__(
-        self, pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+        self,
+        pools: Sequence[Pool],
+        resources: Resources,
+        asking: Asking,
+        levels: Levels,
+        limits: Limits,
+        *,
+        running: Running | None,
     ) -> None:
         self._resources = resources
         self._asking = asking
@@ -101,18 +119,28 @@ class _Search:
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
-        self._deadline_seconds = monotonic() + limits.wall_seconds
-        self._pools = list(pools)
-        _, _, prices = self._priced(lambda pools: weighted(pools, resources, levels), None)
-        self._joint_prices = self._prices = prices.rows
-        self._quote = self._joint_quote()
+        self._pricing = Pricing(
+            pools,
+            resources,
+            levels,
+            is_complete=self._is_complete,
+            deadline_seconds=monotonic() + limits.wall_seconds,
+        )
+        self._earlier: Earlier | None = running.earlier if running else None
+        wanted = self._begin(running)
+        self._quote = self._pricing.joint_quote(self._joint_prices)
         self._tariffs = self._quote.tariffs
-        self._best = greedy(self._pools, resources, asking, self._quote)
+        self._level_prices: list[LevelPrices] = []
+        self._best = greedy(self._pools, resources, asking, self._quote, wanted=wanted)
         self._values = self._value(self._best)
         self._least = least_values(self._pools, levels)
         self._totals = total_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
         self._gap = 0.0 if models <= PROVEN_MODELS else GAP
+
+    @property
+    def _pools(self) -> list[Pool]:
+        return self._pricing.pools
 
     def run(self) -> Found:
         """Settle each level in turn."""
@@ -135,7 +163,20 @@ class _Search:
             selection=self._best,
             proofs=tuple(proofs),
             tariffs=self._tariffs,
+            joint=self._joint_prices,
+            level_prices=tuple(self._level_prices),
         )
+
+    def _begin(self, running: Running | None) -> tuple[Integers, ...] | None:
+        """Find prices for all levels together, or take those that are known, and return a beginning."""
+        if running is None:
+            _, _, prices = self._pricing.found(self._pricing.joint, None)
+            self._joint_prices = prices.rows
+            return None
+        self._joint_prices = running.earlier.joint
+        mixes = running.mixes(self._pools)
+        self._pricing.surround(mixes, self._joint_prices)
+        return wanted_columns(self._pools, self._pricing.joint_quote(self._joint_prices).reduced, mixes)
 
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pools, self._resources, self._levels, selection)
@@ -145,68 +186,70 @@ class _Search:
         is_cost = level == len(self._levels)
         bound = 0 if is_cost else self._least[level]
         if is_cost or self._values[level] > bound:
-            start = np.concatenate([self._prices, np.zeros(level)]) if is_cost else None
-            problem, market, prices = self._priced(lambda pools: self._phase(pools, level), start)
-            self._quote = self._quote if self._is_complete else self._joint_quote()
-            bound = max(bound, self._improve(level, problem, prices))
-            if is_cost:
-                self._prices = prices.rows[: len(self._resources.capacity)] / problem.unit
-                self._tariffs = market.tariffs(self._prices)
+            settled = self._resettled(level, bound)
+            bound = self._searched(level, bound) if settled is None else settled
         return bound
 
-    def _phase(self, pools: Sequence[Pool], level: int) -> Phase:
-        return phase(
+    def _searched(self, level: int, least: int) -> int:
+        """Bring one level down with new prices, and return what it cannot be below."""
+        is_cost = level == len(self._levels)
+        start = np.concatenate([self._joint_prices, np.zeros(level)]) if is_cost else None
+        problem, market, prices = self._pricing.found(self._problem_of(level), start)
+        self._quote = self._quote if self._is_complete else self._pricing.joint_quote(self._joint_prices)
+        self._try_parts(level, prices)
+        bound = max(least, self._improve(level, problem, prices))
+        apart = (self._values[level] - bound) / max(1, self._total(level))
+        self._remember(level, problem, market, prices, apart=max(0.0, apart))
+        return bound
+
+    def _resettled(self, level: int, least: int) -> int | None:
+        """Bring one level down with known prices; return what it cannot be below if that is near enough."""
+        capped = capped_levels(self._values, self._least, level)
+        rows = self._earlier.rows(level, capped) if self._earlier else None
+        if self._earlier is None or rows is None:
+            return None
+        apart = self._earlier.apart(level)
+
+        def enough(problem: Phase) -> float:
+            counted = problem.value(self._best)
+            return counted - self._near_enough(level, counted, counted, apart)
+
+        problem, market, prices = self._pricing.again(self._problem_of(level), rows, enough=enough)
+        bound = max(least, self._improve(level, problem, prices, apart=apart))
+        if self._values[level] - bound > self._near_enough(level, self._values[level], bound, apart):
+            return None
+        self._remember(level, problem, market, prices, apart=apart)
+        return bound
+
+    def _remember(self, level: int, problem: Phase, market: Market, prices: Prices, *, apart: float) -> None:
+        """Keep what a level was settled with, for another search and for what is said about columns."""
+        rows = prices.rows / problem.unit
+        shared = len(self._resources.capacity)
+        names = [self._levels.name(earlier) for earlier in problem.capped]
+        self._level_prices.append(
+            LevelPrices(
+                level=self._levels.name(level),
+                rows=tuple(rows[:shared].tolist()),
+                caps=tuple(zip(names, rows[shared:].tolist(), strict=True)),
+                apart=apart,
+            )
+        )
+        if level == len(self._levels):
+            self._tariffs = market.tariffs(rows[:shared])
+
+    def _problem_of(self, level: int) -> Problem:
+        return lambda pools: phase(
             pools, self._resources, self._levels, level=level, values=self._values, least=self._least
         )
 
-    def _joint_quote(self) -> Quote:
-        """Return what everything costs when all levels are weighed together."""
-        joint = weighted(self._pools, self._resources, self._levels)
-        return Market(self._pools, self._resources, joint).quote(self._joint_prices)
-
-    def _priced(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
-        """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
-        made = problem(self._pools)
-        market = Market(self._pools, self._resources, made)
-        prices = self._price(made, market, start)
-        if self._is_complete:
-            return made, market, prices
-        near = [
-            _nearby(pool, reduced, blend)
-            for pool, reduced, blend in zip(self._pools, prices.answer.reduced, prices.blends, strict=True)
-        ]
-        costs = Market(near, self._resources, problem(near)).quote(prices.rows).reduced
-        self._pools = [
-            pool.joined(_cheapest(more, cost))
-            for pool, more, cost in zip(self._pools, near, costs, strict=True)
-        ]
-        wider = problem(self._pools)
-        market = Market(self._pools, self._resources, wider, like=market)
-        start = prices.rows / made.unit
-        return wider, market, self._price(wider, market, start, known=prices.answers)
-
-    def _price(
-        self, problem: Phase, market: Market, start: Floats | None, known: Sequence[Answer] = ()
-    ) -> Prices:
-        begin = None if start is None else start[: len(problem.capacity)] * problem.unit
-        return best_prices(
-            market,
-            self._resources,
-            problem,
-            start=begin,
-            known=known,
-            deadline_seconds=self._deadline_seconds,
-        )
-
-    def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
+    def _improve(self, level: int, problem: Phase, prices: Prices, *, apart: float = 0.0) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
         share = _share(self._limits, SHARE_PER_LEVEL)
-        self._try_parts(level, prices)
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
         while share.deterministic_seconds > 0:
             counted = problem.value(self._best)
-            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted, bound):
+            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted, bound, apart):
                 break
             core = core_of(
                 problem,
@@ -218,7 +261,7 @@ class _Search:
             )
             program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
             found, result = program.solve(
-                self._best, bound=bound, gap=self._near_enough(level, bound, bound) / 2, limits=share
+                self._best, bound=bound, gap=self._near_enough(level, bound, bound, apart) / 2, limits=share
             )
             share = self._spend(share, result.deterministic_seconds, result.wall_seconds)
             if found and problem.value(found) < counted:
@@ -239,13 +282,19 @@ class _Search:
         if self._value(found)[: level + 1] < self._values[: level + 1]:
             self._accept(level, found)
 
-    def _near_enough(self, level: int, counted: float, bound: float) -> float:
-        """Return what distance to the bound is not worth any more effort; none where all might be served."""
-        is_cost = level == len(self._levels)
-        if not is_cost and bound <= self._least[level]:
-            return 0.0
-        total = 0 if is_cost else self._totals[level]
-        return self._gap * max(counted, total * TRIFLE)
+    def _near_enough(self, level: int, counted: float, bound: float, apart: float) -> float:
+        """Return what distance to the bound is not worth any more effort; none where all might be served.
+
+        An earlier search may have shown that a share of the total, `apart`, cannot be helped.
+        """
+        if level == len(self._levels):
+            return max(self._gap, apart) * counted
+        if bound <= self._least[level]:
+            return apart * self._totals[level]
+        return max(self._gap * max(counted, self._totals[level] * TRIFLE), apart * self._totals[level])
+
+    def _total(self, level: int) -> int:
+        return self._totals[level] if level < len(self._levels) else self._values[-1]
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
@@ -286,18 +335,3 @@ def _less(limits: Limits, deterministic_seconds: float, wall_seconds: float) -> 
         deterministic_seconds=max(0.0, limits.deterministic_seconds - deterministic_seconds),
         wall_seconds=max(0.0, limits.wall_seconds - wall_seconds),
     )
-
-
-def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Pool:
-    """Return columns near each model's cheapest one and near its part in a divisible answer."""
-    best = reduced.argmin(axis=1)
-    around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
-    mixes = np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
-    return replace(pool_of(pool.cohort, mixes), least=pool.least)
-
-
-def _cheapest(pool: Pool, reduced: Floats) -> Integers:
-    """Return the mixes of the cheapest columns, (n, up to NEARBY, w)."""
-    order = np.argsort(reduced, axis=1, kind="stable")[:, :NEARBY]
-    mixes: Integers = np.take_along_axis(pool.mixes, order[:, :, None], axis=1)
-    return mixes

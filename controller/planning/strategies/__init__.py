@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from controller.planning.strategies import kthena_expansion, wva_cost_aware, wva_greedy
+from controller.planning.strategies.granting import by_arrival, by_priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,3 +40,10 @@ COUNTS: Final[Mapping[str, Callable[[PlacementProblem], tuple[int, ...]]]] = {
     "kthena-expansion": kthena_expansion.counts,
 }
 """Replicas of each variant that each asks for, before limits and nodes cut them."""
+
+ORDERS: Final[Mapping[str, Callable[[PlacementProblem], list[int]]]] = {
+    "wva-greedy": by_priority,
+    "wva-cost-aware": by_priority,
+    "kthena-expansion": by_arrival,
+}
+"""Whose replicas are granted first, by variant."""

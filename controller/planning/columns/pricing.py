@@ -1,0 +1,146 @@
+"""Columns with their prices: found together, because prices tell which mixes are still missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.columns.market import Market
+from controller.planning.columns.mixes import neighbours, rounded
+from controller.planning.columns.phase import weighted
+from controller.planning.columns.pool import pool_of
+from controller.planning.columns.prices import Prices, best_prices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.cohorts import Levels
+    from controller.planning.columns.market import Answer, Quote
+    from controller.planning.columns.phase import Phase
+    from controller.planning.columns.pool import Pool
+    from controller.planning.columns.resources import Resources
+
+    Problem = Callable[[Sequence[Pool]], Phase]
+    """Makes the problem of some level over some columns."""
+
+NEARBY = 16
+"""How many of the mixes near each model's best become columns."""
+
+
+class Pricing:
+    """The columns so far, and ways to price them."""
+
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        resources: Resources,
+        levels: Levels,
+        *,
+        is_complete: bool,
+        deadline_seconds: float,
+    ) -> None:
+        """Begin with some columns; where they are complete, none are ever added."""
+        self.pools = list(pools)
+        self._resources = resources
+        self._levels = levels
+        self._is_complete = is_complete
+        self._deadline_seconds = deadline_seconds
+
+    def found(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
+        """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
+        made = problem(self.pools)
+        market = Market(self.pools, self._resources, made)
+        prices = self._best(made, market, start)
+        if self._is_complete:
+            return made, market, prices
+        self._add_near(problem, prices)
+        wider = problem(self.pools)
+        market = Market(self.pools, self._resources, wider, like=market)
+        start = prices.rows / made.unit
+        return wider, market, self._best(wider, market, start, known=prices.answers)
+
+    def again(
+        self, problem: Problem, start: Floats, *, enough: Callable[[Phase], float]
+    ) -> tuple[Phase, Market, Prices]:
+        """Return a problem with prices near those of a start, per unit of its value; no mix is added.
+
+        A bound that is enough, as the problem counts, ends the search for better ones.
+        """
+        made = problem(self.pools)
+        market = Market(self.pools, self._resources, made)
+        return made, market, self._best(made, market, start, enough=enough(made))
+
+    def joint(self, pools: Sequence[Pool]) -> Phase:
+        """Return the problem of all levels weighed together."""
+        return weighted(pools, self._resources, self._levels)
+
+    def joint_quote(self, rows: Floats) -> Quote:
+        """Return what everything costs at prices for all levels weighed together."""
+        return Market(self.pools, self._resources, self.joint(self.pools)).quote(rows)
+
+    def surround(self, mixes: Sequence[Integers], rows: Floats) -> None:
+        """Add one mix for each model, per pool (n, w), and what is near it and near each model's best.
+
+        The prices are those for all levels weighed together.
+        """
+        if self._is_complete:
+            return
+        reduced = self.joint_quote(rows).reduced
+        near = [
+            _nearby(pool, costs, own.astype(np.float64))
+            for pool, costs, own in zip(self.pools, reduced, mixes, strict=True)
+        ]
+        chosen = self._cheapest(self.joint, near, rows)
+        self.pools = [
+            pool.joined(np.concatenate([own[:, None, :], more], axis=1))
+            for pool, own, more in zip(self.pools, mixes, chosen, strict=True)
+        ]
+
+    def _add_near(self, problem: Problem, prices: Prices) -> None:
+        near = [
+            _nearby(pool, reduced, blend)
+            for pool, reduced, blend in zip(self.pools, prices.answer.reduced, prices.blends, strict=True)
+        ]
+        chosen = self._cheapest(problem, near, prices.rows)
+        self.pools = [pool.joined(more) for pool, more in zip(self.pools, chosen, strict=True)]
+
+    def _cheapest(self, problem: Problem, near: Sequence[Pool], rows: Floats) -> list[Integers]:
+        """Return the mixes of each model's cheapest columns, per pool (n, up to NEARBY, w)."""
+        costs = Market(near, self._resources, problem(near)).quote(rows).reduced
+        orders = [np.argsort(cost, axis=1, kind="stable")[:, :NEARBY] for cost in costs]
+        return [
+            np.take_along_axis(pool.mixes, order[:, :, None], axis=1)
+            for pool, order in zip(near, orders, strict=True)
+        ]
+
+    def _best(
+        self,
+        problem: Phase,
+        market: Market,
+        start: Floats | None,
+        *,
+        known: Sequence[Answer] = (),
+        enough: float = inf,
+    ) -> Prices:
+        begin = None if start is None else start[: len(problem.capacity)] * problem.unit
+        return best_prices(
+            market,
+            self._resources,
+            problem,
+            start=begin,
+            known=known,
+            enough=enough,
+            deadline_seconds=self._deadline_seconds,
+        )
+
+
+def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Pool:
+    """Return columns near each model's cheapest one and near its part in a divisible answer."""
+    best = reduced.argmin(axis=1)
+    around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
+    mixes = np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
+    return replace(pool_of(pool.cohort, mixes), least=pool.least)

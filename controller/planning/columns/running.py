@@ -1,0 +1,74 @@
+"""What to begin from where little has changed: what runs, and what a few models would rather have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
+    from controller.planning.columns.earlier import Earlier
+    from controller.planning.columns.pool import Pool
+
+
+MOVERS_SHARE = 0.05
+FEWEST_MOVERS = 16
+"""How many models, as a share of all and at least, may begin with what is best for them at the prices."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Running:
+    """What an earlier search ended with, and the replicas to begin from."""
+
+    earlier: Earlier
+    replicas: Integers
+    """(variants,)."""
+
+    def mixes(self, pools: Sequence[Pool]) -> list[Integers]:
+        """Return the mix of each model, within its bounds; per pool (n, w)."""
+        return [
+            np.clip(self.replicas[pool.cohort.variants], pool.cohort.lower, pool.cohort.upper)
+            for pool in pools
+        ]
+
+
+def wanted_columns(
+    pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[Integers]
+) -> tuple[Integers, ...]:
+    """Return the column with which each model begins, per pool (n,).
+
+    That is its cheapest way to have the given mix; for the models that would gain most by another column at
+    the prices it is that one, because their demand has probably changed.
+    """
+    best = [costs.argmin(axis=1) for costs in reduced]
+    kept = [_kept(pool, costs, own) for pool, costs, own in zip(pools, reduced, mixes, strict=True)]
+    gains = [
+        costs[row, own] - costs[row, other]
+        for costs, own, other in zip(reduced, kept, best, strict=True)
+        for row in [np.arange(len(own))]
+    ]
+    least = _threshold(np.concatenate(gains))
+    return tuple(
+        np.where(gain >= least, other, own) for gain, other, own in zip(gains, best, kept, strict=True)
+    )
+
+
+def _kept(pool: Pool, costs: Floats, mixes: Integers) -> Integers:
+    """Return the cheapest column that has a mix, or the cheapest of all, (n,)."""
+    same: Booleans = (pool.mixes == mixes[:, None, :]).all(axis=2)
+    possible = np.where(same, costs, np.inf)
+    found = np.isfinite(possible.min(axis=1))
+    kept: Integers = np.where(found, possible.argmin(axis=1), costs.argmin(axis=1))
+    return kept
+
+
+def _threshold(gains: Floats) -> float:
+    """Return the least gain of those who may move."""
+    most = max(FEWEST_MOVERS, round(MOVERS_SHARE * len(gains)))
+    if most >= len(gains):
+        return 0.0
+    return max(float(np.partition(gains, -most)[-most]), np.finfo(float).tiny)
