@@ -20,3 +20,9 @@ why         `explain` says in one sentence with numbers what was wanted, what wa
 `plan.plan` is the one entry. It imports OR-Tools (through `columns`); the records do not, so that processes
 which must stay small can import them.
 """
+
+import os
+
+# The matrices here are small: a second thread spins more than it computes, several times over.
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")

@@ -9,6 +9,7 @@ that make the most of it.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ import numpy as np
 from controller.planning.problem import UNLIMITED_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort
@@ -99,10 +100,12 @@ def _lying(problem: PlacementProblem, terms: VariantTerms, places: Sequence[Sequ
 def most_even(problem: PlacementProblem) -> Integers:
     """Return how many replicas there could ever be where some domain takes no new pod, (variants,)."""
     most = np.full(len(problem.variants), UNLIMITED_REPLICAS, dtype=np.int64)
+    bins_of = _bins_of(problem)
     for v, terms in enumerate(problem.variants):
         if terms.spread is None or not terms.accelerators:
             continue
-        is_open = [domain in _reachable(problem, v, terms.spread) for domain in terms.spread.domains]
+        reachable = _reachable(problem, bins_of.get(v, ()), terms.spread)
+        is_open = [domain in reachable for domain in terms.spread.domains]
         if is_open and not all(is_open):
             lying = _lying(problem, terms, terms.bound).tolist()
             level = terms.spread.max_skew + min(
@@ -115,12 +118,20 @@ def most_even(problem: PlacementProblem) -> Integers:
     return most
 
 
-def _reachable(problem: PlacementProblem, v: int, spread: SpreadTerms) -> frozenset[int]:
-    """Return the domains where new pods of a variant may go."""
-    bins = {b for b, bin_ in enumerate(problem.bins) if v in bin_.variants}
+def _bins_of(problem: PlacementProblem) -> Mapping[int, Sequence[int]]:
+    """Return the bins that each variant may use."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for b, bin_ in enumerate(problem.bins):
+        for v in bin_.variants:
+            found[v].append(b)
+    return found
+
+
+def _reachable(problem: PlacementProblem, bins: Sequence[int], spread: SpreadTerms) -> frozenset[int]:
+    """Return the domains where new pods may go that may use some bins; each bin's nodes are in one."""
     grown = {growth.domains[spread.topology] for growth in problem.growth if growth.bin in bins}
     domains = problem.topologies[spread.topology]
-    return frozenset({domains[node] for b in bins for node in problem.bins[b].nodes} | grown)
+    return frozenset({domains[problem.bins[b].nodes[0]] for b in bins if problem.bins[b].nodes} | grown)
 
 
 def laid_out(cohort: Cohort, mixes: Integers) -> tuple[Integers, Floats, Integers | None]:

@@ -134,7 +134,7 @@ class Market:
         return Quote(
             reduced=tuple(reduced),
             tariffs=self.tariffs(rows),
-            bin_price=np.where(resources.allowed, resources.uses @ rows[:slots], np.inf),
+            bin_price=resources.bin_prices(rows[:slots]),
         )
 
     def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
@@ -222,17 +222,15 @@ def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers,
     """Return for each class the cheapest bin and the price there, and 0 for what has no class."""
     if not resources.allowed.size:
         return np.zeros(len(resources.sizes), dtype=np.int64), np.zeros(len(resources.sizes) + 1)
-    price = np.where(resources.allowed, resources.uses @ slot_prices, np.inf)
+    price = resources.bin_prices(slot_prices)
     least = price.min(axis=1)
     return price.argmin(axis=1), np.append(np.where(np.isfinite(least), least, 0.0), 0.0)
 
 
-def _uses_at(resources: Resources, where: Integers) -> Integers:
+def _uses_at(resources: Resources, where: Integers) -> Floats:
     """Return how many slots a replica of each class takes in one bin each, (classes, slot rows)."""
-    if not resources.allowed.size:
-        return np.zeros((len(where), len(resources.slots)), dtype=np.int64)
-    uses: Integers = resources.uses[np.arange(len(where)), where]
-    return uses
+    there: Floats = np.where(resources.row_bin == where[:, None], resources.own_uses, 0.0)
+    return there
 
 
 def spans_of(objective: Floats) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from controller.planning.problem import UNLIMITED_REPLICAS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.planning.columns.arrays import Booleans, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.classes import PlaceClass
     from controller.planning.problem import PlacementProblem, VariantTerms
 
@@ -30,7 +31,7 @@ NO_BIN = -1
 """Of a node that nobody may use."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Resources:
     """Classes and rows in arrays. Rows are those of slots, one per bin and size, and then those of limits."""
 
@@ -115,6 +116,23 @@ class Resources:
     growth_price: Integers
     growth_limit: Integers
 
+    @cached_property
+    def own_uses(self) -> Floats:
+        """(classes, slot rows): how many slots of each row a pod holds in the row's bin."""
+        own: Floats = self.uses[:, self.row_bin, np.arange(len(self.row_bin))].astype(np.float64)
+        return own
+
+    @cached_property
+    def in_bin(self) -> Floats:
+        """(slot rows, bins): 1 where the row is the bin's."""
+        is_own: Floats = (self.row_bin[:, None] == np.arange(self.allowed.shape[1])).astype(np.float64)
+        return is_own
+
+    def bin_prices(self, slot_prices: Floats) -> Floats:
+        """Return what a pod of each class pays in each bin, (classes, bins); infinite where it may not go."""
+        paid: Floats = np.where(self.allowed, (self.own_uses * slot_prices) @ self.in_bin, np.inf)
+        return paid
+
     @property
     def capacity(self) -> Integers:
         """(rows,): of the most slots, then of the limits."""
@@ -139,7 +157,7 @@ class Resources:
         anywhere: Booleans = np.append(self.allowed.any(axis=1), values=False)[self.class_of]
         return anywhere
 
-    @property
+    @cached_property
     def most_replicas(self) -> Integers:
         """(classes,): more than this many can never find room."""
         slots = self.most_slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
