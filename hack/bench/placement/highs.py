@@ -40,10 +40,12 @@ class Program:
     placed: dict[tuple[int, int], mathopt.Variable]
 
 
-def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
-    """Return HiGHS's answer within a relative gap at every level, or what it has when time is up.
+def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: bool = False) -> Solution:
+    """Return HiGHS's answer within a gap at every level, or what it has when time is up.
 
-    Raises TooLargeError, also where something runs already or pods have rules: the model states neither.
+    In a race each level may take all the time that is left, and the first that is not proven ends it: what
+    was spent until then is the least that the proof takes. Raises TooLargeError, also where something runs
+    already or pods have rules: the model states neither.
     """
     problem = expanded(problem)
     if sum(len(bin_.variants) for bin_ in problem.bins) > MOST_PLACES:
@@ -57,12 +59,18 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
     counts: tuple[int, ...] = (0,) * len(problem.variants)
     shares: dict[tuple[int, int], int] = {}
     proofs: list[Proof] = []
-    nothing = (0,) * len(problem.variants)
+    wanted = levels(problem, counts)
     for name, terms in _objectives(problem, program).items():
         largest = max((abs(weight) for _, weight in terms), default=1)
         scaled = [(variable, weight / largest) for variable, weight in terms]
         left = max(0.0, until - time.monotonic())
-        solved = _solve(program.model, scaled, gap=gap, seconds=left if name == COST else left * _SHARE)
+        solved = _solve(
+            program.model,
+            scaled,
+            gap=gap,
+            enough=gap * wanted[name] / largest,
+            seconds=left if is_race or name == COST else left * _SHARE,
+        )
         if solved is None:
             break
         values, bound = solved
@@ -75,11 +83,13 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float) -> Solution:
                 value=reached,
                 bound=min(reached, round(bound * largest)),
                 scope=Scope.EVERYTHING,
-                total=reached if name == COST else levels(problem, nothing)[name],
+                total=reached if name == COST else wanted[name],
             )
         )
+        if is_race and proofs[-1].improvable > gap:
+            break
         _settle(program.model, scaled, reached / largest)
-    unproven = next((proof for proof in proofs if proof.gap > gap), None)
+    unproven = next((proof for proof in proofs if proof.improvable > gap), None)
     return Solution(
         replicas=counts,
         placements=assign(problem, counts, shares),
@@ -151,11 +161,21 @@ def _objectives(
 
 
 def _solve(
-    model: mathopt.Model, terms: Sequence[tuple[mathopt.Variable, float]], *, gap: float, seconds: float
+    model: mathopt.Model,
+    terms: Sequence[tuple[mathopt.Variable, float]],
+    *,
+    gap: float,
+    enough: float,
+    seconds: float,
 ) -> tuple[dict[mathopt.Variable, float], float] | None:
-    """Return the values found and the bound, or None when there was no answer in time."""
+    """Return the values found and the bound, or None when there was no answer in time.
+
+    Enough is a distance to the bound that a large relative gap may stand for where little is left over.
+    """
     model.minimize(_sum(terms))
-    parameters = mathopt.SolveParameters(time_limit=timedelta(seconds=seconds), relative_gap_tolerance=gap)
+    parameters = mathopt.SolveParameters(
+        time_limit=timedelta(seconds=seconds), relative_gap_tolerance=gap, absolute_gap_tolerance=enough
+    )
     result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
     if not result.has_primal_feasible_solution():
         return None
