@@ -1,7 +1,7 @@
 """`python -m hack.bench.placement`: quality and cost of placements, ours beside others'.
 
-All families at 20 to 2,000 models take about 75 minutes. Fleets of up to 100 models are placed three times at
-most, of up to 2,000 twice, larger ones once. With --json the file has what was measured so far at any time.
+Fleets of up to 100 models are placed three times at most, of up to 500 twice, larger ones once. With --json
+the file has what was measured so far at any time.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from hack.bench.placement.joint import run as run_joint
 from hack.bench.placement.measurement import PlacementMeasurement
 from hack.bench.placement.moving import USED_PERCENT, Moving, moved
 from hack.bench.placement.outcome import Outcome
-from hack.bench.placement.planning import SIZES as PLANNED_SIZES
-from hack.bench.placement.planning import Planned, planned
+from hack.bench.placement.planning import CHANGES, Planned, planned
 from hack.bench.placement.race import FAMILY as RACE
 from hack.bench.placement.race import Race, race
 from hack.bench.placement.repeating import REPEATS, Again, again
@@ -74,11 +73,13 @@ class Measuring:
 
     def _plans(self) -> Iterator[Planned]:
         """Measure every whole plan, here."""
-        for size in sorted({*self.settings.sizes} & {*PLANNED_SIZES}):
-            for family in self.settings.plans:
-                for seed in self.settings.seeds:
+        asked = self.settings
+        for size in sorted({*asked.sizes} & {*CHANGES}):
+            for family in asked.plans:
+                for seed in asked.seeds:
                     self.frame.step(f"{family}/{size}/{seed}")
-                    yield from planned(family, size, seed=seed, seconds=self.settings.seconds)
+                    changes = CHANGES[size]
+                    yield from planned(family, size, seed=seed, seconds=asked.seconds, changes=changes)
 
     def _again(self) -> Iterator[Again]:
         asked = self.settings

@@ -13,7 +13,7 @@ from hack.bench.placement.outcome import Job
 
 _SLOW: Final = (HIGHS, TEXTBOOK)
 _SEQUENCES: Final = "F13"
-_MOST_ROUNDS: Final = {100: 3, 2000: 2}
+_MOST_ROUNDS: Final = {100: 3, 500: 2}
 """How often fleets of up to so many models are placed at most; larger ones once."""
 
 
