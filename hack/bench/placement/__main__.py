@@ -40,9 +40,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--highs-models", default=100, text="most models that HiGHS is tried with")
     add_count(parser, "--highs-seconds", default=600, text="of the clock, that HiGHS has for the race")
     add_count(parser, "--textbook-models", default=20, text="most models for our textbook model")
-    many = " ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
-    text = f"runs that are to plan the same, in each order [by models: {many}]"
-    parser.add_argument("--repeats", type=int, metavar="N", help=text)
+    many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
+    text = f"runs that are to plan the same, in each order; 0 is {many} models"
+    add_count(parser, "--repeats", default=0, text=text)
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw time and cost as SVG")
 
 

@@ -27,8 +27,10 @@ def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
     """
     answered = [outcome for outcome in outcomes if outcome.levels]
     ours = [outcome for outcome in answered if outcome.engine == OURS]
+    lost = sum(outcome.engine == OURS and bool(outcome.failure) for outcome in outcomes)
+    answers = Goal(name="without_an_answer", value=lost, unit="instances", most=0)
     if not ours:
-        return []
+        return [answers] if lost else []
     return [
         *_scarce(ours, _LARGE, slowness, name="T1", cpu_seconds=1.5),
         *_scarce(ours, _LARGEST, slowness, name="T2", cpu_seconds=3.0),
@@ -37,6 +39,7 @@ def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
         *_certificate(ours, slowness),
         *_determinism(ours),
         *_gates(answered),
+        answers,
     ]
 
 

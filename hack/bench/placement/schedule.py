@@ -39,8 +39,8 @@ class PlacementSettings(Settings):
     """Families of whole plans."""
     again: tuple[str, ...] = ()
     """Families of plans that are made again and again."""
-    repeats: int | None = None
-    """How often each, in each order; None for what suits its size."""
+    repeats: int = 0
+    """How often each, in each order; 0 for what suits its size."""
     is_joint: bool = False
     """Whether a fleet is placed among pods that may move, which then do."""
     is_raced: bool = False

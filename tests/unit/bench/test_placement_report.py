@@ -110,11 +110,14 @@ def test_goals_tell_time_proof_and_who_is_beaten() -> None:
     assert "T2_memory_of_10000" not in lines
 
 
-def test_without_an_answer_of_ours_there_is_no_goal() -> None:
-    """What was not measured is neither met nor missed."""
-    assert (
-        goals([outcome(GREEDY, 1), Outcome(instance=TIGHT, engine=OURS, failure="why")], slowness=1.0) == []
-    )
+def test_without_an_answer_of_ours_there_is_no_goal_but_to_have_one() -> None:
+    """What was not measured is neither met nor missed; what broke is missed."""
+    broken = Outcome(instance=TIGHT, engine=OURS, failure="why")
+
+    assert goals([outcome(GREEDY, 1)], slowness=1.0) == []
+    assert [goal.line() for goal in goals([outcome(GREEDY, 1), broken], slowness=1.0)] == [
+        "goal: without_an_answer 1.00 instances, wanted <= 0: missed"
+    ]
 
 
 def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
