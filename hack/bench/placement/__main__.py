@@ -38,7 +38,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--seeds", default=1, text="fleets of each family and size")
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="of those compared [all]")
     add_count(parser, "--highs-models", default=100, text="most models that HiGHS is tried with")
-    add_count(parser, "--highs-seconds", default=600, text="of the clock, that HiGHS has for the race")
+    add_count(parser, "--highs-seconds", default=600, text="of CPU, that HiGHS has for the race")
     add_count(parser, "--textbook-models", default=20, text="most models for our textbook model")
     many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
     text = f"runs that are to plan the same, in each order; 0 is {many} models"

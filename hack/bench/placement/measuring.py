@@ -97,7 +97,7 @@ class Measuring:
 
     def _races(self) -> Iterator[Race]:
         for seed in self.settings.seeds if self.settings.is_raced else ():
-            self.frame.step(f"{RACE}: HiGHS has {self.settings.highs_seconds:.0f} s")
+            self.frame.step(f"{RACE}: HiGHS has {self.settings.highs_seconds:.0f} s of CPU")
             yield from race(self.frame.cores, seed=seed, seconds=self.settings.highs_seconds)
 
 

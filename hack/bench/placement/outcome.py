@@ -17,7 +17,7 @@ class Job:
     instance: Instance
     engine: str
     seconds: float
-    """Of the clock, for each problem."""
+    """Of the clock, for each problem; of CPU in a race."""
     rounds: int
     is_race: bool = False
     """Whether time is all that matters: the first level that is not proven ends it."""

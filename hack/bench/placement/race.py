@@ -1,9 +1,9 @@
 """Ours beside HiGHS on the textbook model, by the CPU time to an equal gap at every level.
 
-HiGHS has so many seconds by the clock, all of them for the first level that it can't prove: where it is
-stopped there, what it spent is the least that it takes, and the ratio is at least what it came to. Who does
-not come within 0.1 % of the bound is not at the optimum either, so the optimum is tried only after that.
-A gap is relative to all that is wanted at a level, as ours is told; HiGHS may also stop by its own measure.
+HiGHS has so many seconds of CPU, all of them for the first level that it can't prove: where it is stopped
+there, what it spent is the least that it takes, and the ratio is at least what it came to. Who does not come
+within 0.1 % of the bound is not at the optimum either, so the optimum is tried only after that. A gap is
+relative to all that is wanted at a level, as ours is told; HiGHS may also stop by its own measure.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class PlacementSettings(Settings):
     is_raced: bool = False
     """Whether ours is beside HiGHS at an equal gap."""
     highs_seconds: float = 0.0
-    """Of the clock, that HiGHS has for that."""
+    """Of CPU, that HiGHS has for that."""
     generator: int = VERSION
 
     def jobs(self) -> Iterator[Job]:
