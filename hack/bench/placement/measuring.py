@@ -50,9 +50,17 @@ class Measuring:
             joint=joints[0] if joints else None,
         )
 
-    def kinds(self) -> tuple[Iterator[Part], ...]:
-        """Return the parts by kind, measured as they are asked for; what takes long by itself is last."""
-        return self._moves(), self._outcomes(), self._plans(), self._again(), self._joint(), self._races()
+    def kinds(self) -> Iterator[Iterator[Part]]:
+        """Yield what may break alone; its parts are measured as they are asked for, what takes long last."""
+        asked = self.settings
+        yield self._moves()
+        yield self._outcomes()
+        for size in sorted({*asked.sizes} & {*CHANGES}):
+            yield from (self._plans(one, size, seed) for one in asked.plans for seed in asked.seeds)
+        for size in sorted({*asked.sizes} & {*REPEATS}):
+            yield from (self._again(one, size, seed) for one in asked.again for seed in asked.seeds)
+        yield self._joint()
+        yield self._races()
 
     def _moves(self) -> Iterator[Moving]:
         """Measure every fragmented cluster, here: it takes little of anything."""
@@ -71,24 +79,15 @@ class Measuring:
             self.frame.step(f"{job.instance.name}: {job.engine}")
             yield run(job, self.frame.cores)
 
-    def _plans(self) -> Iterator[Planned]:
-        """Measure every whole plan, here."""
-        asked = self.settings
-        for size in sorted({*asked.sizes} & {*CHANGES}):
-            for family in asked.plans:
-                for seed in asked.seeds:
-                    self.frame.step(f"{family}/{size}/{seed}")
-                    changes = CHANGES[size]
-                    yield from planned(family, size, seed=seed, seconds=asked.seconds, changes=changes)
+    def _plans(self, family: str, size: int, seed: int) -> Iterator[Planned]:
+        """Measure whole plans of one world, here."""
+        self.frame.step(f"{family}/{size}/{seed}")
+        yield from planned(family, size, seed=seed, seconds=self.settings.seconds, changes=CHANGES[size])
 
-    def _again(self) -> Iterator[Again]:
-        asked = self.settings
-        for size in sorted({*asked.sizes} & {*REPEATS}):
-            for family in asked.again:
-                for seed in asked.seeds:
-                    self.frame.step(f"{family}/{size}/{seed}")
-                    repeats = asked.repeats or REPEATS[size]
-                    yield again(self.frame.cores, family, size, seed=seed, repeats=repeats)
+    def _again(self, family: str, size: int, seed: int) -> Iterator[Again]:
+        self.frame.step(f"{family}/{size}/{seed}")
+        repeats = self.settings.repeats or REPEATS[size]
+        yield again(self.frame.cores, family, size, seed=seed, repeats=repeats)
 
     def _joint(self) -> Iterator[Joint]:
         if self.settings.is_joint:
@@ -107,7 +106,7 @@ def measure(
     progress: Callable[[str], None],
     keep: Callable[[PlacementMeasurement], None],
 ) -> PlacementMeasurement:
-    """Measure all that is asked for; a kind that breaks ends alone, and who interrupts has what there is."""
+    """Measure all that is asked for; what breaks ends alone, and who interrupts has what there is."""
     began = time.monotonic()
     failures = []
     with framed(progress=lambda text: progress(f"{_clock(time.monotonic() - began)} {text}")) as frame:
@@ -118,11 +117,12 @@ def measure(
                     for part in kind:
                         measuring.parts.append(part)
                         keep(measuring.so_far())
-                except (OSError, subprocess.TimeoutExpired) as error:
-                    failures.append(f"{error}; more of its kind was not measured")
+                except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+                    frame.progress(f"broken: {error}")
+                    failures.append(str(error))
         except KeyboardInterrupt:
             failures.append("interrupted: the rest was not measured")
-        return measuring.so_far("; ".join(failures))
+        return measuring.so_far("\n".join(failures))
 
 
 def _clock(seconds: float) -> str:

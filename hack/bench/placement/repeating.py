@@ -89,11 +89,12 @@ def _run(cores: Cores, family: str, size: int, seed: int, orders: Sequence[int])
     """Yield the digest of every order, from a process of its own."""
     job = json.dumps({"family": family, "size": size, "seed": seed, "orders": orders})
     command = [sys.executable, "-m", "hack.bench.placement.repeating", job]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         cores.pin_server(process.pid)
-        printed, _ = process.communicate()
+        printed, complaints = process.communicate()
     if process.returncode:
-        raise OSError(f"planning {family}/{size}/{seed} again ended with {process.returncode}")
+        complaint = (complaints.strip().splitlines() or [""])[-1]
+        raise OSError(f"planning {family}/{size}/{seed} again ended with {process.returncode}: {complaint}")
     yield from zip(orders, json.loads(printed.splitlines()[-1]), strict=True)
 
 

@@ -84,13 +84,18 @@ def test_what_there_is_after_each_part_can_be_kept() -> None:
     assert said[0] == "  0:00 F4-tight/100/0: wva-greedy"
 
 
-def test_a_kind_that_breaks_does_not_take_the_others_along() -> None:
-    """What went wrong is told at the end."""
-    asked = settings_of(GREEDY, sizes=(20,), again=("again-nothing",))
-    found = measure(asked, progress=lambda _: None, keep=lambda _: None)
+def test_what_breaks_does_not_take_the_rest_along() -> None:
+    """What went wrong is told at once, and at the end."""
+    said: list[str] = []
+    asked = settings_of(sizes=(20,), again=("again-nothing", "again-none"))
+    found = measure(asked, progress=said.append, keep=lambda _: None)
 
-    assert len(found.outcomes) == 1
-    assert found.failure.startswith("planning again-nothing/20/0 again ended with 1")
+    assert (
+        found.failure.splitlines()[0]
+        == "planning again-nothing/20/0 again ended with 1: KeyError: 'again-nothing'"
+    )
+    assert "again-none/20/0" in found.failure
+    assert sum("broken: planning" in text for text in said) == 2
 
 
 @pytest.fixture(name="written")
