@@ -48,7 +48,7 @@ bench-conversion: setup ## Measure conversion beside a straightforward server, a
 	$(RUN) -m hack.bench.conversion $(ARGS)
 
 .PHONY: bench-placement
-bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about two hours
+bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: over an hour
 	$(RUN) -m hack.bench.placement $(ARGS)
 
 .PHONY: lint

@@ -17,16 +17,29 @@ class Goal:
     value: float
     unit: str
     most: float
+    is_upper_bound: bool = False
+    """Whether it may be less than what was measured: then it can be met, and is never known to be missed."""
 
     @property
     def is_met(self) -> bool:
         """Tell whether the measured value is within the goal."""
         return self.value <= self.most
 
+    @property
+    def outcome(self) -> str:
+        """How it went, in a word or two."""
+        if self.is_met:
+            return "met"
+        return "not shown" if self.is_upper_bound else "missed"
+
+    @property
+    def measured(self) -> str:
+        """The value in its unit."""
+        return f"{'at most ' if self.is_upper_bound else ''}{shown(self.value)} {self.unit}"
+
     def line(self) -> str:
-        """Return `goal: NAME VALUE UNIT, wanted <= X: met`, or `missed`."""
-        outcome = "met" if self.is_met else "missed"
-        return f"goal: {self.name} {shown(self.value)} {self.unit}, wanted <= {self.most:.4g}: {outcome}"
+        """Return `goal: NAME VALUE UNIT, wanted <= X: met`, or `missed`, or `not shown`."""
+        return f"goal: {self.name} {self.measured}, wanted <= {self.most:.4g}: {self.outcome}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the goal as a member of a results file."""
@@ -36,7 +49,7 @@ class Goal:
             "unit": self.unit,
             "most": self.most,
             "met": self.is_met,
-        }
+        } | ({"upper_bound": True} if self.is_upper_bound else {})
 
 
 def shown(value: float) -> str:

@@ -10,7 +10,11 @@ F8 and F10 are clusters that churn has fragmented (`fragments`): how many evicti
 takes to find them (`moving`), beside a model with numbers for every node (`per_node`).
 
 F9 and F12 have pods that ask where other pods are (`families_rules`, judged by `verify_rules`). `planning`
-has whole plans, from snapshots (`worlds`) to sentences, and `joint` a fleet placed among pods that may move.
+has whole plans, from snapshots (`worlds`) to sentences, each from what the last one remembered and timed from
+within (`watching`); `repeating` makes the same ones again, which must not differ. `race` runs against HiGHS
+to an equal gap, and `joint` has a fleet placed among pods that may move.
+
+`schedule` says what is measured, `measuring` does it part by part, `measurement` is what came of it.
 
 A new family is one function in a file of `families_*` and one line in `catalogue`.
 """

@@ -1,54 +1,78 @@
-"""`python -m hack.bench.placement`: quality and cost of placements, ours beside others'."""
+"""`python -m hack.bench.placement`: quality and cost of placements, ours beside others'.
+
+Fleets of up to 100 models are placed three times at most, of up to 500 twice, larger ones once. With --json
+the file has what was measured so far at any time.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
-from hack.bench.placement import moving, planning
-from hack.bench.placement.catalogue import FAMILIES, SIZES, chosen
+from hack.bench.placement import moving, planning, race, repeating
+from hack.bench.placement.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
 from hack.bench.placement.engines import names
-from hack.bench.placement.measurement import (
-    JOINT,
-    PlacementMeasurement,
-    PlacementSettings,
-    measure,
-    write_charts,
-)
+from hack.bench.placement.measurement import PlacementMeasurement, write_charts
+from hack.bench.placement.measuring import JOINT, measure
+from hack.bench.placement.schedule import PlacementSettings
+from hack.bench.results import results, write_results
+
+_KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, *repeating.FAMILIES, JOINT, race.FAMILY)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--families", nargs="+", default=[], metavar="F", help="such as F4 or F14-ties [all]")
-    sizes = " ".join(map(str, SIZES))
-    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N", help=f"models [{sizes}]")
+    most = ", ".join(name.partition("-")[0] for name in AT_LARGEST)
+    sizes = f"models [{' '.join(map(str, SIZES))}; the last for {most} and whole plans]"
+    parser.add_argument("--sizes", nargs="+", type=int, default=[], metavar="N", help=sizes)
     parser.add_argument(
         "--nodes", nargs="+", type=int, default=moving.NODES, metavar="N", help="of F8 and F10 [10 to 20000]"
     )
     add_count(parser, "--seeds", default=1, text="fleets of each family and size")
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="of those compared [all]")
-    add_count(parser, "--highs-models", default=2000, text="most models that HiGHS is tried with")
-    add_count(parser, "--textbook-models", default=100, text="most models for our textbook model")
+    add_count(parser, "--highs-models", default=100, text="most models that HiGHS is tried with")
+    add_count(parser, "--highs-seconds", default=600, text="of CPU, that HiGHS has for the race")
+    add_count(parser, "--textbook-models", default=20, text="most models for our textbook model")
+    many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
+    text = f"runs that are to plan the same, in each order; 0 is {many} models"
+    add_count(parser, "--repeats", default=0, text=text)
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw time and cost as SVG")
 
 
 def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> PlacementMeasurement:
-    measured = measure(_settings(options), progress=progress)
+    keep = partial(_keep, options.json, datetime.now(UTC)) if options.json else lambda _: None
+    measured = measure(_settings(options), progress=progress, keep=keep)
     if options.plots is not None:
         write_charts(measured, options.plots)
     return measured
 
 
+def _keep(path: Path, began: datetime, measured: PlacementMeasurement) -> None:
+    """Write what there is so far; whoever is killed while writing leaves what was there before."""
+    document = results(
+        "placement",
+        began=began,
+        machine=measured.machine,
+        pace=measured.pace,
+        settings=asdict(measured.settings),
+        tables=measured.tables(),
+        goals=measured.goals,
+    )
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    write_results(unfinished, document | {"unfinished": True})
+    unfinished.replace(path)
+
+
 def _settings(options: argparse.Namespace) -> PlacementSettings:
     """Return what the options choose; raises NothingChosenError for names that there are not."""
-    there, known = names(), (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, JOINT)
-    try:
-        families = chosen(options.families, known)
-    except KeyError as error:
-        raise NothingChosenError(f"--families: there is no {error}; there are {', '.join(known)}") from error
+    families, there = _families(options), names()
     if unknown := set(options.engines) - set(there):
         wrong = ", ".join(sorted(unknown))
         raise NothingChosenError(f"--engines: there is no {wrong}; there are {', '.join(there)}")
@@ -58,14 +82,27 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
         families=tuple(name for name in families if name in FAMILIES),
         fragmented=tuple(name for name in families if name in moving.FAMILIES),
         plans=tuple(name for name in families if name in planning.FAMILIES),
+        again=tuple(name for name in families if name in repeating.FAMILIES),
+        repeats=options.repeats,
         is_joint=JOINT in families,
+        is_raced=race.FAMILY in families,
+        highs_seconds=float(options.highs_seconds),
         nodes=tuple(options.nodes),
-        sizes=tuple(options.sizes),
+        sizes=tuple(options.sizes or SIZES),
+        largest=tuple(FAMILIES) if LARGEST in options.sizes else AT_LARGEST,
         seeds=tuple(range(options.seeds)),
         engines=tuple(options.engines or there),
         most_highs=options.highs_models,
         most_textbook=options.textbook_models,
     )
+
+
+def _families(options: argparse.Namespace) -> list[str]:
+    try:
+        return chosen(options.families, _KNOWN)
+    except KeyError as error:
+        known = ", ".join(_KNOWN)
+        raise NothingChosenError(f"--families: there is no {error}; there are {known}") from error
 
 
 _COMMAND: Final = Command(

@@ -15,6 +15,7 @@ VERSION: Final = 1
 """Of the generator: raised by whatever makes other problems of the same names."""
 
 SIZES: Final = (20, 100, 500, 2000, 10_000)
+LARGEST: Final = SIZES[-1]
 
 FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = {
     "F1-unlimited": families_loads.unlimited,
@@ -40,11 +41,25 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = 
     "F14-one-node-each": families_traps.one_node_each,
 }
 
+AT_LARGEST: Final = ("F2-plenty", "F4-tight", "F5-scarce")
+"""That are placed at the largest size, too, unless sizes are asked for by number."""
+
 SCARCE: Final = ("F3-skew", "F4-tight", "F5-scarce")
 """Where types are short: what an optimiser is for."""
 
 RULED: Final = ("F9-zones-3", "F9-zones-10", "F12-racks")
 """Where room alone does not say where pods may go: HiGHS's model does not know of it and is left out."""
+
+BY_ROOM: Final = (
+    "F1-unlimited",
+    "F2-plenty",
+    "F3-skew",
+    "F4-tight",
+    "F5-scarce",
+    "F6-tiny-load",
+    "F7-huge-models",
+)
+"""Where room alone says it, and nothing is made to go wrong."""
 
 RIPPLES: Final = "F13-ripples"
 

@@ -16,16 +16,14 @@ from hack.bench.placement import judging, score
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.judging import Solved, digest
 from hack.bench.placement.outcome import Job, Outcome
-from hack.bench.placement.permuted import permuted
 from hack.bench.placement.scenario import Scenario, after
 
 _KIB_PER_MIB = 1024
-_SHUFFLE_SEED = 1
 
 
 def measured(job: Job) -> Outcome:
     """Run the engine and judge its answers."""
-    place = engine(job.engine, seconds=job.seconds)
+    place = engine(job.engine, seconds=job.seconds, is_race=job.is_race)
     before_mb = memory_mb("VmRSS")
     scenario = job.instance.scenario()
     solved = _sequence(place, scenario) if scenario.demands else _repeats(place, scenario, job.rounds)
@@ -43,7 +41,6 @@ def measured(job: Job) -> Outcome:
         wall_seconds=tuple(one.wall_seconds for one in solved),
         peak_mb=peak_mb,
         plans=() if scenario.demands else tuple(digest(one.solution) for one in solved),
-        shuffled=_shuffled(place, first) if job.is_shuffled and not scenario.demands else "",
         levels=judging.levels(steps),
         bounds={} if scenario.demands else judging.bounds(first),
         unmet=judging.mean_unmet(steps),
@@ -75,16 +72,6 @@ def _solve(place: Engine, problem: PlacementProblem) -> Solved:
     solution = place(problem)
     cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
     return Solved(problem=problem, solution=solution, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds)
-
-
-def _shuffled(place: Engine, first: Solved) -> str:
-    """Place the same models in another order; return how the answer differs."""
-    other = permuted(first.problem, seed=_SHUFFLE_SEED)
-    told = other.told(place(other.problem))
-    if digest(told) == digest(first.solution):
-        return "same"
-    values = [score.levels(first.problem, answer.replicas) for answer in (told, first.solution)]
-    return "alike" if values[0] == values[1] else "another"
 
 
 def memory_mb(name: str) -> float:

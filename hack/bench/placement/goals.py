@@ -11,34 +11,35 @@ from hack.bench.goals import Goal
 from hack.bench.percentiles import percentile
 from hack.bench.placement.catalogue import RIPPLES, SCARCE
 from hack.bench.placement.comparison import Verdict, comparisons, disproved
-from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, STRATEGIES
+from hack.bench.placement.engines import STRATEGIES
 from hack.bench.placement.outcome import Outcome
 
 _GAP_PERCENT: Final = 0.1
-_LARGE, _LARGEST, _SMALL = 2000, 10_000, 100
+_LARGE, _LARGEST = 2000, 10_000
 _RIPPLE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
 
 
 def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
     """Return the goals that were measured, times at the pace of the machine that they were set on.
 
-    T1 and T2 are of large fleets in scarcity, T5 of small changes, T6 of small fleets, T7 of HiGHS, T8 of
-    proofs over every mix, T9 of equal answers; those without a number must never be missed.
+    T1 and T2 are of large fleets in scarcity, T5 of small changes, T8 of proofs over every mix, T9 of equal
+    answers; those without a number must never be missed.
     """
     answered = [outcome for outcome in outcomes if outcome.levels]
     ours = [outcome for outcome in answered if outcome.engine == OURS]
+    lost = sum(outcome.engine == OURS and bool(outcome.failure) for outcome in outcomes)
+    answers = Goal(name="without_an_answer", value=lost, unit="instances", most=0)
     if not ours:
-        return []
+        return [answers] if lost else []
     return [
         *_scarce(ours, _LARGE, slowness, name="T1", cpu_seconds=1.5),
         *_scarce(ours, _LARGEST, slowness, name="T2", cpu_seconds=3.0),
         *_memory(ours),
         *_ripples(ours, slowness),
-        *_small(ours, slowness),
-        *_beside_highs(answered),
         *_certificate(ours, slowness),
         *_determinism(ours),
         *_gates(answered),
+        answers,
     ]
 
 
@@ -73,34 +74,6 @@ def _ripples(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
             yield Goal(name=f"T5_cpu_of_a_change_in_{size}", value=value, unit="ms", most=most)
 
 
-def _small(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
-    """Yield time and proof of the global optimum of small fleets, at one time."""
-    here = [outcome for outcome in ours if outcome.instance.size <= _SMALL and outcome.steps == 1]
-    if here:
-        spent = max(statistics.median(outcome.cpu_seconds) for outcome in here) / slowness
-        yield Goal(name=f"T6_cpu_of_at_most_{_SMALL}", value=spent, unit="s", most=0.3)
-        unproven = sum(not (outcome.is_global and outcome.worst_gap_percent == 0) for outcome in here)
-        share = 100 * unproven / len(here)
-        yield Goal(name=f"T6_not_proven_optimal_of_at_most_{_SMALL}", value=share, unit="%", most=0.0)
-
-
-def _beside_highs(answered: Sequence[Outcome]) -> Iterator[Goal]:
-    """Yield our CPU time beside that of HiGHS, to its optimum and to the same gap."""
-    for engine, most, name in ((HIGHS, 1.0, "to_the_optimum"), (HIGHS_ROUGH, 10.0, "to_the_same_gap")):
-        own, theirs = (_cpu(answered, who) for who in (OURS, engine))
-        shares = [100 * own[instance] / spent for instance, spent in theirs.items() if instance in own]
-        if shares:
-            value = statistics.median(shares)
-            yield Goal(name=f"T7_cpu_share_of_highs_{name}_at_{_LARGE}", value=value, unit="%", most=most)
-
-
-def _cpu(answered: Sequence[Outcome], engine: str) -> dict[object, float]:
-    here = _of(
-        [outcome for outcome in answered if outcome.engine == engine], _LARGE, lambda one: one.steps == 1
-    )
-    return {outcome.instance: statistics.median(outcome.cpu_seconds) for outcome in here}
-
-
 def _certificate(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:
     """Yield the gap that is proven over every replica mix."""
     here = _of(ours, _LARGE, lambda outcome: outcome.steps == 1)
@@ -120,10 +93,6 @@ def _determinism(ours: Sequence[Outcome]) -> Iterator[Goal]:
     if repeated:
         most = max(len(set(outcome.plans)) for outcome in repeated)
         yield Goal(name="T9_different_answers_to_the_same", value=most, unit="answers", most=1)
-    shuffled = [outcome for outcome in ours if outcome.shuffled]
-    if shuffled:
-        other = sum(outcome.shuffled != "same" for outcome in shuffled)
-        yield Goal(name="T9_shuffled_models_change_the_answer", value=other, unit="instances", most=0)
 
 
 def _gates(answered: Sequence[Outcome]) -> Iterator[Goal]:

@@ -17,10 +17,10 @@ class Job:
     instance: Instance
     engine: str
     seconds: float
-    """Of the clock, for each problem."""
+    """Of the clock, for each problem; of CPU in a race."""
     rounds: int
-    is_shuffled: bool = False
-    """Whether the models come in another order once more, to see whether that matters."""
+    is_race: bool = False
+    """Whether time is all that matters: the first level that is not proven ends it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the job as a member of a document."""
@@ -66,9 +66,6 @@ class Outcome:
     """Memory at its peak, above what importing the engine takes."""
     plans: tuple[str, ...] = ()
     """Digest of each repeat's whole answer."""
-    shuffled: str = ""
-    """Whether another order of the models gives the `same` answer, one that is `alike` at every level, or
-    `another`; empty where it was not tried."""
     levels: dict[str, int] = field(default_factory=dict)
     """Value of each, the most important first; cost is the last."""
     bounds: dict[str, Bound] = field(default_factory=dict)

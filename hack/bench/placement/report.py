@@ -32,7 +32,7 @@ def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
         "cost over bound %",
         "cost to ours",
         "pending",
-        "shuffled",
+        "answers",
         "possible",
     )
     rows: list[Row] = [head]
@@ -108,17 +108,15 @@ def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
 def goals_table(found: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: what was measured, and by how much it is met or missed."""
     rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
-    for goal in found:
-        measured, wanted = f"{shown(goal.value)} {goal.unit}", f"{goal.most:.4g} {goal.unit}"
-        rows.append((goal.name, measured, wanted, _distance(goal)))
+    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
     return aligned(rows)
 
 
 def _distance(goal: Goal) -> str:
     """Return whether a goal is met, and its distance from what was wanted."""
     times = f", {shown(goal.value / goal.most)} times" if goal.most else ""
-    if goal.is_met:
-        return f"met{times}"
+    if goal.is_met or goal.is_upper_bound:
+        return f"{goal.outcome}{times}"
     return f"missed by {shown(goal.value - goal.most)} {goal.unit}{times}"
 
 
@@ -145,9 +143,15 @@ def _answer(group: Sequence[Outcome], outcomes: Sequence[Outcome], *, ours: str)
         _mean(group, lambda one: cost_over_bound_percent(one, proofs[one.instance]), exact=True),
         _mean(group, lambda one: cost_ratio(one, own.get(one.instance)), exact=True),
         _mean(group, lambda one: one.pending_accelerators),
-        ", ".join(sorted({one.shuffled for one in group if one.shuffled})) or _NONE,
+        _answers(group),
         "no" if any(one.wrong for one in group) else "yes",
     )
+
+
+def _answers(group: Sequence[Outcome]) -> str:
+    """Return how many different answers came of how many tries; more of seeds are told by the worst."""
+    worst = max(group, key=lambda one: len(set(one.plans)))
+    return f"{len(set(worst.plans))} of {len(worst.plans)}" if len(worst.plans) > 1 else _NONE
 
 
 def _grouped(outcomes: Sequence[Outcome]) -> Iterator[tuple[tuple[str, int, str], list[Outcome]]]:

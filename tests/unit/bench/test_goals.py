@@ -19,6 +19,14 @@ LINES = {
         Goal(name="refused", value=2.04, unit="times", most=2),
         "goal: refused 2.04 times, wanted <= 2: missed",
     ),
+    "known to be less, and that is enough": (
+        Goal(name="share", value=3.0, unit="%", most=10, is_upper_bound=True),
+        "goal: share at most 3.00 %, wanted <= 10: met",
+    ),
+    "known to be less, and that says nothing": (
+        Goal(name="share", value=30.0, unit="%", most=10, is_upper_bound=True),
+        "goal: share at most 30.0 %, wanted <= 10: not shown",
+    ),
     "a goal that is no round number": (
         Goal(name="share", value=3.0, unit="%", most=100 / 30),
         "goal: share 3.00 %, wanted <= 3.333: met",

@@ -12,7 +12,6 @@ from controller.planning.textbook import check_magnitude
 from hack.bench.placement import score
 from hack.bench.placement.catalogue import FAMILIES, SIZES, Instance, matching
 from hack.bench.placement.judging import Solved, reversals
-from hack.bench.placement.permuted import permuted
 from hack.bench.placement.scenario import after
 from hack.bench.placement.verify import wrong
 
@@ -142,20 +141,6 @@ def test_few_demands_change_in_ripples() -> None:
     steps = zip(scenario.demands, scenario.demands[1:], strict=False)
 
     assert all(sum(a != b for a, b in zip(one, other, strict=True)) <= 1 for one, other in steps)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_answers_to_a_shuffled_fleet_are_told_in_the_first_order(family: str) -> None:
-    """They are possible there, too, and worth the same."""
-    problem = problem_of(family)
-    other = permuted(problem, seed=1)
-    answer = PLACE(other.problem)
-    told = other.told(answer)
-
-    assert other.order != tuple(range(len(problem.variants)))
-    assert wrong(other.problem, answer) == []
-    assert wrong(problem, told) == []
-    assert score.levels(problem, told.replicas) == score.levels(other.problem, answer.replicas)
 
 
 def placed(replicas: tuple[int, ...], *placements: tuple[int, int, int]) -> Solution:

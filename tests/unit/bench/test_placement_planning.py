@@ -13,7 +13,16 @@ from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from hack.bench.compared import OURS
 from hack.bench.placement.joint import Joint, joint_goals, joint_table, measured
-from hack.bench.placement.planning import CHANGE, FAMILIES, FIRST, planned, planning_goals, planning_table
+from hack.bench.placement.planning import (
+    CHANGE,
+    FAMILIES,
+    FIRST,
+    cycles,
+    planned,
+    planning_goals,
+    planning_table,
+)
+from hack.bench.placement.watching import Step, watched
 from hack.bench.placement.worlds import carried_out, changed, world
 
 SMALL = 20
@@ -79,19 +88,58 @@ def test_few_reports_change() -> None:
     assert other[0] == pytest.approx(0.75) or 1 < other[0] <= 1.25
 
 
+def test_every_plan_begins_with_what_the_last_one_remembered() -> None:
+    """And with what it decided: that runs, a few reports are others, and other ones each time."""
+    first, second, third = cycles(world("plan-plenty", SMALL, seed=0), QUICK, changes=2, seed=0)
+
+    assert first.state == PlanningState()
+    assert second.state is first.next_state
+    assert third.state is second.next_state
+    counts = [decision.replicas for decision in first.made.decisions]
+    assert [v.current_replicas for v in sorted(second.found.variants, key=lambda v: v.key)] == counts
+    moved = [
+        {
+            model
+            for model, tokens in tokens_of(carried_out(one.found, one.made)).items()
+            if now[model] != tokens
+        }
+        for one, now in ((first, tokens_of(second.found)), (second, tokens_of(third.found)))
+    ]
+    assert [len(models) for models in moved] == [1, 1]
+    assert moved[0] != moved[1]
+
+
+def test_steps_are_timed_within_the_plan() -> None:
+    """They come to almost all of it, each counted once; nothing stays watched."""
+    (cycle,) = cycles(world("plan-plenty", SMALL, seed=0), QUICK, changes=0, seed=0)
+    with watched() as watch:
+        pass
+    plan(cycle.found, PlanningState(), QUICK)
+
+    assert set(cycle.steps) == set(Step)
+    assert 0.8 * cycle.cpu_seconds < sum(cycle.steps.values()) <= cycle.cpu_seconds
+    assert not watch.seconds
+
+
 def test_a_plan_is_measured_by_its_steps() -> None:
     """Two cycles by each, both possible; a goal says what placing takes once few reports changed."""
-    found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0))
+    found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0, changes=1))
     lines = planning_table(found)
-    slow = replace(found[1], size=500, place_seconds=0.2)
+    slow = [
+        replace(found[1], size=500, steps=found[1].steps | {Step.PLACE: seconds})
+        for seconds in (0.2, 9.0, 0.1)
+    ]
+    scarce = replace(slow[0], family="plan-scarce", faults=("too much",))
 
     assert [(one.engine, one.cycle) for one in found] == [
         (OURS, FIRST), (OURS, CHANGE), ("wva-greedy", FIRST), ("wva-greedy", CHANGE),
     ]  # fmt: skip
-    assert all(one.faults == () and one.plan_seconds > 0 for one in found)
+    assert all(one.faults == () and one.steps["place"] > 0 for one in found)
     assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 4
-    assert [goal.line() for goal in planning_goals([slow], slowness=4.0)] == [
-        "goal: T5_placing_in_a_plan_of_500 50.0 ms, wanted <= 30: missed"
+    assert [goal.line() for goal in planning_goals([*slow, scarce], slowness=4.0)] == [
+        "goal: T5_placing_after_a_change_in_plan-plenty_of_500 50.0 ms, wanted <= 30: missed",
+        "goal: T5_placing_after_a_change_in_plan-scarce_of_500 50.0 ms, wanted <= 30: missed",
+        "goal: impossible_plans 1.00 plans, wanted <= 0: missed",
     ]
 
 

@@ -14,10 +14,9 @@ from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.child import measured
 from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio, disproved
-from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH, TEXTBOOK
+from hack.bench.placement.engines import HIGHS, TEXTBOOK
 from hack.bench.placement.goals import goals
 from hack.bench.placement.highs import TooLargeError, place
-from hack.bench.placement.measurement import PlacementSettings
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.placement.report import answers_table, duels_table, failures, goals_table, sequences_table
 from hack.bench.placement.score import Unmet
@@ -45,7 +44,7 @@ def outcome(
 def proven(answer: Outcome, bound: int, *, is_global: bool = True) -> Outcome:
     """Return the answer with a bound on its cost."""
     cost = Bound(value=answer.levels["cost"], bound=bound, is_global=is_global, total=answer.levels["cost"])
-    return replace(answer, bounds={"cost": cost}, shuffled="same")
+    return replace(answer, bounds={"cost": cost})
 
 
 VERDICTS = {
@@ -95,11 +94,9 @@ def test_a_bound_over_some_mixes_only_is_no_bound_for_others() -> None:
 
 
 def test_goals_tell_time_proof_and_who_is_beaten() -> None:
-    """The worst gap, the median share of CPU time, and every instance that a rule of thumb wins."""
+    """The worst gap, and every instance that a rule of thumb wins."""
     outcomes = [
         proven(outcome(OURS, 1000, cpu=0.5), 998),
-        outcome(HIGHS, 1000, cpu=100.0),
-        outcome(HIGHS_ROUGH, 1000, cpu=4.0),
         outcome(GREEDY, 999),
     ]
 
@@ -107,19 +104,20 @@ def test_goals_tell_time_proof_and_who_is_beaten() -> None:
 
     assert lines["T1_cpu_p95_of_2000"] == "goal: T1_cpu_p95_of_2000 0.50 s, wanted <= 1.5: met"
     assert lines["T1_gap_of_2000"].endswith("0.20 %, wanted <= 0.1: missed")
-    assert lines["T7_cpu_share_of_highs_to_the_optimum_at_2000"].endswith("0.50 %, wanted <= 1: met")
-    assert lines["T7_cpu_share_of_highs_to_the_same_gap_at_2000"].endswith("12.5 %, wanted <= 10: missed")
     assert lines["T8_global_gap_of_2000"].endswith("wanted <= 0.5: met")
     assert lines["T9_different_answers_to_the_same"].endswith("wanted <= 1: met")
     assert lines["worse_than_a_strategy"] == "goal: worse_than_a_strategy 1.00 instances, wanted <= 0: missed"
     assert "T2_memory_of_10000" not in lines
 
 
-def test_without_an_answer_of_ours_there_is_no_goal() -> None:
-    """What was not measured is neither met nor missed."""
-    assert (
-        goals([outcome(GREEDY, 1), Outcome(instance=TIGHT, engine=OURS, failure="why")], slowness=1.0) == []
-    )
+def test_without_an_answer_of_ours_there_is_no_goal_but_to_have_one() -> None:
+    """What was not measured is neither met nor missed; what broke is missed."""
+    broken = Outcome(instance=TIGHT, engine=OURS, failure="why")
+
+    assert goals([outcome(GREEDY, 1)], slowness=1.0) == []
+    assert [goal.line() for goal in goals([outcome(GREEDY, 1), broken], slowness=1.0)] == [
+        "goal: without_an_answer 1.00 instances, wanted <= 0: missed"
+    ]
 
 
 def test_an_impossible_answer_and_a_different_one_miss_their_goals() -> None:
@@ -155,22 +153,6 @@ def test_times_are_told_at_the_pace_of_the_goals_machine() -> None:
 
     assert lines["T1_cpu_p95_of_2000"].value == 1.0
     assert lines["T8_cpu_of_global_proof_of_2000"].value == 1.0
-
-
-def test_an_answer_that_another_order_changes_misses_its_goal() -> None:
-    """Even where it is worth the same: equal means equal."""
-    lines = {g.name: g.is_met for g in goals([replace(outcome(OURS, 1), shuffled="alike")], slowness=1.0)}
-
-    assert not lines["T9_shuffled_models_change_the_answer"]
-
-
-def test_a_small_fleet_is_placed_a_hundred_times() -> None:
-    """By us; others as often as is asked for."""
-    jobs = list(settings_of(OURS, GREEDY, sizes=(20, 100)).jobs())
-
-    assert [(job.engine, job.instance.size, job.rounds) for job in jobs] == [
-        (OURS, 20, 100), (GREEDY, 20, 3), (OURS, 100, 3), (GREEDY, 100, 3),
-    ]  # fmt: skip
 
 
 def test_a_bound_that_somebody_beats_is_no_bound() -> None:
@@ -222,33 +204,6 @@ def test_an_outcome_survives_the_way_between_processes() -> None:
     assert Outcome.from_json(json.loads(json.dumps(answer.as_json()))) == answer
 
 
-def settings_of(
-    *engines: str, sizes: tuple[int, ...] = (100, 500), family: str = "F4-tight"
-) -> PlacementSettings:
-    """Return settings that try HiGHS with 500 models and the textbook with 100."""
-    return PlacementSettings(
-        rounds=3,
-        seconds=1.0,
-        families=(family,),
-        sizes=sizes,
-        seeds=(0,),
-        engines=engines,
-        most_highs=500,
-        most_textbook=100,
-    )
-
-
-def test_slow_engines_are_tried_where_they_have_a_chance() -> None:
-    """Small fleets, one round, and no sequences."""
-    jobs = list(settings_of(OURS, TEXTBOOK, HIGHS, sizes=(100, 500, 2000)).jobs())
-
-    assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
-    assert [job.instance.size for job in jobs if job.engine == HIGHS] == [100, 500]
-    assert [job.instance.size for job in jobs if job.engine == TEXTBOOK] == [100]
-    assert {job.engine: job.rounds for job in jobs} == {OURS: 3, TEXTBOOK: 1, HIGHS: 1}
-    assert [job.engine for job in settings_of(OURS, HIGHS, sizes=(100,), family="F13-waves").jobs()] == [OURS]
-
-
 def test_pictures_are_well_formed_and_name_every_engine() -> None:
     """A browser is strict about SVG."""
     outcomes = [outcome(OURS, 100), outcome("a<b", 130), outcome(OURS, 1, instance=replace(TIGHT, size=20))]
@@ -262,16 +217,15 @@ def test_pictures_are_well_formed_and_name_every_engine() -> None:
 def job(engine: str, family: str = "F4-tight") -> Job:
     """Return a measurement of a small fleet."""
     instance = Instance(family=family, size=20, seed=0)
-    return Job(instance=instance, engine=engine, seconds=20.0, rounds=2, is_shuffled=True)
+    return Job(instance=instance, engine=engine, seconds=20.0, rounds=2)
 
 
-def test_a_strategy_is_measured_repeated_and_shuffled() -> None:
+def test_a_strategy_is_measured_and_repeated() -> None:
     """Its answers are possible, always the same, and what it asks for in vain is counted."""
     found = measured(job("kthena-expansion"))
 
     assert found.wrong == ()
     assert len(set(found.plans)) == 1
-    assert found.shuffled == "same"
     assert found.pending_accelerators is not None
     assert found.pending_accelerators > 0
     assert list(found.levels)[-1] == "cost"

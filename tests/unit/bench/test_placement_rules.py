@@ -14,9 +14,9 @@ from controller.planning.textbook import place as place_by_textbook
 from hack.bench.compared import OURS
 from hack.bench.placement import score
 from hack.bench.placement.catalogue import FAMILIES, RULED, Instance
-from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH
+from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.highs import TooLargeError, place
-from hack.bench.placement.measurement import PlacementSettings
+from hack.bench.placement.schedule import PlacementSettings
 from hack.bench.placement.verify import wrong
 
 LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
@@ -151,7 +151,7 @@ def test_highs_is_left_out_by_name(family: str) -> None:
     """Its model does not know of these rules: it is not asked, and refuses."""
     settings = PlacementSettings(
         rounds=1, seconds=1.0, families=(*FAMILIES,), sizes=(20,), seeds=(0,),
-        engines=(OURS, HIGHS, HIGHS_ROUGH), most_highs=500, most_textbook=100,
+        engines=(OURS, HIGHS), most_highs=500, most_textbook=100,
     )  # fmt: skip
 
     assert [job.engine for job in settings.jobs() if job.instance.family == family] == [OURS]

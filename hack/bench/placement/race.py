@@ -1,0 +1,150 @@
+"""Ours beside HiGHS on the textbook model, by the CPU time to an equal gap at every level.
+
+HiGHS has so many seconds of CPU, all of them for the first level that it can't prove: where it is stopped
+there, what it spent is the least that it takes, and the ratio is at least what it came to. Who does not come
+within 0.1 % of the bound is not at the optimum either, so the optimum is tried only after that. A gap is
+relative to all that is wanted at a level, as ours is told; HiGHS may also stop by its own measure.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from hack.bench.compared import OURS
+from hack.bench.cores import Cores
+from hack.bench.goals import Goal, shown
+from hack.bench.placement.catalogue import Instance
+from hack.bench.placement.children import run
+from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
+from hack.bench.placement.outcome import Job, Outcome
+from hack.bench.table import Row, aligned
+
+FAMILY: Final = "race"
+"""Stands among the families."""
+
+RACED: Final = ("F4-tight", 2000)
+TIMES: Final = {HIGHS_ROUGH: 10.0, HIGHS: 100.0}
+"""How many times our CPU time each is to take at least."""
+
+_TO: Final = {HIGHS_ROUGH: "the_same_gap", HIGHS: "the_optimum"}
+_OURS_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Race:
+    """One engine against ours on one instance."""
+
+    instance: Instance
+    engine: str
+    """Which gap is run for."""
+
+    our_cpu_seconds: float
+    our_gap_percent: float | None
+    """Over the mixes that were looked at."""
+
+    cpu_seconds: float
+    """Of the other, in all or until it was stopped."""
+
+    wall_seconds: float
+    stopped_at: str
+    """The first level that was not proven; empty where it got there."""
+
+    stopped_gap_percent: float | None
+    """At that level; None without an answer."""
+
+    @property
+    def times(self) -> float:
+        """How many times our CPU time it took, or at least takes."""
+        return self.cpu_seconds / self.our_cpu_seconds
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a member of a document."""
+        return asdict(self) | {"times": self.times}
+
+
+def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
+    """Run for the rough gap, and for the optimum if that came in time; nothing where one has no answer."""
+    family, size = RACED
+    instance = Instance(family=family, size=size, seed=seed)
+    ours = run(Job(instance=instance, engine=OURS, seconds=_OURS_SECONDS, rounds=3), cores)
+    for engine in (HIGHS_ROUGH, HIGHS):
+        job = Job(instance=instance, engine=engine, seconds=seconds, rounds=1, is_race=True)
+        theirs = run(job, cores)
+        if not (ours.levels and theirs.levels):
+            return
+        yield raced(ours, theirs)
+        if raced(ours, theirs).stopped_at:
+            return
+
+
+def raced(ours: Outcome, theirs: Outcome) -> Race:
+    """Return how both came out."""
+    stopped_at, gap = _stop(theirs)
+    return Race(
+        instance=theirs.instance,
+        engine=theirs.engine,
+        our_cpu_seconds=statistics.median(ours.cpu_seconds),
+        our_gap_percent=ours.worst_gap_percent,
+        cpu_seconds=theirs.cpu_seconds[0],
+        wall_seconds=theirs.wall_seconds[0],
+        stopped_at=stopped_at,
+        stopped_gap_percent=gap,
+    )
+
+
+def _stop(theirs: Outcome) -> tuple[str, float | None]:
+    """Return the first level that is not proven and its gap."""
+    for level in theirs.levels:
+        gap = theirs.bounds[level].gap_percent if level in theirs.bounds else None
+        if gap is None or gap > 100 * GAPS[theirs.engine]:
+            return level, gap
+    return "", None
+
+
+def race_table(found: Sequence[Race]) -> list[str]:
+    """Return the lines of the table."""
+    rows: list[Row] = [
+        ("race", "models", "against", "CPU s", "wall s", "our CPU s", "our gap %", "times ours", "ended")
+    ]
+    rows += (
+        (
+            one.instance.family,
+            str(one.instance.size),
+            one.engine,
+            shown(one.cpu_seconds),
+            shown(one.wall_seconds),
+            shown(one.our_cpu_seconds),
+            "-" if one.our_gap_percent is None else f"{one.our_gap_percent:.4f}",
+            f"{'at least ' if one.stopped_at else ''}{shown(one.times)}",
+            _ended(one),
+        )
+        for one in found
+    )
+    return aligned(rows)
+
+
+def _ended(one: Race) -> str:
+    if not one.stopped_at:
+        return "within its gap"
+    gap = "without an answer" if one.stopped_gap_percent is None else f"at {one.stopped_gap_percent:.3g} %"
+    return f"stopped at {one.stopped_at}, {gap}"
+
+
+def race_goals(found: Sequence[Race]) -> Iterator[Goal]:
+    """Yield our share of the CPU time; of one that was stopped the share is known to be no more than that.
+
+    Who was stopped before the rough gap spent as much without the optimum.
+    """
+    for engine, times in TIMES.items():
+        spent = [one for one in found if one.engine == engine] or [one for one in found if one.stopped_at]
+        if spent:
+            yield Goal(
+                name=f"T7_cpu_share_of_highs_to_{_TO[engine]}_at_{RACED[1]}",
+                value=statistics.median(100 / one.times for one in spent),
+                unit="%",
+                most=100 / times,
+                is_upper_bound=any(one.stopped_at for one in spent),
+            )

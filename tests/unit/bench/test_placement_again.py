@@ -1,0 +1,67 @@
+"""The same world planned again: as it is and with its lists in another order."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from hack.bench.cores import Cores
+from hack.bench.placement.repeating import Again, again, again_goals, again_table, digest, shuffled
+from hack.bench.placement.worlds import world
+
+
+def test_every_list_comes_in_another_order() -> None:
+    """Nothing is lost, and the pods of each variant keep theirs."""
+    found = world("plan-scarce", 100, seed=0)
+    other = shuffled(found, order=1)
+
+    assert (other.nodes != found.nodes, other.variants != found.variants, other.models != found.models) == (
+        True, True, True,
+    )  # fmt: skip
+    assert sorted(other.variants, key=lambda v: v.key) == sorted(found.variants, key=lambda v: v.key)
+    assert {*other.nodes} == {*found.nodes}
+    assert {*other.models} == {*found.models}
+    assert shuffled(found, order=0) is found
+    assert shuffled(found, order=2) != other
+
+
+def test_another_world_has_another_digest() -> None:
+    """Else equal digests would say nothing."""
+    first = digest("again-plenty", 5, seed=0, order=0)
+
+    assert digest("again-plenty", 5, seed=0, order=1) == first
+    assert digest("again-plenty", 5, seed=1, order=0) != first
+
+
+def test_processes_plan_alike() -> None:
+    """One run in each order, each in a process of its own."""
+    cores = Cores.split(frozenset(os.sched_getaffinity(0)))
+    found = again(cores, "again-plenty", 5, seed=0, repeats=1)
+
+    assert (len(found.plain), len(found.shuffled), found.different) == (1, 1, 1)
+
+
+def test_a_process_that_breaks_is_no_result() -> None:
+    """There is no such world."""
+    cores = Cores.split(frozenset(os.sched_getaffinity(0)))
+
+    with pytest.raises(OSError, match=r"planning again-nothing/5/0 again ended with 1"):
+        again(cores, "again-nothing", 5, seed=0, repeats=1)
+
+
+def test_the_goal_is_one_result_of_each_world() -> None:
+    """The worst counts, and worlds are not mixed up."""
+    same = Again(family="again-plenty", size=20, seed=0, plain=("a", "a"), shuffled=("a", "a"))
+    other = replace(same, seed=1, plain=("b", "b"), shuffled=("b", "c"))
+
+    assert [goal.is_met for goal in again_goals([same])] == [True]
+    assert [goal.line() for goal in again_goals([same, other])] == [
+        "goal: T9_different_plans_of_the_same_world 2.00 plans, wanted <= 1: missed"
+    ]
+    assert [line.split() for line in again_table([same, other])[1:]] == [
+        ["again-plenty", "20", "0", "2", "2", "1"],
+        ["again-plenty", "20", "1", "2", "2", "2"],
+    ]
+    assert list(again_goals([])) == []

@@ -1,0 +1,93 @@
+"""Ours beside HiGHS to the same gap, and what is known where HiGHS is stopped first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hack.bench.compared import OURS
+from hack.bench.placement.catalogue import Instance
+from hack.bench.placement.child import measured
+from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH
+from hack.bench.placement.outcome import Bound, Job, Outcome
+from hack.bench.placement.race import race_goals, race_table, raced
+
+TIGHT = Instance(family="F4-tight", size=2000, seed=0)
+FIRST, LAST, COST = "demand of priority 0", "demand of priority 1", "cost"
+
+
+def outcome(engine: str, cpu: float, **gaps_percent: float) -> Outcome:
+    """Return an answer that took so long, with these gaps; no bound where none is told."""
+    names = {"first": FIRST, "last": LAST, "cost": COST}
+    return Outcome(
+        instance=TIGHT,
+        engine=engine,
+        cpu_seconds=(cpu,),
+        wall_seconds=(cpu,),
+        levels=dict.fromkeys(names.values(), 100_000),
+        bounds={
+            names[name]: Bound(
+                value=100_000, bound=100_000 - round(gap * 1000), is_global=True, total=100_000
+            )
+            for name, gap in gaps_percent.items()
+        },
+    )
+
+
+OURS_IN_TWO = outcome(OURS, 2.0, first=0.0, last=0.05, cost=0.05)
+
+
+def test_who_gets_there_took_what_it_took() -> None:
+    """The share is known for either gap."""
+    rough = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 16.0, first=0.0, last=0.1, cost=0.02))
+    exact = raced(OURS_IN_TWO, outcome(HIGHS, 400.0, first=0.0, last=0.0, cost=0.0))
+
+    assert (rough.times, rough.stopped_at) == (8.0, "")
+    assert [goal.line() for goal in race_goals([rough, exact])] == [
+        "goal: T7_cpu_share_of_highs_to_the_same_gap_at_2000 12.5 %, wanted <= 10: missed",
+        "goal: T7_cpu_share_of_highs_to_the_optimum_at_2000 0.50 %, wanted <= 1: met",
+    ]
+    assert race_table([rough])[1].endswith("8.00  within its gap")
+
+
+def test_who_is_stopped_before_takes_at_least_that() -> None:
+    """Neither gap was reached: one goal is met all the same, the other is not shown."""
+    found = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 100.0, first=0.0, last=3.0))
+
+    assert (found.stopped_at, found.stopped_gap_percent, found.times) == (LAST, 3.0, 50.0)
+    assert [goal.line() for goal in race_goals([found])] == [
+        "goal: T7_cpu_share_of_highs_to_the_same_gap_at_2000 at most 2.00 %, wanted <= 10: met",
+        "goal: T7_cpu_share_of_highs_to_the_optimum_at_2000 at most 2.00 %, wanted <= 1: not shown",
+    ]
+    assert race_table([found])[1].endswith("at least 50.0  stopped at demand of priority 1, at 3 %")
+
+
+def test_a_level_without_a_bound_was_not_reached() -> None:
+    """Nothing was found there in time."""
+    found = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 30.0, first=0.0))
+
+    assert (found.stopped_at, found.stopped_gap_percent) == (LAST, None)
+    assert race_table([found])[1].endswith("without an answer")
+
+
+def test_without_a_race_there_is_no_goal() -> None:
+    """Nothing was measured, and the JSON of one that was has its ratio."""
+    found = raced(replace(OURS_IN_TWO, bounds={}), outcome(HIGHS_ROUGH, 30.0))
+
+    assert list(race_goals([])) == []
+    assert (found.as_json()["times"], found.our_gap_percent) == (15.0, None)
+
+
+def test_highs_gets_there_with_few_models() -> None:
+    """In a race like anywhere else, to a gap of a thousandth of what is wanted."""
+    few = Job(instance=replace(TIGHT, size=20), engine=HIGHS_ROUGH, seconds=20.0, rounds=1, is_race=True)
+    found = measured(few)
+
+    assert raced(OURS_IN_TWO, found).stopped_at == ""
+    assert (found.worst_gap_percent or 0.0) <= 0.1
+
+
+def test_a_race_ends_at_the_first_level_that_is_not_proven() -> None:
+    """Without time there is no level at all."""
+    late = Job(instance=replace(TIGHT, size=20), engine=HIGHS_ROUGH, seconds=0.0, rounds=1, is_race=True)
+
+    assert raced(OURS_IN_TWO, measured(late)).stopped_gap_percent is None

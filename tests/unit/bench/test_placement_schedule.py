@@ -1,0 +1,117 @@
+"""What a run measures, and what is left of one that does not come to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hack.bench.command import main
+from hack.bench.compared import OURS
+from hack.bench.placement.__main__ import _COMMAND
+from hack.bench.placement.engines import HIGHS, TEXTBOOK
+from hack.bench.placement.measurement import PlacementMeasurement
+from hack.bench.placement.measuring import measure
+from hack.bench.placement.schedule import PlacementSettings
+
+GREEDY = "wva-greedy"
+
+
+def settings_of(
+    *engines: str,
+    sizes: tuple[int, ...] = (100, 500),
+    family: str = "F4-tight",
+    largest: tuple[str, ...] = (),
+    again: tuple[str, ...] = (),
+) -> PlacementSettings:
+    """Return settings that try HiGHS with 500 models and the textbook with 100."""
+    return PlacementSettings(
+        rounds=5,
+        seconds=1.0,
+        families=(family,),
+        sizes=sizes,
+        seeds=(0,),
+        engines=engines,
+        most_highs=500,
+        most_textbook=100,
+        largest=largest,
+        again=again,
+        repeats=1,
+    )
+
+
+def test_slow_engines_are_tried_where_they_have_a_chance() -> None:
+    """Small fleets, one round, and no sequences; HiGHS knows no rules of pods."""
+    jobs = list(settings_of(OURS, TEXTBOOK, HIGHS, sizes=(100, 500, 2000)).jobs())
+
+    assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
+    assert [job.instance.size for job in jobs if job.engine == HIGHS] == [100, 500]
+    assert [job.instance.size for job in jobs if job.engine == TEXTBOOK] == [100]
+    assert {job.rounds for job in jobs if job.engine != OURS} == {1}
+    for family in ("F13-waves", "F9-zones-3"):
+        few = settings_of(OURS, HIGHS, sizes=(100,), family=family)
+        assert [job.engine for job in few.jobs()] == [OURS]
+
+
+def test_large_fleets_are_placed_less_often() -> None:
+    """By whoever places; the largest only where that is asked for."""
+    sizes = (20, 100, 500, 2000, 10_000)
+    jobs = list(settings_of(OURS, GREEDY, sizes=sizes, largest=("F4-tight",)).jobs())
+
+    assert [job.rounds for job in jobs if job.engine == OURS] == [3, 3, 2, 1, 1]
+    assert [job.rounds for job in jobs if job.engine == GREEDY] == [3, 3, 2, 1, 1]
+    assert {job.instance.size for job in settings_of(OURS, sizes=sizes).jobs()} == {20, 100, 500, 2000}
+
+
+def test_what_there_is_after_each_part_can_be_kept() -> None:
+    """Progress tells the time, and an interruption loses nothing."""
+    said: list[str] = []
+    kept: list[int] = []
+
+    def keep(measured: PlacementMeasurement) -> None:
+        kept.append(len(measured.outcomes))
+        if len(kept) == 2:
+            raise KeyboardInterrupt
+
+    found = measure(
+        settings_of(GREEDY, "kthena-expansion", "wva-cost-aware"), progress=said.append, keep=keep
+    )
+
+    assert kept == [1, 2]
+    assert len(found.outcomes) == 2
+    assert found.failure == "interrupted: the rest was not measured"
+    assert said[0] == "  0:00 F4-tight/100/0: wva-greedy"
+
+
+def test_what_breaks_does_not_take_the_rest_along() -> None:
+    """What went wrong is told at once, and at the end."""
+    said: list[str] = []
+    asked = settings_of(sizes=(20,), again=("again-nothing", "again-none"))
+    found = measure(asked, progress=said.append, keep=lambda _: None)
+
+    assert (
+        found.failure.splitlines()[0]
+        == "planning again-nothing/20/0 again ended with 1: KeyError: 'again-nothing'"
+    )
+    assert "again-none/20/0" in found.failure
+    assert sum("broken: planning" in text for text in said) == 2
+
+
+@pytest.fixture(name="written")
+def _written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return the file that a small run wrote."""
+    path = tmp_path / "found.json"
+    chosen = ["--families", "F4", "--sizes", "20", "--engines", GREEDY, "--rounds", "1", "--json", str(path)]
+    assert main(_COMMAND, chosen) == 0
+    assert "F4-tight" in capsys.readouterr().out
+    return path
+
+
+def test_a_run_that_ended_leaves_one_file(written: Path) -> None:
+    """It is the whole, and says so by saying nothing."""
+    read = json.loads(written.read_text(encoding="utf-8"))
+
+    assert [file.name for file in written.parent.iterdir()] == [written.name]
+    assert "unfinished" not in read
+    assert [row["engine"] for row in read["tables"]["outcomes"]] == [GREEDY]
