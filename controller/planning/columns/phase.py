@@ -77,15 +77,14 @@ def phase(
     *,
     level: int,
     values: Sequence[int],
-    least: Sequence[int],
+    excess: Sequence[int],
 ) -> Phase:
-    """Return the problem of one level, given the values of all levels before it and the least possible ones.
+    """Return the problem of one level, given what all levels before it come to, and beyond each model's best.
 
-    A level at its least is at the least of each of its models: other columns are ruled out. Elsewhere the
-    sum is kept by a row.
+    Where every model is at its best, other columns are ruled out. Elsewhere the sum is kept by a row.
     """
-    settled = [index for index in range(level) if values[index] <= least[index]]
-    capped = capped_levels(values, least, level)
+    capped = capped_levels(excess, level)
+    settled = [index for index in range(level) if index not in capped]
     caps = np.array([values[index] for index in capped], dtype=np.int64)
     is_cost = level == len(levels)
     unit, tie = _unit(pools) if is_cost else (1, 0)
@@ -104,9 +103,9 @@ def phase(
     )
 
 
-def capped_levels(values: Sequence[int], least: Sequence[int], level: int) -> tuple[int, ...]:
-    """Return the levels before one whose sums are kept by a row."""
-    return tuple(index for index in range(level) if values[index] > least[index])
+def capped_levels(excess: Sequence[int], level: int) -> tuple[int, ...]:
+    """Return the levels before one whose sums are kept by a row: somebody is not at its best there."""
+    return tuple(index for index in range(level) if excess[index])
 
 
 def _unit(pools: Sequence[Pool]) -> tuple[int, int]:

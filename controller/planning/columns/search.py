@@ -19,7 +19,7 @@ from controller.planning.columns.greedy import fitted, greedy
 from controller.planning.columns.phase import capped_levels, phase
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import wanted_columns
-from controller.planning.columns.selection import least_values, level_values, total_values
+from controller.planning.columns.selection import excess_values, least_values, level_values, total_values
 from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
 
@@ -181,6 +181,9 @@ class _Search:
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pools, self._resources, self._levels, selection)
 
+    def _excess(self) -> list[int]:
+        return excess_values(self._pools, self._levels, self._best)
+
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
         is_cost = level == len(self._levels)
@@ -196,7 +199,7 @@ class _Search:
         start = np.concatenate([self._joint_prices, np.zeros(level)]) if is_cost else None
         problem, market, prices = self._pricing.found(self._problem_of(level), start)
         self._quote = self._quote if self._is_complete else self._pricing.joint_quote(self._joint_prices)
-        self._try_parts(level, prices)
+        self._try_parts(level, problem, prices)
         bound = max(least, self._improve(level, problem, prices))
         apart = (self._values[level] - bound) / max(1, self._total(level))
         self._remember(level, problem, market, prices, apart=max(0.0, apart))
@@ -204,7 +207,7 @@ class _Search:
 
     def _resettled(self, level: int, least: int) -> int | None:
         """Bring one level down with known prices; return what it cannot be below if that is near enough."""
-        capped = capped_levels(self._values, self._least, level)
+        capped = capped_levels(self._excess(), level)
         rows = self._earlier.rows(level, capped) if self._earlier else None
         if self._earlier is None or rows is None:
             return None
@@ -239,7 +242,7 @@ class _Search:
 
     def _problem_of(self, level: int) -> Problem:
         return lambda pools: phase(
-            pools, self._resources, self._levels, level=level, values=self._values, least=self._least
+            pools, self._resources, self._levels, level=level, values=self._values, excess=self._excess()
         )
 
     def _improve(self, level: int, problem: Phase, prices: Prices, *, apart: float = 0.0) -> int:
@@ -275,11 +278,13 @@ class _Search:
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
 
-    def _try_parts(self, level: int, prices: Prices) -> None:
-        """Keep what comes near the divisible answer, if it is better."""
+    def _try_parts(self, level: int, problem: Phase, prices: Prices) -> None:
+        """Keep what comes near the divisible answer, if better and no worse at any earlier level."""
         quote = replace(self._quote, reduced=prices.answer.reduced)
         found = fitted(self._pools, self._resources, self._asking, quote, wanted=prices.parts, level=level)
-        if self._value(found)[: level + 1] < self._values[: level + 1]:
+        values = self._value(found)
+        keeps = all(value <= cap for value, cap in zip(values[:level], self._values[:level], strict=True))
+        if keeps and values[level] < self._values[level] and math.isfinite(problem.value(found)):
             self._accept(level, found)
 
     def _near_enough(self, level: int, counted: float, bound: float, apart: float) -> float:

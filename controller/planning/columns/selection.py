@@ -45,6 +45,18 @@ def level_values(
     return [int(value) for value in values]
 
 
+def excess_values(pools: Sequence[Pool], levels: Levels, selection: Selection) -> list[int]:
+    """Return by how much models exceed their own best at each level: no other offsets it."""
+    values = np.zeros(len(levels), dtype=np.int64)
+    for pool, columns in zip(pools, selection.columns, strict=True):
+        model = np.arange(len(columns))
+        for stage in Stage:
+            at = pool.cohort.levels[:, stage]
+            above = np.maximum(pool.shortfalls[stage, model, columns] - pool.least[stage], 0)
+            np.add.at(values, at[at >= 0], above[at >= 0])
+    return [int(value) for value in values]
+
+
 def least_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
     """Return what each level comes to when every model is at its best, whatever the others do."""
     values = np.zeros(len(levels), dtype=np.int64)
