@@ -254,10 +254,21 @@ class Proof:
     total: int
     """What the value would be if nothing at this level were served; of cost, the value itself."""
 
+    bound_of_all: int | None = None
+    """No answer has less, whatever the scope; None where that is not known."""
+
     @property
     def improvable(self) -> float:
         """Share of the total by which the value might at most still be less."""
-        return (self.value - self.bound) / self.total if self.value > self.bound else 0.0
+        return self._share_above(self.bound)
+
+    @property
+    def improvable_of_all(self) -> float | None:
+        """The same, whatever the scope."""
+        return None if self.bound_of_all is None else self._share_above(self.bound_of_all)
+
+    def _share_above(self, bound: int) -> float:
+        return (self.value - bound) / self.total if self.value > bound else 0.0
 
     @property
     def gap(self) -> float:
