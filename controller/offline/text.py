@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,7 +112,8 @@ def proof(plan: Plan) -> str:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
         scopes = sorted({level.scope for level in solver.levels})
-        return f"solver: {solver.status}: nothing is better{', over ' if scopes else ''}{', '.join(scopes)}"
+        over = f", over {', '.join(scopes)}" if scopes else ""
+        return f"solver: {solver.status}: nothing is better{over}{_beyond(solver.levels)}"
     return f"solver: {solver.status}: at most {solver.gap:.2%} from the best at level {solver.unproven!r}"
 
 
@@ -122,7 +123,14 @@ def levels(plan: Plan) -> Iterator[str]:
         if level.value or level.gap:
             value, bound = measured(level)
             better = f"at most {level.improvable:.2%} could be better" if level.gap else "proven"
-            yield f"{level.level}: {value}, bound {bound}: {better}"
+            yield f"{level.level}: {value}, bound {bound}: {better}{_beyond([level])}"
+
+
+def _beyond(levels: Sequence[LevelReport]) -> str:
+    """Return how much better some other mix than those that were generated could make any level."""
+    shares = [(level.improvable_of_all, level.improvable) for level in levels]
+    beyond = [share for share, generated in shares if share is not None and share > generated]
+    return f"; over every mix at most {max(beyond):.2%}" if beyond else ""
 
 
 def measured(level: LevelReport) -> tuple[str, str]:

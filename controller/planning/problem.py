@@ -254,8 +254,8 @@ class Proof:
     total: int
     """What the value would be if nothing at this level were served; of cost, the value itself."""
 
-    bound_of_all: int | None = None
-    """No answer has less, whatever the scope; None where that is not known."""
+    certified: int | None = None
+    """No answer at all has less, where the scope is smaller than that; None where that is not known."""
 
     @property
     def improvable(self) -> float:
@@ -263,8 +263,13 @@ class Proof:
         return self._share_above(self.bound)
 
     @property
+    def bound_of_all(self) -> int | None:
+        """What no answer at all has less than; None where that is not known."""
+        return self.bound if self.scope is Scope.EVERYTHING else self.certified
+
+    @property
     def improvable_of_all(self) -> float | None:
-        """The same, whatever the scope."""
+        """The same over every replica mix; None where that is not known."""
         return None if self.bound_of_all is None else self._share_above(self.bound_of_all)
 
     def _share_above(self, bound: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from controller.planning.columns.certificate import Quoted, certify
 from controller.planning.columns.certificate_rows import least_of_all
+from controller.planning.columns.selection import level_values
 from controller.planning.problem import Scope
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.prices import Prices
     from controller.planning.columns.resources import Resources
+    from controller.planning.columns.selection import Selection
     from controller.planning.problem import Proof
 
 NOTHING_MISSED: Mapping[int, Integers] = {}
 """No mixes for any pool."""
+
+
+def with_mixes(pools: Sequence[Pool], mixes: Mapping[int, Integers]) -> list[Pool]:
+    """Return pools with more mixes, (n, more, w) for each pool that has any."""
+    return [pool.joined(mixes[index]) if index in mixes else pool for index, pool in enumerate(pools)]
 
 
 class Certifier:
@@ -41,7 +48,6 @@ class Certifier:
         pools: Sequence[Pool],
         phase: Phase,
         prices: Prices,
-        *,
         values: Sequence[int],
         tolerance: float,
     ) -> Mapping[int, Integers]:
@@ -57,24 +63,26 @@ class Certifier:
         is_near = prices.bound - phase.tie - found.bound <= 2 * tolerance
         return NOTHING_MISSED if is_near else found.mixes
 
-    def alone(self, pools: Sequence[Pool], columns: Sequence[Integers]) -> Mapping[int, Integers]:
-        """Note what cost can't be below when all models have what is best for each alone, as their columns
-        say; return the mixes that are better still."""
-        known = [
-            pool.cost[np.arange(len(best)), best].astype(np.float64)
-            for pool, best in zip(pools, columns, strict=True)
-        ]
+    def with_best_alone(self, pools: Sequence[Pool], alone: Selection) -> list[Pool]:
+        """Note what cost can't be below where nothing is shared, and return columns with what attains it.
+
+        `alone` are the columns that are best for each model by itself.
+        """
+        *values, _ = level_values(pools, self._resources, self._levels, alone)
+        if any(value > least for value, least in zip(values, self._least, strict=True)):
+            return list(pools)
+        chosen = zip(pools, alone.columns, strict=True)
         quoted = Quoted(
             level=len(self._levels),
             caps={},
             unit=1,
             rows=np.zeros(len(self._resources.capacity)),
-            known=tuple(known),
+            known=tuple(p.cost[np.arange(len(best)), best].astype(np.float64) for p, best in chosen),
             constant=0.0,
         )
         found = certify(pools, self._resources, quoted, tolerance=0.0)
         self._note(quoted.level, found.bound)
-        return found.mixes
+        return with_mixes(pools, found.mixes)
 
     def certified(self, proofs: Sequence[Proof]) -> tuple[Proof, ...]:
         """Return proofs with what holds over every mix."""
@@ -89,7 +97,7 @@ class Certifier:
             return proof
         bound = min(known, proof.value)
         is_same = bound >= proof.bound
-        return replace(proof, bound_of_all=bound, scope=Scope.EVERYTHING if is_same else proof.scope)
+        return replace(proof, certified=bound, scope=Scope.EVERYTHING if is_same else proof.scope)
 
     def _is_settled(self, phase: Phase, values: Sequence[int]) -> bool:
         """Tell whether each earlier level that is not kept by a row is at the least of all mixes."""

@@ -74,7 +74,7 @@ def _parted(boxes: Boxes, helps: Booleans, without: Floats) -> Iterator[Boxes]:
 
 def _padded(arrays: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
     """Return arrays one below the other, with zeros beyond their width."""
-    most = [max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True)]
+    most: list[int] = np.max([array.shape[1:] for array in arrays], axis=0).tolist()
     wide = [np.zeros((len(array), *most), dtype=array.dtype) for array in arrays]
     for array, into in zip(arrays, wide, strict=True):
         into[tuple(slice(size) for size in array.shape)] = array

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.certificate_levels import Certifier, with_mixes
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import fitted, greedy
 from controller.planning.columns.market import Market
@@ -62,6 +63,12 @@ ROUNDING = 1e-9
 SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
+MOST_ROUNDS = 3
+"""How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
+
+CERTAINTY = 0.25
+"""To which part of what is near enough that bound is sought."""
+
 NEARBY = 16
 """How many of the mixes near each model's best become columns."""
 
@@ -78,10 +85,20 @@ class Found:
 
 
 def search(
-    pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+    pools: Sequence[Pool],
+    resources: Resources,
+    asking: Asking,
+    levels: Levels,
+    limits: Limits,
+    *,
+    certifies: bool = False,
 ) -> Found:
-    """Return the best selection that the effort allows, with a bound at each level."""
-    return _Search(pools, resources, asking, levels, limits).run()
+    """Return the best selection that the effort allows, with a bound at each level.
+
+    With a certificate there is also one over all mixes, and those that columns lack are found on the way.
+    """
+    certifier = Certifier(pools, resources, levels) if certifies else None
+    return _Search(pools, resources, asking, levels, limits, certifier=certifier).run()
 
 
 def scope_of(pools: Sequence[Pool]) -> Scope:
@@ -93,7 +110,14 @@ class _Search:
     """What is known so far: the best answer, its values, and the effort that is left."""
 
     def __init__(
-        self, pools: Sequence[Pool], resources: Resources, asking: Asking, levels: Levels, limits: Limits
+        self,
+        pools: Sequence[Pool],
+        resources: Resources,
+        asking: Asking,
+        levels: Levels,
+        limits: Limits,
+        *,
+        certifier: Certifier | None,
     ) -> None:
         self._resources = resources
         self._asking = asking
@@ -101,6 +125,7 @@ class _Search:
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
+        self._certifier = None if self._is_complete else certifier
         self._deadline_seconds = monotonic() + limits.wall_seconds
         self._pools = list(pools)
         _, _, prices = self._priced(lambda pools: weighted(pools, resources, levels), None)
@@ -133,7 +158,7 @@ class _Search:
         return Found(
             pools=tuple(self._pools),
             selection=self._best,
-            proofs=tuple(proofs),
+            proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
             tariffs=self._tariffs,
         )
 
@@ -146,7 +171,8 @@ class _Search:
         bound = 0 if is_cost else self._least[level]
         if is_cost or self._values[level] > bound:
             start = np.concatenate([self._prices, np.zeros(level)]) if is_cost else None
-            problem, market, prices = self._priced(lambda pools: self._phase(pools, level), start)
+            priced = self._priced(lambda pools: self._phase(pools, level), start)
+            problem, market, prices = self._certified(level, *priced)
             self._quote = self._quote if self._is_complete else self._joint_quote()
             bound = max(bound, self._improve(level, problem, prices))
             if is_cost:
@@ -180,10 +206,32 @@ class _Search:
             pool.joined(_cheapest(more, cost))
             for pool, more, cost in zip(self._pools, near, costs, strict=True)
         ]
+        return self._repriced(problem, made, market, prices)
+
+    def _repriced(
+        self, problem: Problem, made: Phase, market: Market, prices: Prices
+    ) -> tuple[Phase, Market, Prices]:
+        """Return a problem with its prices after there were more columns, given what there was before."""
         wider = problem(self._pools)
         market = Market(self._pools, self._resources, wider, like=market)
         start = prices.rows / made.unit
         return wider, market, self._price(wider, market, start, known=prices.answers)
+
+    def _certified(
+        self, level: int, problem: Phase, market: Market, prices: Prices
+    ) -> tuple[Phase, Market, Prices]:
+        """Return the same with the mixes that columns lacked, and note what no mix at all can beat."""
+        for turn in range(MOST_ROUNDS):
+            if self._certifier is None:
+                break
+            tolerance = CERTAINTY * self._near_enough(level, max(0.0, prices.bound))
+            missed = self._certifier.missed(self._pools, problem, prices, self._values, tolerance)
+            if not missed or turn == MOST_ROUNDS - 1:
+                break
+            self._pools = with_mixes(self._pools, missed)
+            again = self._repriced(lambda pools: self._phase(pools, level), problem, market, prices)
+            problem, market, prices = again
+        return problem, market, prices
 
     def _price(
         self, problem: Phase, market: Market, start: Floats | None, known: Sequence[Answer] = ()
