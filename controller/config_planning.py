@@ -173,9 +173,9 @@ class PlanningConfig:
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 
     certificate: bool = True
-    """Whether the solver also proves how far a plan is from the best over every replica mix. Large models have
-    too many to look at: the solver generates those that are worth it, and with this it finds what it had
-    missed. Takes a few percent of its time."""
+    """Whether the solver also proves how far a plan is from the best over every replica mix. Large models
+    have too many to look at: the solver generates those that are worth it, and with this it finds what it
+    had missed. Takes a few percent of its time where something is short."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""

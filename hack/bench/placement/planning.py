@@ -114,7 +114,7 @@ def _answer(given: Prepared, settings: Settings) -> Answer:
     """Return the answer as the planner asks for it."""
     if settings.strategy is not Strategy.OPTIMAL:
         return given.granted(STRATEGIES[settings.strategy], settings.strategy)
-    model = ColumnModel(given.problem)
+    model = ColumnModel(given.problem, certifies=settings.certificate)
     effort = limits(OURS, seconds=settings.wall_seconds)
     answer = given.answered(model.place(effort), Strategy.OPTIMAL)
     return replace(answer, wanted=Solution(replicas=model.alone(), placements=()))
