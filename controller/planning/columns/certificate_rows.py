@@ -122,7 +122,7 @@ def needs_of(cohort: Cohort, level: int, caps: Mapping[int, float]) -> Needs:
         lower=lower,
         upper=upper,
         hard=tuple(cover for cover in hard if cover.required.any()),
-        alone=tuple(_besides(cover, main) for _, cover in alone if cover.required.any()),
+        alone=tuple(_besides([cover for _, cover in alone], main)),
         main=main,
         any_one=_any_one([cover for _, cover in shared], main, lower),
         constant=constant,
@@ -198,9 +198,15 @@ def _ranked(
                 yield cover, np.ones(len(cover.required), dtype=np.bool_)
 
 
-def _besides(cover: Cover, main: Cover) -> Cover:
-    """Return a requirement without what is the main one already."""
-    return replace(cover, required=np.where(_is_same(cover, main), 0, cover.required))
+def _besides(alone: Sequence[Cover], main: Cover) -> Iterator[Cover]:
+    """Yield requirements of one variant without those that are the main one."""
+    is_found = np.zeros(len(main.required), dtype=np.bool_)
+    for cover in alone:
+        is_main = _is_same(cover, main) & ~is_found
+        is_found |= is_main
+        rest = replace(cover, required=np.where(is_main, 0, cover.required))
+        if rest.required.any():
+            yield rest
 
 
 def _is_same(cover: Cover, main: Cover) -> Booleans:

@@ -58,8 +58,8 @@ def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Compariso
 def disproved(outcomes: Sequence[Outcome]) -> list[str]:
     """Return a sentence for each bound that some other possible answer is better than."""
     return [
-        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.global_bound}, yet {other.engine}"
-        f" has {other.levels[level]}"
+        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.global_bound}, yet"
+        f" {other.engine} has {other.levels[level]}"
         for one in outcomes
         for level, bound in one.bounds.items()
         if bound.global_bound is not None and level in one.levels
