@@ -7,7 +7,7 @@ A replica counts for no more than what is required, which brings that close to t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,6 +105,12 @@ class Models:
     price: Floats
     """(n,): of each one that is missing; infinite where none may be."""
 
+    second_amounts: Floats
+    """(n, w, pieces): what one replica there provides for another requirement."""
+
+    second: Floats
+    """(n,): as `required`, of that one, of which nothing may be missing."""
+
     def cost(self, model: Integers, mixes: Integers) -> Floats:
         """Return what whole mixes (k, w) of models (k,) cost."""
         starts, ends = self.starts[model], self.ends[model]
@@ -112,7 +118,9 @@ class Models:
         missing = self.required[model] - (held * self.amounts[model]).sum(axis=(1, 2))
         cost: Floats = self.base[model] + (held * self.slopes[model]).sum(axis=(1, 2))
         share = self.share[model]
-        return cost + self._penalty(model, share * np.ceil(missing / share - _ROUNDING))
+        cost += self._penalty(model, share * np.ceil(missing / share - _ROUNDING))
+        lacking = self.second[model] - (held * self.second_amounts[model]).sum(axis=(1, 2))
+        return np.where(lacking > _LESS_THAN_ONE, np.inf, cost)
 
     def relaxed(self, boxes: Boxes) -> Relaxed:
         """Return the best divisible mix of each box."""
@@ -129,7 +137,28 @@ class Models:
         held = self.base[model] + ((first - starts) * self.slopes[model]).sum(axis=(1, 2)) + boxes.extra
         least = held + (taken * slopes).sum(axis=1) + self._penalty(model, missing)
         counts = boxes.lower + taken.reshape(room.shape).sum(axis=2)
-        return self._cut(boxes, least, counts, is_short=missing > _LESS_THAN_ONE)
+        cut = self._cut(boxes, least, counts, is_short=missing > _LESS_THAN_ONE)
+        return self._with_second(boxes, first, room, held, cut)
+
+    def _with_second(
+        self, boxes: Boxes, first: Integers, room: Integers, held: Floats, relaxed: Relaxed
+    ) -> Relaxed:
+        """Return the same with the bound by the other requirement, and cuts where a whole mix lacks it."""
+        some = np.flatnonzero(self.second[boxes.model] > 0)
+        if not len(some):
+            return relaxed
+        model, shape = boxes.model[some], (len(some), -1)
+        provided = (first - self.starts[boxes.model])[some] * self.second_amounts[model]
+        need = np.maximum(self.second[model] - provided.sum(axis=(1, 2)), 0.0)
+        amounts = np.minimum(self.second_amounts[model], need[:, None, None]).reshape(shape)
+        slopes = self.slopes[model].reshape(shape)
+        taken = _taken(room[some].reshape(shape), amounts, slopes, need, np.full(len(some), np.inf))
+        is_short = need - (taken * amounts).sum(axis=1) > _LESS_THAN_ONE
+        least = relaxed.least.copy()
+        bound = np.where(is_short, np.inf, held[some] + (taken * slopes).sum(axis=1))
+        least[some] = np.maximum(least[some], bound)
+        wanted = boxes.lower[some] + np.ceil(taken.reshape(room[some].shape).sum(axis=2) - _ROUNDING)
+        return _cut_towards(replace(relaxed, least=least), boxes, some[~is_short], wanted[~is_short], self)
 
     def _cut(self, boxes: Boxes, least: Floats, counts: Floats, *, is_short: Booleans) -> Relaxed:
         """Return where to cut each box: at a replica that is divided, or to tell apart what is rounded.
@@ -159,6 +188,19 @@ class Models:
         penalty, lacks = np.zeros(len(missing)), missing > _LESS_THAN_ONE
         penalty[lacks] = self.price[model[lacks]] * missing[lacks]
         return penalty
+
+
+def _cut_towards(relaxed: Relaxed, boxes: Boxes, some: Integers, wanted: Floats, models: Models) -> Relaxed:
+    """Return solved boxes cut half-way to the mixes that are wanted, where their own are no answer."""
+    lacks = (relaxed.variant[some] == SOLVED) & np.isinf(models.cost(boxes.model[some], relaxed.mixes[some]))
+    cut, mixes = some[lacks], relaxed.mixes[some[lacks]]
+    more = wanted[lacks].astype(np.int64) - mixes
+    at = np.arange(len(cut)), more.argmax(axis=1)
+    variant, count = relaxed.variant.copy(), relaxed.count.copy()
+    grows = more[at] > 0
+    variant[cut[grows]] = at[1][grows]
+    count[cut[grows]] = (mixes[at] + (more[at] - 1) // 2)[grows]
+    return replace(relaxed, variant=variant, count=count)
 
 
 def _taken(room: Integers, amounts: Floats, slopes: Floats, need: Floats, price: Floats) -> Floats:

@@ -71,7 +71,7 @@ class _Costs:
         bends = [needs.lower, needs.upper, *_around(self._settled, cohort.units)]
         if self._unit:
             bends.append(cohort.current)
-        bends += [cover.counts_to for cover in (*needs.alone, needs.main)]
+        bends += [cover.counts_to for cover in (*needs.alone, needs.main, needs.second)]
         for cover in needs.alone:
             bends += _around(cover.required[:, None], cover.amounts)
         return np.stack(np.broadcast_arrays(*bends), axis=2)

@@ -16,26 +16,25 @@ if TYPE_CHECKING:
 
     from controller.planning.columns.arrays import Booleans, Floats
     from controller.planning.columns.certificate_costs import Pieces
-    from controller.planning.columns.certificate_rows import Needs
+    from controller.planning.columns.certificate_rows import Cover, Needs
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 def models_of(costs: Sequence[Pieces], needs: Sequence[Needs]) -> Models:
     """Return the models of all cohorts in one."""
-    amounts = [
-        np.where(cost.starts < need.main.counts_to[:, :, None], need.main.amounts[:, :, None], 0)
-        for cost, need in zip(costs, needs, strict=True)
-    ]
+    pairs = list(zip(costs, needs, strict=True))
     return Models(
         starts=_padded([cost.starts for cost in costs]),
         ends=_padded([cost.ends for cost in costs]),
         slopes=_padded([cost.slopes for cost in costs]),
-        amounts=_padded([amount.astype(np.float64) for amount in amounts]),
+        amounts=_padded([_provided(cost, need.main) for cost, need in pairs]),
         base=np.concatenate([cost.base for cost in costs]),
         required=np.concatenate([need.main.lacking(need.lower) for need in needs]).astype(np.float64),
         share=np.concatenate([np.maximum(need.main.required, 1) / PER_MILLE for need in needs]),
         price=np.concatenate([need.main.price for need in needs]),
+        second_amounts=_padded([_provided(cost, need.second) for cost, need in pairs]),
+        second=np.concatenate([need.second.lacking(need.lower) for need in needs]).astype(np.float64),
     )
 
 
@@ -55,6 +54,12 @@ def roots_of(needs: Sequence[Needs]) -> Boxes:
     return Boxes.joined(
         [whole.of(~parted), *_parted(whole.of(parted), helps[parted], without[parted])],
     )
+
+
+def _provided(cost: Pieces, cover: Cover) -> Floats:
+    """Return what a replica of each piece provides for a requirement, (n, w, pieces)."""
+    counts = cost.starts < cover.counts_to[:, :, None]
+    return np.where(counts, cover.amounts[:, :, None], 0).astype(np.float64)
 
 
 def _parted(boxes: Boxes, helps: Booleans, without: Floats) -> Iterator[Boxes]:

@@ -1,8 +1,9 @@
 """What each model of a cohort must cover in one phase, in a form that a bound over all mixes can do with.
 
 A requirement of one variant alone is a matter of that variant: a lower bound, or a price of being below it.
-Of the others one is kept as it is, and one that any single replica meets as a case to distinguish. Whatever
-else there is only forbids mixes or makes them dearer, so that leaving it out keeps a bound valid.
+Of the others one is kept as it is, one that any single replica meets is a case to distinguish, and one that
+an earlier level insists on rules mixes out. Whatever else there is only forbids mixes or makes them dearer,
+so that leaving it out keeps a bound valid.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ class Needs:
     any_one: Cover
     """What any replica of several variants meets; not where it is `main`, or follows from it."""
 
+    second: Cover
+    """What else an earlier level insists on, and several variants provide."""
+
     constant: Floats
     """(n,): price of what no mix provides."""
 
@@ -118,13 +122,15 @@ def needs_of(cohort: Cohort, level: int, caps: Mapping[int, float]) -> Needs:
         alone.append((row.stage, cover.where(~is_hard & (helping == 1), nothing)))
     main = _main(cohort, [*shared, *alone], level)
     lower = np.minimum(lower, upper)
+    any_one = _any_one([cover for _, cover in shared], main, lower)
     return Needs(
         lower=lower,
         upper=upper,
         hard=tuple(cover for cover in hard if cover.required.any()),
         alone=tuple(_besides([cover for _, cover in alone], main)),
         main=main,
-        any_one=_any_one([cover for _, cover in shared], main, lower),
+        any_one=any_one,
+        second=_second([cover for _, cover in reversed(shared)], main, any_one),
         constant=constant,
     )
 
@@ -212,6 +218,15 @@ def _besides(alone: Sequence[Cover], main: Cover) -> Iterator[Cover]:
 def _is_same(cover: Cover, main: Cover) -> Booleans:
     same: Booleans = (cover.amounts == main.amounts).all(axis=1) & (cover.required == main.required)
     return same
+
+
+def _second(shared: Sequence[Cover], main: Cover, any_one: Cover) -> Cover:
+    """Return one more requirement of each model that an earlier level insists on, if there is any."""
+    found = replace(main, required=np.zeros_like(main.required))
+    for cover in shared:
+        counts = np.isinf(cover.price) & ~_is_same(cover, main) & ~_is_same(cover, any_one)
+        found = cover.where(counts & (found.required == 0), found)
+    return found
 
 
 def _any_one(shared: Sequence[Cover], main: Cover, lower: Integers) -> Cover:

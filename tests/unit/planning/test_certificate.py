@@ -38,7 +38,7 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_possible_is_below_what_is_proven(make: Callable[[Random], PlacementProblem]) -> None:
     """No level can be better than its bound given the earlier ones, and mostly it can be as good."""
     bounds, met = 0, 0
-    for seed in range(150):
+    for seed in range(100):
         problem = make(Random(seed))
         best = best_rank(problem)
         proofs = columns.place(problem, limits=LIMITS, certifies=True).proofs
@@ -50,7 +50,7 @@ def test_nothing_possible_is_below_what_is_proven(make: Callable[[Random], Place
             assert proof.scope is not Scope.EVERYTHING or proof.bound <= best[level], (seed, proof)
             bounds += 1
             met += proof.bound_of_all == best[level]
-    assert met > 0.8 * bounds > 250
+    assert met > 0.8 * bounds > 200
 
 
 def test_the_cheapest_of_all_mixes_is_found_at_any_prices() -> None:
@@ -61,7 +61,7 @@ def test_the_cheapest_of_all_mixes_is_found_at_any_prices() -> None:
             assert ours <= everything + 1e-6 * (1 + abs(everything)), (seed, level)
             compared += 1
             equal += ours >= everything - 1e-6 * (1 + abs(everything))
-    assert equal > 0.9 * compared > 100
+    assert equal > 0.95 * compared > 100
 
 
 def _at_random_prices(random: Random) -> list[tuple[int, float, float]]:
