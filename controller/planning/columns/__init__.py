@@ -5,6 +5,7 @@ resources, asked       what models share, and what their columns take of it.
 phase, prices          one level of the lexicographic order, and prices that bound it.
 room, greedy           an answer at once, at the prices.
 core, fitting, program what is left for CP-SAT: few columns, and rows that fit replicas to nodes exactly.
+certificate            a bound over all mixes, by branch and bound; its parts are certificate_*.
 search, selection      level by level to an answer with proofs.
 naming, hosts          which node each new replica goes to.
 

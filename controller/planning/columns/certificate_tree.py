@@ -16,7 +16,8 @@ from controller.planning.columns.certificate_boxes import SOLVED, Boxes
 
 if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats, Integers
-    from controller.planning.columns.certificate_boxes import Models, Relaxed
+    from controller.planning.columns.certificate_bounds import Models
+    from controller.planning.columns.certificate_boxes import Relaxed
 
 AT_ONCE = 32
 """How many boxes of each model are bounded in one turn, the most promising ones first."""
