@@ -103,6 +103,11 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         choices=[strategy.value for strategy in Strategy],
         help="who decides: the solver, or another autoscaler's rules",
     )
+    add(
+        "--certificate",
+        action=argparse.BooleanOptionalAction,
+        help="whether to prove over every replica mix, and find those that were missed",
+    )
     add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
 
 

@@ -54,6 +54,7 @@ class Changes:
     budget: Decimal | None = None
     unmet: UnmetUnit | None = None
     strategy: Strategy | None = None
+    certificate: bool | None = None
     scales_to_zero: bool = False
 
 
@@ -79,6 +80,8 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
         work.snapshot = replace(work.snapshot, variants=freed)
     settings = replace(inputs.settings, unmet_unit=changes.unmet) if changes.unmet else inputs.settings
     settings = replace(settings, strategy=changes.strategy) if changes.strategy else settings
+    if changes.certificate is not None:
+        settings = replace(settings, certificate=changes.certificate)
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
 
 

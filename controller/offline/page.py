@@ -23,7 +23,7 @@ _NUMBERS = frozenset(
     {
         "Priority", "Replicas", "Wanted", "Unmet", "Cost per hour", "Demand (tokens)", "To provide (tokens)",
         "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Value", "No plan is below",
-        "Distance", "At most to gain",
+        "Distance", "At most to gain", "Over every mix",
     }
 )  # fmt: skip
 """Heads of the columns that are numbers."""
@@ -187,11 +187,12 @@ def _proof(plan: Plan) -> Markup:
             _number(f"{level.gap:.2%}"),
             _number(f"{level.improvable:.2%}"),
             tag("td", level.scope),
+            _number("unknown" if level.improvable_of_all is None else f"{level.improvable_of_all:.2%}"),
             class_="row",
         )
         for level in plan.solver.levels
     ]
-    names = ("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over")
+    names = ("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over", "Over every mix")
     levels = [table(names, rows, numbers=_NUMBERS)] if rows else []
     return section("Proof", tag("p", proof(plan)), *levels)
 

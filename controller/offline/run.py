@@ -100,6 +100,7 @@ def _changes(options: argparse.Namespace) -> Changes:
         budget=options.budget,
         unmet=UnmetUnit(options.unmet) if options.unmet else None,
         strategy=Strategy(options.strategy) if options.strategy else None,
+        certificate=options.certificate,
         scales_to_zero=options.scale_to_zero,
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,7 @@ from controller.planning.decision import (
     Plan,
     Relief,
 )
+from controller.planning.problem import Scope
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
 from controller.planning.wording import count
@@ -28,6 +30,9 @@ Key = tuple[str, str]
 
 _COST: Final = "cost"
 """How planning calls the level of money: what replicas cost, starts and stops included."""
+
+_HUNDREDTHS: Final = 10_000
+"""Of a percent; what could be better is rounded up to them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,8 +116,7 @@ def proof(plan: Plan) -> str:
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
-        scopes = sorted({level.scope for level in solver.levels})
-        return f"solver: {solver.status}: nothing is better{', over ' if scopes else ''}{', '.join(scopes)}"
+        return f"solver: {solver.status}: nothing is better{_over(solver.levels)}{_beyond(solver.levels)}"
     return f"solver: {solver.status}: at most {solver.gap:.2%} from the best at level {solver.unproven!r}"
 
 
@@ -122,7 +126,23 @@ def levels(plan: Plan) -> Iterator[str]:
         if level.value or level.gap:
             value, bound = measured(level)
             better = f"at most {level.improvable:.2%} could be better" if level.gap else "proven"
-            yield f"{level.level}: {value}, bound {bound}: {better}"
+            yield f"{level.level}: {value}, bound {bound}: {better}{_beyond([level])}"
+
+
+def _over(levels: Sequence[LevelReport]) -> str:
+    """Return over what all bounds hold: no more than what the narrowest one holds over."""
+    scopes = [level.scope for level in levels]
+    narrow = [scope for scope in scopes if scope != Scope.EVERYTHING]
+    return f", over {(narrow or scopes)[0]}" if scopes else ""
+
+
+def _beyond(levels: Sequence[LevelReport]) -> str:
+    """Return how much better some other mix than those that were generated could make any level."""
+    shares = [(level.improvable_of_all, level.improvable) for level in levels]
+    beyond = [share for share, generated in shares if share is not None and share > generated]
+    if not beyond:
+        return ""
+    return f"; at most {math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS:.2%} over every one"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:

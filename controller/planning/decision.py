@@ -251,6 +251,12 @@ class LevelReport:
     scope: str
     """Over what the bound holds."""
 
+    bound_of_all: int | None = None
+    """What holds over every replica mix; None where that is not known."""
+
+    improvable_of_all: float | None = None
+    """What could be improved over every replica mix; None where that is not known."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SolverReport:

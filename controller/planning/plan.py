@@ -53,9 +53,11 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
-    model = ColumnModel(given.problem)
+    model = ColumnModel(given.problem, certifies=settings.certificate)
     # Alone they would have what nothing holds them from: it tells what did.
-    unheld = ColumnModel(given.plain_problem) if given.restless else model
+    unheld = model
+    if given.restless:
+        unheld = ColumnModel(given.plain_problem, certifies=settings.certificate)
     wanted = Solution(replicas=unheld.alone(), placements=())
 
     known = state.prices
@@ -63,7 +65,8 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the columns that are there, or with new ones where limits are tighter."""
         nonlocal known
-        here = model if problem is given.problem else ColumnModel(problem)
+        is_known = problem is given.problem
+        here = model if is_known else ColumnModel(problem, certifies=settings.certificate)
         solution = here.place(_limits(settings), known=known)
         known = solution.prices or known
         return solution
@@ -114,6 +117,8 @@ def _report(granted: Solution) -> SolverReport:
                 gap=p.gap,
                 improvable=p.improvable,
                 scope=p.scope,
+                bound_of_all=p.bound_of_all,
+                improvable_of_all=p.improvable_of_all,
             )
             for p in granted.proofs
         ),

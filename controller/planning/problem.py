@@ -258,10 +258,26 @@ class Proof:
     total: int
     """What the value would be if nothing at this level were served; of cost, the value itself."""
 
+    certified: int | None = None
+    """No answer at all has less, where the scope is smaller than that; None where that is not known."""
+
     @property
     def improvable(self) -> float:
         """Share of the total by which the value might at most still be less."""
-        return (self.value - self.bound) / self.total if self.value > self.bound else 0.0
+        return self._share_above(self.bound)
+
+    @property
+    def bound_of_all(self) -> int | None:
+        """What no answer at all has less than; None where that is not known."""
+        return self.bound if self.scope is Scope.EVERYTHING else self.certified
+
+    @property
+    def improvable_of_all(self) -> float | None:
+        """The same over every replica mix; None where that is not known."""
+        return None if self.bound_of_all is None else self._share_above(self.bound_of_all)
+
+    def _share_above(self, bound: int) -> float:
+        return (self.value - bound) / self.total if self.value > bound else 0.0
 
     @property
     def gap(self) -> float:

@@ -105,6 +105,9 @@ class Settings:
     relief_solves: int = 12
     """How many changes that might help those who go short are tried, by planning again, for one plan."""
 
+    certificate: bool = True
+    """Whether the solver also says what no replica mix at all can beat, and adds mixes that it had missed."""
+
     deterministic_seconds: float = 1.0
     """Effort limit in CP-SAT's own reproducible unit."""
 

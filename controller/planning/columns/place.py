@@ -13,6 +13,7 @@ import numpy as np
 
 from controller.planning.columns.alternatives import alternatives
 from controller.planning.columns.asked import Asking
+from controller.planning.columns.certificate_levels import Certifier
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.earlier import Earlier, known_prices
 from controller.planning.columns.mixes import first_mixes
@@ -49,12 +50,14 @@ NARROWINGS = 2
 """How often a problem is solved again because replicas that were chosen found no place."""
 
 
-def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
+def place(problem: PlacementProblem, *, limits: Limits, certifies: bool = False) -> Solution:
     """Return a placement, how good it is at each level, and over what that holds.
+
+    With a certificate it says so over every replica mix, too, however many there are.
 
     Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
-    return ColumnModel(problem).place(limits)
+    return ColumnModel(problem, certifies=certifies).place(limits)
 
 
 def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) -> Solution:
@@ -69,18 +72,22 @@ def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) ->
 class ColumnModel:
     """A problem in columns. Raises NumbersTooLargeError."""
 
-    def __init__(self, problem: PlacementProblem, *, narrowings: int = NARROWINGS) -> None:
+    def __init__(
+        self, problem: PlacementProblem, *, certifies: bool = False, narrowings: int = NARROWINGS
+    ) -> None:
         check_magnitude(problem)
         self._narrowings = narrowings
+        self._certifies = certifies
         self._problem = problem
         self._resources = resources_of(problem)
         self._levels = levels_of(problem)
         cohorts = cohorts_of(problem, self._resources, self._levels)
         self._pools = [pool_of(cohort, first_mixes(cohort)) for cohort in cohorts]
-        self._alone = Selection(
-            columns=tuple(pool.best_alone() for pool in self._pools),
-            added=np.zeros_like(self._resources.growth_limit),
-        )
+        self._alone = self._best_alone()
+        self._certifier = Certifier(self._pools, self._resources, self._levels) if certifies else None
+        if self._certifier:
+            self._pools = self._certifier.with_best_alone(self._pools, self._alone)
+            self._alone = self._best_alone()
 
     def alone(self) -> tuple[int, ...]:
         """Return the replicas that each model would have if it had everything to itself."""
@@ -113,6 +120,7 @@ class ColumnModel:
             self._levels,
             limits,
             running=self._running(known, replicas) if known else None,
+            certifies=self._certifies,
         )
         left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
         places = self._places(found, limits)
@@ -161,7 +169,11 @@ class ColumnModel:
                 strict=True,
             )
         )
-        narrow = ColumnModel(replace(self._problem, variants=variants), narrowings=self._narrowings - 1)
+        narrow = ColumnModel(
+            replace(self._problem, variants=variants),
+            certifies=self._certifies,
+            narrowings=self._narrowings - 1,
+        )
         other = narrow.place(limits)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
@@ -209,10 +221,16 @@ class ColumnModel:
         return Found(
             pools=tuple(self._pools),
             selection=self._alone,
-            proofs=tuple(proofs),
+            proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
             tariffs=tuple(pool.cost.astype(np.float64) for pool in self._pools),
             joint=np.zeros(len(self._resources.capacity)),
             level_prices=(),
+        )
+
+    def _best_alone(self) -> Selection:
+        return Selection(
+            columns=tuple(pool.best_alone() for pool in self._pools),
+            added=np.zeros_like(self._resources.growth_limit),
         )
 
     def _keeps_limits(self, replicas: tuple[int, ...]) -> bool:

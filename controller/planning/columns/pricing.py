@@ -58,6 +58,12 @@ class Pricing:
         if self._is_complete:
             return made, market, prices
         self._add_near(problem, prices)
+        return self.repriced(problem, made, market, prices)
+
+    def repriced(
+        self, problem: Problem, made: Phase, market: Market, prices: Prices
+    ) -> tuple[Phase, Market, Prices]:
+        """Return a problem with its prices after there were more columns, given what there was before."""
         wider = problem(self.pools)
         market = Market(self.pools, self._resources, wider, like=market)
         start = prices.rows / made.unit

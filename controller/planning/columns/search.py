@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.certificate_levels import NOTHING_MISSED, Certifier, with_mixes
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.greedy import fitted, greedy
 from controller.planning.columns.phase import capped_levels, phase
@@ -24,7 +25,7 @@ from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
@@ -61,6 +62,12 @@ ROUNDING = 1e-9
 SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
+MOST_ROUNDS = 3
+"""How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
+
+CERTAINTY = 0.25
+"""To which part of what is near enough that bound is sought."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
@@ -87,12 +94,15 @@ def search(
     limits: Limits,
     *,
     running: Running | None = None,
+    certifies: bool = False,
 ) -> Found:
     """Return the best selection that the effort allows, with a bound at each level.
 
-    It begins from what is running, where given: what has hardly changed is hardly searched.
+    It begins from what is running, where given: what has hardly changed is hardly searched. With a
+    certificate there is also a bound over all mixes, and those that columns lack are found on the way.
     """
-    return _Search(pools, resources, asking, levels, limits, running=running).run()
+    certifier = Certifier(pools, resources, levels) if certifies else None
+    return _Search(pools, resources, asking, levels, limits, running=running, certifier=certifier).run()
 
 
 def scope_of(pools: Sequence[Pool]) -> Scope:
@@ -112,6 +122,7 @@ class _Search:
         limits: Limits,
         *,
         running: Running | None,
+        certifier: Certifier | None,
     ) -> None:
         self._resources = resources
         self._asking = asking
@@ -119,6 +130,7 @@ class _Search:
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
         self._limits = limits
+        self._certifier = None if self._is_complete else certifier
         self._pricing = Pricing(
             pools,
             resources,
@@ -161,7 +173,7 @@ class _Search:
         return Found(
             pools=tuple(self._pools),
             selection=self._best,
-            proofs=tuple(proofs),
+            proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
             tariffs=self._tariffs,
             joint=self._joint_prices,
             level_prices=tuple(self._level_prices),
@@ -197,7 +209,8 @@ class _Search:
         """Bring one level down with new prices, and return what it cannot be below."""
         is_cost = level == len(self._levels)
         start = np.concatenate([self._joint_prices, np.zeros(level)]) if is_cost else None
-        problem, market, prices = self._pricing.found(self._problem_of(level), start)
+        priced = self._pricing.found(self._problem_of(level), start)
+        problem, market, prices = self._certified(level, *priced)
         self._quote = self._quote if self._is_complete else self._pricing.joint_quote(self._joint_prices)
         self._try_parts(level, problem, prices)
         bound = max(least, self._improve(level, problem, prices))
@@ -218,11 +231,34 @@ class _Search:
             return counted - self._near_enough(level, counted, counted, apart)
 
         problem, market, prices = self._pricing.again(self._problem_of(level), rows, enough=enough)
+        self._missed(level, problem, prices)
         bound = max(least, self._improve(level, problem, prices, apart=apart))
         if self._values[level] - bound > self._near_enough(level, self._values[level], bound, apart):
             return None
         self._remember(level, problem, market, prices, apart=apart)
         return bound
+
+    def _certified(
+        self, level: int, problem: Phase, market: Market, prices: Prices
+    ) -> tuple[Phase, Market, Prices]:
+        """Return the same with the mixes that columns lacked, and note what no mix at all can beat."""
+        for _ in range(MOST_ROUNDS - 1):
+            missed = self._missed(level, problem, prices)
+            if not missed:
+                return problem, market, prices
+            self._pricing.pools = with_mixes(self._pools, missed)
+            again = self._pricing.repriced(self._problem_of(level), problem, market, prices)
+            problem, market, prices = again
+        self._missed(level, problem, prices)
+        return problem, market, prices
+
+    def _missed(self, level: int, problem: Phase, prices: Prices) -> Mapping[int, Integers]:
+        """Return the mixes that columns lack at some prices, and note what no mix at all can beat."""
+        if self._certifier is None:
+            return NOTHING_MISSED
+        counted = max(0.0, prices.bound)
+        tolerance = CERTAINTY * self._near_enough(level, counted, counted, 0.0)
+        return self._certifier.missed(self._pools, problem, prices, self._values, tolerance)
 
     def _remember(self, level: int, problem: Phase, market: Market, prices: Prices, *, apart: float) -> None:
         """Keep what a level was settled with, for another search and for what is said about columns."""

@@ -46,7 +46,10 @@ def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
         return partial(highs, gap=GAPS[name], seconds=seconds, is_race=is_race)
     place: Callable[..., Solution] = importlib.import_module(_MODULES[name]).place
-    return partial(place, limits=limits(name, seconds=seconds))
+    effort = limits(name, seconds=seconds)
+    if name == OURS:
+        return partial(place, limits=effort, certifies=Settings().certificate)
+    return partial(place, limits=effort)
 
 
 def limits(name: str, *, seconds: float) -> Limits:

@@ -56,6 +56,7 @@ def bounds(solved: Solved) -> dict[str, Bound]:
             bound=proof.bound,
             is_global=proof.scope is Scope.EVERYTHING or values[proof.level] == 0,
             total=max(1, proof.total),
+            of_all=proof.certified,
         )
         for proof in solved.solution.proofs
         if proof.level in values

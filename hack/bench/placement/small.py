@@ -71,4 +71,4 @@ def _cpu_seconds(one: Outcome) -> float:
 
 
 def _is_best(one: Outcome) -> bool:
-    return one.is_global and one.worst_gap_percent == 0
+    return one.global_gap_percent == 0

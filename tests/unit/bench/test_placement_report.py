@@ -236,8 +236,7 @@ def test_highs_proves_what_no_strategy_beats() -> None:
     exact, greedy = measured(job(HIGHS)), measured(job(GREEDY))
 
     assert exact.wrong == ()
-    assert exact.is_global
-    assert exact.worst_gap_percent == pytest.approx(0, abs=1e-3)
+    assert exact.global_gap_percent == pytest.approx(0, abs=1e-3)
     assert compared(exact, greedy).verdict is Verdict.WIN
 
 

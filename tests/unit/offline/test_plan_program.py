@@ -231,6 +231,18 @@ def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
     assert json.loads(Path("a.json").read_bytes())["settings"]["unmet_unit"] == "model"
 
 
+@pytest.mark.parametrize(("flag", "known"), [("--certificate", True), ("--no-certificate", False)])
+def test_a_certificate_is_told_level_by_level(plan: Plan, flag: str, known: bool) -> None:
+    """Over every mix the answer is hardly further from the best; without it nobody says so."""
+    asked = ("-f", str(SAMPLES / "plan"), "--demand", "meta/llama-3.1-70b=900k", flag)
+    _, text, _ = plan(*asked)
+    _, document, _ = plan(*asked, "-o", "json")
+
+    levels = json.loads(document)["plan"]["solver"]["levels"]
+    assert all((level.get("bound_of_all") is not None) == known for level in levels)
+    assert ("over every one" in text) == known
+
+
 def test_demand_comes_from_the_argument_before_the_status(plan: Plan, world: World, granted: Granted) -> None:
     """The argument may name the namespace or not, and has the units of sentences."""
     exported = plan("-f", "-", "-o", "json", given=world(demand=25_000))

@@ -103,6 +103,15 @@ def test_what_was_written_is_what_is_read() -> None:
     assert to_json(from_json(text)) == text
 
 
+def test_a_file_that_is_older_than_the_certificate_is_read() -> None:
+    """What it does not say is as it is without a word."""
+    text = to_json(FULL)
+    older = re.sub(rb'\s*"certificate": ?(true|false),?', b"", text)
+
+    assert older != text
+    assert from_json(older) == FULL
+
+
 def test_a_replayed_decision_is_the_decision() -> None:
     """The plan that is made from the file is the plan that was made."""
     before = plan(FULL.snapshot, FULL.state, FULL.settings)
