@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,9 @@ Key = tuple[str, str]
 
 _COST: Final = "cost"
 """How planning calls the level of money: what replicas cost, starts and stops included."""
+
+_MOST_NAMED: Final = 12
+"""Of models in the sentence that concludes; the table has them all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,12 +97,18 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
 def conclusion(shown: Shown) -> str:
     """Return how it ends, in one sentence."""
     if shown.short:
-        return f"{count(len(shown.short), 'model')} short: {', '.join(shown.short)}"
+        return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}"
     if not shown.is_enough:
         return f"no answer: what runs stands; {shown.plan.solver.message}"
     if shown.unknown:
-        return f"nobody is known to go short; of unknown demand: {', '.join(shown.unknown)}"
+        return f"nobody is known to go short; of unknown demand: {_first(shown.unknown)}"
     return "everybody gets what is needed"
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return names in a row, the first of them where they are many."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
 def proof(plan: Plan) -> str:
@@ -151,7 +160,8 @@ def requested(request: NodeRequest) -> str:
 
 def next_best(alternative: Alternative) -> str:
     """Return the next best option, with its price."""
-    mix = " + ".join(f"{number} {name}" for name, number in alternative.replicas)
+    some = [pair for pair in alternative.replicas if pair[1]] or alternative.replicas
+    mix = " + ".join(f"{number} {name}" for name, number in some)
     extra = alternative.extra_cost
     money = (
         f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour" if extra else "for the same cost"
