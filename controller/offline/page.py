@@ -46,7 +46,7 @@ def page(shown: Shown) -> str:
         *_warnings(shown),
         nodes_section(nodes, colour),
         variants_section(shown, codes, colour),
-        *_requests(shown.plan),
+        *_requests(shown),
         _models(shown),
         _prices(shown),
         _proof(shown.plan),
@@ -87,9 +87,10 @@ def _warnings(shown: Shown) -> Iterator[Markup]:
         yield section("Warnings", folded("All", len(shown.warnings), told, most_open=_MOST_WARNINGS))
 
 
-def _requests(plan: Plan) -> Iterator[Markup]:
+def _requests(shown: Shown) -> Iterator[Markup]:
+    plan = shown.plan
     if plan.requests:
-        listed = (tag("li", requested(request)) for request in plan.requests)
+        listed = (tag("li", requested(request, shown.snapshot)) for request in plan.requests)
         yield section("Nodes to add", tag("ul", *listed))
     if plan.moves:
         yield section("To be evicted", tag("ul", *(tag("li", moved(move)) for move in plan.moves)))

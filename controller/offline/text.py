@@ -81,7 +81,7 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
         yield from drawing_lines(layouts(shown.snapshot, shown.plan), columns=columns)
     yield ()
     for request in shown.plan.requests:
-        yield from _wrapped(Tone.ADVICE, f"add {requested(request)}", columns)
+        yield from _wrapped(Tone.ADVICE, f"add {requested(request, shown.snapshot)}", columns)
     for move in shown.plan.moves:
         yield from _wrapped(Tone.ADVICE, f"evict {moved(move)}", columns)
     yield spans(f"cost per hour: {price(shown.plan.cost)}")
@@ -148,11 +148,15 @@ def moved(move: Move) -> str:
     return f"{move.replicas} x {what} from {move.node}, to make room for {whom}"
 
 
-def requested(request: NodeRequest) -> str:
+def requested(request: NodeRequest, snapshot: Snapshot) -> str:
     """Return what is asked of a node pool."""
     nodes = f"{count(request.nodes, 'node')} of pool {request.pool}"
-    replicas = ", ".join(f"{number} x {namespace}/{name}" for namespace, name, number in request.replicas)
-    what = f"{nodes} for {replicas}" if replicas else nodes
+    several = {variant.key for variant in snapshot.variants if variant.pods_per_replica > 1}
+    running = ", ".join(
+        f"{number} {'pods of' if (namespace, name) in several else 'x'} {namespace}/{name}"
+        for namespace, name, number in request.pods
+    )
+    what = f"{nodes} for {running}" if running else nodes
     terms = [f"{price(request.price_per_hour)} per hour"] if request.price_per_hour else []
     terms += [f"ready {request.lead_seconds:g} s after asking"] if request.lead_seconds else []
     return f"{what} ({', '.join(terms)})" if terms else what

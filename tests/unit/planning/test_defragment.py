@@ -210,7 +210,7 @@ def _fits(snapshot: Snapshot, made: Plan) -> bool:
         for replica in item.replicas[max(0, len(item.replicas) - granted[item.key]) :]:
             free[replica.node or ""] -= item.accelerators_per_replica
     for place in made.placements:
-        free[place.node] -= place.replicas * sizes[place.namespace, place.name]
+        free[place.node] -= place.pods * sizes[place.namespace, place.name]
     homeless = [8]
     for move in made.moves:
         free[move.node] += move.replicas * sizes[move.namespace, move.name]

@@ -140,8 +140,8 @@ def test_proposed_places_are_named() -> None:
     made = _plan(nodes, variant("a", "n1", size=2, report=full))
 
     assert made.placements == (
-        NodePlacement(namespace="llm", name="a", node="n1", replicas=1),
-        NodePlacement(namespace="llm", name="a", node="n2", replicas=1),
+        NodePlacement(namespace="llm", name="a", node="n1", pods=1),
+        NodePlacement(namespace="llm", name="a", node="n2", pods=1),
     )
 
 
