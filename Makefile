@@ -35,6 +35,14 @@ unit: setup ## Run the tests that need no control plane: about fifteen minutes
 fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour and a half
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
 
+.PHONY: fuzz-placement
+fuzz-placement: setup ## Draw twenty times as many problems for placement as the tests do: about an hour
+	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/unit/planning $(ARGS)
+
+.PHONY: fuzz-laws
+fuzz-laws: setup ## Draw twenty times as many objects and reviews for the laws of conversion, checking and serving: about half an hour
+	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/unit/kinds tests/unit/checking tests/unit/converting tests/unit/webhooks $(ARGS)
+
 .PHONY: clusters
 clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
 	$(RUN) -m hack.clusters $(ARGS)

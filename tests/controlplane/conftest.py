@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.bench.conversion.client import Client, RefusedError
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_PATIENCE_SECONDS = 30.0
 
 _namespace_numbers = itertools.count(1)
 
@@ -27,15 +31,33 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     started.stop()
 
 
+@pytest.fixture(scope="session")
+def administrator(control_plane: ControlPlane) -> Client:
+    """Speak to the API server over one connection: each kubectl would be a process of its own."""
+    return Client(control_plane.server, control_plane.directory / "pki")
+
+
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> Iterator[str]:
+def namespace(control_plane: ControlPlane, administrator: Client) -> Iterator[str]:
     """Make a namespace in which pods may be created; a component that crashed during the test fails it."""
     name = f"test-{next(_namespace_numbers)}"
-    control_plane.kubectl("create", "namespace", name)
-    control_plane.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}")
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    administrator.call("POST", "/api/v1/namespaces", manifest)
+    _wait_for(administrator, f"/api/v1/namespaces/{name}/serviceaccounts/default")
     yield name
     control_plane.check()
-    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    administrator.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def _wait_for(administrator: Client, path: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            administrator.call("GET", path)
+        except RefusedError:
+            assert time.monotonic() < deadline, f"{path} is not there after {_PATIENCE_SECONDS} s"
+        else:
+            return
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ def test_where_the_kind_is_unknown_planning_goes_on(controller_log: Path, group:
     group.claim(pinned=9)
     group.kubectl("wait", "va/chat", "--for=condition=TargetResolved=False", "--timeout=60s")
 
-    assert group.condition("TargetResolved") == "the LeaderWorkerSet is missing"
+    assert group.condition("TargetResolved").startswith("LeaderWorkerSet 'chat' does not exist in namespace")
     assert "without LeaderWorkerSets" not in controller_log.read_text(encoding="utf-8")
 
 
