@@ -36,6 +36,7 @@ class SecretMount:
         """Stop following; the files stay."""
         self._stop.set()
         self._thread.join()
+        self._client.close()
 
     def is_filled(self) -> bool:
         """Tell whether the Secret was there at the last look."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,22 +32,23 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     started.stop()
 
 
-@pytest.fixture(scope="session")
-def administrator(control_plane: ControlPlane) -> Client:
-    """Speak to the API server over one connection: each kubectl would be a process of its own."""
-    return Client(control_plane.server, control_plane.directory / "pki")
-
-
 @pytest.fixture
-def namespace(control_plane: ControlPlane, administrator: Client) -> Iterator[str]:
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """Make a namespace in which pods may be created; a component that crashed during the test fails it."""
     name = f"test-{next(_namespace_numbers)}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    administrator.call("POST", "/api/v1/namespaces", manifest)
-    _wait_for(administrator, f"/api/v1/namespaces/{name}/serviceaccounts/default")
+    with _connected(control_plane) as administrator:
+        administrator.call("POST", "/api/v1/namespaces", manifest)
+        _wait_for(administrator, f"/api/v1/namespaces/{name}/serviceaccounts/default")
     yield name
     control_plane.check()
-    administrator.call("DELETE", f"/api/v1/namespaces/{name}")
+    with _connected(control_plane) as administrator:
+        administrator.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def _connected(control_plane: ControlPlane) -> closing[Client]:
+    """Return a connection: three times for each test a kubectl would be a process of its own."""
+    return closing(Client(control_plane.server, control_plane.directory / "pki"))
 
 
 def _wait_for(administrator: Client, path: str) -> None:
