@@ -28,12 +28,20 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m pytest $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: about fifteen minutes
+unit: setup ## Run the tests that need no control plane: about ten minutes
 	$(RUN) -m pytest -m "not controlplane" $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Let three judges look at 100,000 objects of each kind: about an hour and a half
 	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
+
+.PHONY: fuzz-placement
+fuzz-placement: setup ## Draw twenty times as many problems for placement as the tests do: about half an hour
+	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/unit/planning $(ARGS)
+
+.PHONY: fuzz-laws
+fuzz-laws: setup ## Draw twenty times as many objects and reviews for the laws of conversion, checking and serving: about ten minutes
+	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/unit/kinds tests/unit/checking tests/unit/webhooks $(ARGS)
 
 .PHONY: clusters
 clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes

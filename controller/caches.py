@@ -11,6 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     NODES,
@@ -27,9 +28,6 @@ from controller.optional_cache import OptionalCache
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
-)
-DISRUPTION_BUDGETS: Final = Resource(
-    group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"
 )
 SILENT_SECONDS: Final = 600.0
 """A copy that the API server has not confirmed for so long is too old to decide on."""

@@ -32,6 +32,7 @@ from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
+from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
@@ -116,6 +117,7 @@ class Controller:
                     default_classes=config.names.service_classes,
                 ),
                 now=_now,
+                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE),
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())

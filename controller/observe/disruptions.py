@@ -26,7 +26,7 @@ class Disruptions:
         """
         if not self._at_home:
             return "", None
-        found = {tuple(self._names(pod)) for pod in pods} or {()}
+        found = {tuple(self.names(pod)) for pod in pods} or {()}
         names = found.pop()
         if found or len(names) > 1:
             return "", 0
@@ -34,9 +34,10 @@ class Disruptions:
             return "", None
         namespace = pods[0]["metadata"]["namespace"]
         budget = next(item for item in self._at_home[namespace] if item["metadata"]["name"] == names[0])
-        return names[0], _allowed(budget)
+        return names[0], evictions_allowed(budget)
 
-    def _names(self, pod: Json) -> list[str]:
+    def names(self, pod: Json) -> list[str]:
+        """Return the budgets that a pod is under, by name."""
         labels = pod["metadata"].get("labels") or {}
         return [
             budget["metadata"]["name"]
@@ -45,7 +46,7 @@ class Disruptions:
         ]
 
 
-def _allowed(budget: Json) -> int:
+def evictions_allowed(budget: Json) -> int:
     """Return the evictions that a status allows; none while it is not about the budget as it stands."""
     status, generation = budget.get("status") or {}, budget["metadata"].get("generation", 0)
     is_current = status.get("observedGeneration", generation) >= generation

@@ -32,8 +32,8 @@ def _node(item: NodeLayout) -> Json:
             {
                 "namespace": holding.variant[0],
                 "name": holding.variant[1],
-                "replicas": holding.stays + holding.comes,
-                "new_replicas": holding.comes,
+                "pods": holding.stays + holding.comes,
+                "new_pods": holding.comes,
             }
             for holding in item.holdings
         ],

@@ -12,7 +12,7 @@ _GAP: Final = "   "
 _INDENT: Final = "  "
 _LONGEST_NAME: Final = 32
 _LEGEND: Final = (
-    "letter: an accelerator of a replica, + of a new one, # of other workloads, . free, ! no new pods"
+    "letter: an accelerator of a pod, + of a new one, # of other workloads, . free, ! no new pods"
 )
 
 Cell = tuple[str, str, str]

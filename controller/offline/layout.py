@@ -20,20 +20,20 @@ _LETTERS: Final = ascii_uppercase + ascii_lowercase
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Holding:
-    """Replicas of one variant on one node."""
+    """Pods of one variant on one node."""
 
     code: str
     """What stands for the variant in a drawing."""
 
     variant: Key
     accelerators: int
-    """Per replica."""
+    """Per pod."""
 
     stays: int
-    """Replicas that are there now."""
+    """Pods that are there now."""
 
     comes: int
-    """Replicas that are not there yet."""
+    """Pods that are not there yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +79,7 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     comes: dict[str, Counter[Key]] = defaultdict(Counter)
     for item in plan.placements:
-        comes[item.node][item.namespace, item.name] += item.replicas
+        comes[item.node][item.namespace, item.name] += item.pods
     stays: dict[str, Counter[Key]] = defaultdict(Counter)
     sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     for variant in snapshot.variants:
@@ -111,9 +111,9 @@ def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
     """Return the variants of which the plan grants more than it has a place for."""
     placed: Counter[Key] = Counter()
     for item in plan.placements:
-        placed[item.namespace, item.name] += item.replicas
+        placed[item.namespace, item.name] += item.pods
     for request in plan.requests:
-        for namespace, name, count in request.replicas:
+        for namespace, name, count in request.pods:
             placed[namespace, name] += count
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     return frozenset(

@@ -10,6 +10,7 @@ from typing import Final
 from controller.offline.spans import harmless
 
 _VOID: Final = frozenset({"meta", "rect"})
+_MOST_OPEN: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,22 @@ def table(heads: Sequence[str], rows: Iterable[Markup], *, numbers: Container[st
     cells = (tag("th", text, scope="col", class_="number" if text in numbers else "") for text in heads)
     whole = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows))
     return tag("div", whole, class_="wide")
+
+
+def number(text: Content) -> Markup:
+    """Return a table's cell that is a number."""
+    return tag("td", text, class_="number")
+
+
+def folded(title: str, count: int, content: Markup, *, most_open: int = _MOST_OPEN) -> Markup:
+    """Return content under a title that says how much it is; closed where it is long."""
+    summary = tag("summary", f"{title}: {count}")
+    return tag("details", summary, content, open="open" if count <= most_open else "")
+
+
+def is_long(count: int) -> bool:
+    """Tell whether a list is better closed until somebody opens it."""
+    return count > _MOST_OPEN
 
 
 def section(title: str, *content: Content) -> Markup:

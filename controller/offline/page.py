@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
+from controller.offline.colours import colours
 from controller.offline.layout import NodeLayout, codes_of, layouts
-from controller.offline.markup import Content, Markup, joined, section, table, tag
+from controller.offline.markup import Markup, folded, is_long, joined, number, section, table, tag
 from controller.offline.page_comparison import comparison_section
-from controller.offline.page_nodes import colours, nodes_section
-from controller.offline.spans import Tone
+from controller.offline.page_nodes import nodes_section
+from controller.offline.page_variants import variants_section
 from controller.offline.style import STYLE
-from controller.offline.table import in_order, percent, place, price, tone_of
-from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
+from controller.offline.table import in_order, percent, place, price
+from controller.offline.text import Shown, conclusion, measured, moved, proof, requested
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Variant
 from controller.planning.wording import tokens
@@ -21,14 +22,15 @@ Key = tuple[str, str]
 
 _NUMBERS = frozenset(
     {
-        "Priority", "Replicas", "Wanted", "Unmet", "Cost per hour", "Demand (tokens)", "To provide (tokens)",
+        "Priority", "Unmet", "Demand (tokens)", "To provide (tokens)",
         "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Value", "No plan is below",
         "Distance", "At most to gain", "Over every mix",
     }
 )  # fmt: skip
 """Heads of the columns that are numbers."""
 
-_CLASSES = {Tone.BAD: "bad", Tone.ADVICE: "advice"}
+_MOST_WARNINGS = 5
+"""Open; more would push the plan itself off the screen."""
 
 
 def page(shown: Shown) -> str:
@@ -39,12 +41,12 @@ def page(shown: Shown) -> str:
     body = tag(
         "main",
         tag("h1", "Placement plan"),
-        tag("p", conclusion(shown), class_="verdict good" if shown.is_enough else "verdict bad"),
+        tag("p", conclusion(shown), class_=f"verdict {_tone(shown)}"),
         _tiles(shown, nodes),
         *_warnings(shown),
         nodes_section(nodes, colour),
-        _variants(shown, codes, colour),
-        *_requests(shown.plan),
+        variants_section(shown, codes, colour),
+        *_requests(shown),
         _models(shown),
         _prices(shown),
         _proof(shown.plan),
@@ -81,52 +83,14 @@ def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
 
 def _warnings(shown: Shown) -> Iterator[Markup]:
     if shown.warnings:
-        yield section("Warnings", *(tag("p", text, class_="advice") for text in shown.warnings))
+        told = tag("ul", *(tag("li", text) for text in shown.warnings), class_="advice")
+        yield section("Warnings", folded("All", len(shown.warnings), told, most_open=_MOST_WARNINGS))
 
 
-def _variants(shown: Shown, codes: Mapping[Key, str], colour: Mapping[str, str]) -> Markup:
-    variants = {variant.key: variant for variant in shown.snapshot.variants}
-    rows = [
-        row
-        for item in in_order(shown.plan)
-        for row in _variant(item, variants[item.namespace, item.name], codes, colour)
-    ]
-    names = ("Variant", "Model", "Priority", "On", "Replicas", "Wanted", "Unmet", "Cost per hour", "Bound by")
-    return section("Variants", table(names, rows, numbers=_NUMBERS))
-
-
-def _variant(
-    item: Decision, variant: Variant, codes: Mapping[Key, str], colour: Mapping[str, str]
-) -> tuple[Markup, Markup]:
-    tone = _CLASSES.get(tone_of(item), "")
-    code = codes[variant.key]
-    first = tag(
-        "tr",
-        tag("td", _chip(code, colour), "/".join(variant.key), class_="name"),
-        tag("td", item.model_id),
-        _number(str(item.priority)),
-        tag("td", place(item, variant), class_="short"),
-        _number(f"{item.current_replicas} → {item.replicas}"),
-        _number(str(item.unconstrained_replicas)),
-        tag("td", percent(item.unmet_per_mille), class_=f"number {tone}".strip()),
-        _number(price(variant.cost_per_replica * item.replicas)),
-        tag("td", str(item.bound_by), class_=tone),
-        class_="first",
-    )
-    return first, tag("tr", tag("td", *_sentences(item, tone), colspan=9), class_="why")
-
-
-def _sentences(item: Decision, tone: str) -> Iterator[Markup]:
-    yield tag("p", item.message, class_=tone)
-    if item.alternative is not None:
-        yield tag("p", f"Next best: {next_best(item.alternative)}", class_="faint")
-    for relief in item.reliefs:
-        yield tag("p", f"Would help: {helps(relief)}", class_="faint")
-
-
-def _requests(plan: Plan) -> Iterator[Markup]:
+def _requests(shown: Shown) -> Iterator[Markup]:
+    plan = shown.plan
     if plan.requests:
-        listed = (tag("li", requested(request)) for request in plan.requests)
+        listed = (tag("li", requested(request, shown.snapshot)) for request in plan.requests)
         yield section("Nodes to add", tag("ul", *listed))
     if plan.moves:
         yield section("To be evicted", tag("ul", *(tag("li", moved(move)) for move in plan.moves)))
@@ -138,7 +102,7 @@ def _models(shown: Shown) -> Markup:
         groups[item.priority, item.namespace, item.model_id].append(item)
     rows = [_model(group) for group in groups.values()]
     names = ("Model", "Priority", "Demand (tokens)", "To provide (tokens)", "Unmet", "Who serves it")
-    return section("Who got what", table(names, rows, numbers=_NUMBERS))
+    return section("Who got what", _long("All models", names, rows))
 
 
 def _model(group: list[Decision]) -> Markup:
@@ -147,11 +111,11 @@ def _model(group: list[Decision]) -> Markup:
     return tag(
         "tr",
         tag("td", f"{one.namespace}/{one.model_id}", class_="name"),
-        _number(str(one.priority)),
-        _number("unknown" if one.demand_tokens is None else tokens(one.demand_tokens)),
-        _number(tokens(one.required_tokens)),
+        number(str(one.priority)),
+        number("unknown" if one.demand_tokens is None else tokens(one.demand_tokens)),
+        number(tokens(one.required_tokens)),
         tag("td", percent(one.unmet_per_mille), class_="number bad" if one.unmet_per_mille else "number"),
-        tag("td", ", ".join(served) or "nobody"),
+        tag("td", ", ".join(served) or "nobody", class_="name"),
         class_="row",
     )
 
@@ -161,7 +125,7 @@ def _prices(shown: Shown) -> Markup:
     ordered = sorted(shown.snapshot.variants, key=lambda v: (v.accelerator, v.key))
     rows = [_price(variant, decided[variant.key]) for variant in ordered]
     names = ("Variant", "On", "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Known by")
-    return section("Prices", table(names, rows, numbers=_NUMBERS))
+    return section("Prices", _long("All variants", names, rows))
 
 
 def _price(variant: Variant, item: Decision) -> Markup:
@@ -170,9 +134,9 @@ def _price(variant: Variant, item: Decision) -> Markup:
         "tr",
         tag("td", "/".join(variant.key), class_="name"),
         tag("td", place(item, variant), class_="short"),
-        _number(price(variant.cost_per_replica)),
-        _number("unknown" if holds is None else tokens(holds)),
-        _number(f"{float(variant.cost_per_replica) * 1000 / holds:.3g}" if holds else "unknown"),
+        number(price(variant.cost_per_replica)),
+        number("unknown" if holds is None else tokens(holds)),
+        number(f"{float(variant.cost_per_replica) * 1000 / holds:.3g}" if holds else "unknown"),
         tag("td", str(item.capacity_source)),
         class_="row",
     )
@@ -182,10 +146,10 @@ def _proof(plan: Plan) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", level.level),
-            *map(_number, measured(level)),
-            _number(f"{level.gap:.2%}"),
-            _number(f"{level.improvable:.2%}"),
+            tag("td", level.level, class_="name"),
+            *map(number, measured(level)),
+            number(f"{level.gap:.2%}"),
+            number(f"{level.improvable:.2%}"),
             tag("td", level.scope),
             _number("unknown" if level.improvable_of_all is None else f"{level.improvable_of_all:.2%}"),
             class_="row",
@@ -197,9 +161,12 @@ def _proof(plan: Plan) -> Markup:
     return section("Proof", tag("p", proof(plan)), *levels)
 
 
-def _number(text: Content) -> Markup:
-    return tag("td", text, class_="number")
+def _long(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
+    whole = table(heads, rows, numbers=_NUMBERS)
+    return folded(title, len(rows), whole) if is_long(len(rows)) else whole
 
 
-def _chip(code: str, colour: Mapping[str, str]) -> Markup:
-    return tag("span", code, class_="code", style=f"background:{colour[code]}")
+def _tone(shown: Shown) -> str:
+    if not shown.is_enough:
+        return "bad"
+    return "advice" if shown.unknown else "good"

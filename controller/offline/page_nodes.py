@@ -1,8 +1,8 @@
-"""The nodes as pictures: a block for each replica, names for a few nodes, small ones for many."""
+"""The nodes as pictures: a block for each pod, names for a few nodes, small ones for many."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +11,6 @@ from controller.offline.markup import Markup, section, tag
 
 _MOST_NAMED: Final = 80
 """More nodes than these of one type are drawn small, and named only under the pointer."""
-
-_GOLDEN_DEGREES: Final = 137.508
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +24,29 @@ _LARGE: Final = _Scale(18, 20, is_named=True)
 _SMALL: Final = _Scale(5, 9, is_named=False)
 
 
-def colours(codes: Mapping[tuple[str, str], str]) -> Mapping[str, str]:
-    """Return a colour for each code, neighbours far apart, dark enough for white letters."""
-    return {
-        code: f"hsl({position * _GOLDEN_DEGREES % 360:.0f} 52% {38 + position % 3 * 5}%)"
-        for position, code in enumerate(codes.values())
-    }
-
-
 def nodes_section(nodes: Sequence[NodeLayout], colour: Mapping[str, str]) -> Markup:
     """Return the map of all nodes by type."""
     if not nodes:
         return section("Nodes", tag("p", "No node was read.", class_="faint"))
     groups = [part for name, group in by_type(nodes).items() for part in _group(name, group, colour)]
-    legend = tag(
-        "p",
-        tag("span", _swatch("var(--free)"), "free"),
-        tag("span", _swatch("var(--others)"), "other workloads"),
-        tag("span", "dashed outline: a replica that is to start"),
-        tag("span", "pale: takes no new pods"),
-        class_="legend",
-    )
-    return section("Nodes", *groups, legend)
+    return section("Nodes", *groups, tag("p", *_legend(nodes), class_="legend"))
+
+
+def _legend(nodes: Sequence[NodeLayout]) -> Iterator[Markup]:
+    """Yield what the picture's signs mean, of those that it has."""
+    holdings = [holding for item in nodes for holding in item.holdings]
+    if holdings:
+        yield tag(
+            "span",
+            "coloured: a pod of the variant with this code below, as wide as what it takes",
+        )
+    if any(holding.comes for holding in holdings):
+        yield tag("span", "dashed outline: a pod that is to start")
+    yield tag("span", _swatch("var(--free)"), "a free accelerator")
+    if any(item.others for item in nodes):
+        yield tag("span", _swatch("var(--others)"), "held by other workloads")
+    if not all(item.node.schedulable for item in nodes):
+        yield tag("span", "pale: the node takes no new pods")
 
 
 def _group(name: str, group: Sequence[NodeLayout], colour: Mapping[str, str]) -> tuple[Markup, Markup]:
@@ -75,13 +74,10 @@ def _node(item: NodeLayout, scale: _Scale, colour: Mapping[str, str]) -> Markup:
         width = 1 if scale.is_named else max(1, count)
         blocks += [_cell(start + cell, width, scale, class_=kind) for cell in range(0, count, width)]
         start += count
+    width, height = max(1, start) * scale.cell + 2, scale.height + 2
+    told = tag("title", _told(item))
     picture = tag(
-        "svg",
-        tag("title", _told(item)),
-        *blocks,
-        width=max(1, start) * scale.cell + 2,
-        height=scale.height + 2,
-        role="img",
+        "svg", told, *blocks, width=width, height=height, viewBox=f"0 0 {width} {height}", role="img"
     )
     label = (item.node.name,) if scale.is_named else ()
     return tag("div", picture, *label, class_="node" if item.node.schedulable else "node off")

@@ -34,6 +34,9 @@ _COST: Final = "cost"
 _HUNDREDTHS: Final = 10_000
 """Of a percent; what could be better is rounded up to them."""
 
+_MOST_NAMED: Final = 12
+"""Of models in the sentence that concludes; the table has them all."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
@@ -83,7 +86,7 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
         yield from drawing_lines(layouts(shown.snapshot, shown.plan), columns=columns)
     yield ()
     for request in shown.plan.requests:
-        yield from _wrapped(Tone.ADVICE, f"add {requested(request)}", columns)
+        yield from _wrapped(Tone.ADVICE, f"add {requested(request, shown.snapshot)}", columns)
     for move in shown.plan.moves:
         yield from _wrapped(Tone.ADVICE, f"evict {moved(move)}", columns)
     yield spans(f"cost per hour: {price(shown.plan.cost)}")
@@ -99,12 +102,18 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
 def conclusion(shown: Shown) -> str:
     """Return how it ends, in one sentence."""
     if shown.short:
-        return f"{count(len(shown.short), 'model')} short: {', '.join(shown.short)}"
+        return f"{count(len(shown.short), 'model')} short: {_first(shown.short)}"
     if not shown.is_enough:
         return f"no answer: what runs stands; {shown.plan.solver.message}"
     if shown.unknown:
-        return f"nobody is known to go short; of unknown demand: {', '.join(shown.unknown)}"
+        return f"nobody is known to go short; of unknown demand: {_first(shown.unknown)}"
     return "everybody gets what is needed"
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return names in a row, the first of them where they are many."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
 def proof(plan: Plan) -> str:
@@ -159,11 +168,15 @@ def moved(move: Move) -> str:
     return f"{move.replicas} x {what} from {move.node}, to make room for {whom}"
 
 
-def requested(request: NodeRequest) -> str:
+def requested(request: NodeRequest, snapshot: Snapshot) -> str:
     """Return what is asked of a node pool."""
     nodes = f"{count(request.nodes, 'node')} of pool {request.pool}"
-    replicas = ", ".join(f"{number} x {namespace}/{name}" for namespace, name, number in request.replicas)
-    what = f"{nodes} for {replicas}" if replicas else nodes
+    several = {variant.key for variant in snapshot.variants if variant.pods_per_replica > 1}
+    running = ", ".join(
+        f"{number} {'pods of' if (namespace, name) in several else 'x'} {namespace}/{name}"
+        for namespace, name, number in request.pods
+    )
+    what = f"{nodes} for {running}" if running else nodes
     terms = [f"{price(request.price_per_hour)} per hour"] if request.price_per_hour else []
     terms += [f"ready {request.lead_seconds:g} s after asking"] if request.lead_seconds else []
     return f"{what} ({', '.join(terms)})" if terms else what
@@ -171,7 +184,8 @@ def requested(request: NodeRequest) -> str:
 
 def next_best(alternative: Alternative) -> str:
     """Return the next best option, with its price."""
-    mix = " + ".join(f"{number} {name}" for name, number in alternative.replicas)
+    some = [pair for pair in alternative.replicas if pair[1]] or alternative.replicas
+    mix = " + ".join(f"{number} {name}" for name, number in some)
     extra = alternative.extra_cost
     money = (
         f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour" if extra else "for the same cost"

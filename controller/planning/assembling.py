@@ -27,7 +27,7 @@ def assembled(answer: Answer, solver: SolverReport, moves: tuple[Move, ...] = ()
                 namespace=variants[v].namespace,
                 name=variants[v].name,
                 node=answer.nodes[node].name,
-                replicas=count,
+                pods=count,
             )
             for v, node, count in answer.granted.placements
         ),
@@ -49,7 +49,7 @@ def _requests(answer: Answer, variants: Sequence[Variant]) -> Iterator[NodeReque
                 nodes=nodes,
                 price_per_hour=nodes * pool.price_per_node,
                 lead_seconds=pool.lead_seconds,
-                replicas=tuple(
+                pods=tuple(
                     (variants[v].namespace, variants[v].name, count)
                     for v, growth, count in answer.granted.grown
                     if growth == index

@@ -195,13 +195,12 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodePlacement:
-    """A proposal: this many replicas of a variant that are not bound yet find room on this node."""
+    """A proposal: this many pods of a variant that are not bound yet find room on this node."""
 
     namespace: str
     name: str
     node: str
-    replicas: int
-    """Of a variant whose replicas have several pods: pods."""
+    pods: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,8 +230,8 @@ class NodeRequest:
     """Of all of them."""
 
     lead_seconds: float
-    replicas: tuple[tuple[str, str, int], ...]
-    """(namespace, name, replicas) of the variants."""
+    pods: tuple[tuple[str, str, int], ...]
+    """(namespace, name, pods) of the variants."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -70,7 +70,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         fresh = _newly_bound(last.snapshot, now)
         placed: Counter[_Spot] = Counter()
         for place in last.placements:
-            placed[(place.namespace, place.name), place.node] += place.replicas
+            placed[(place.namespace, place.name), place.node] += place.pods
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
         elsewhere = sum(map(len, surplus.values()))

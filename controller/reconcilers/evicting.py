@@ -19,7 +19,9 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
+from controller.reconcilers.allowing import ask, is_for_a_budget, spent_budget
 from controller.reconcilers.closing import close, is_closed, reopen
+from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.rounds import (
     EvictionRules,
     Rounds,
@@ -27,6 +29,7 @@ from controller.reconcilers.rounds import (
     after_plan,
     begun,
     may_begin,
+    recalled,
     targets,
     with_round,
 )
@@ -46,12 +49,15 @@ class Evictor:
         rules: EvictionRules,
         *,
         now: Callable[[], datetime],
+        record: EvictionRecord | None = None,
     ) -> None:
         self._cluster = cluster
         self._events = events
         self._rules = rules
         self._now = now
+        self._record_of_the_hour = record
         self._rounds = Rounds()
+        self._has_recalled = False
         self._told = ""
         self._kept_closed: frozenset[str] = frozenset()
         self._outcomes: Counter[str] = Counter()
@@ -71,13 +77,30 @@ class Evictor:
         )
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
-        allowed = may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
-        chosen = targets(plan, gathered.pods, world.pods) if allowed and not involved & advised.keys() else ()
+        allowed = not involved & advised.keys() and await self._may_begin(plan, now_seconds)
+        chosen = targets(plan, gathered.pods, world.pods) if allowed else ()
         if chosen:
-            evicted = await self._evict_all(chosen)
+            evicted = await self._evict_all(world, chosen, now_seconds)
             self._rounds = begun(self._rounds, evicted, world.pods, now_seconds=now_seconds)
             self._tell(world, evicted)
         return self._outcomes
+
+    async def _may_begin(self, plan: Plan, now_seconds: float) -> bool:
+        """Tell whether a round may begin, by what was evicted before this process was there, too."""
+        if not may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds):
+            return False
+        if not self._has_recalled and self._record_of_the_hour is not None:
+            try:
+                before = await self._record_of_the_hour.read()
+            except ValueError:
+                _log.warning("the record of evictions is not readable: none for an hour")
+                before = (now_seconds,) * self._rules.per_hour
+            except ClusterError as error:
+                self._complain(error.message)
+                return False
+            self._rounds = recalled(self._rounds, before, now_seconds=now_seconds)
+        self._has_recalled = True
+        return may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
 
     async def _reopen(self, world: World) -> None:
         """Open the nodes of no round; says once of each why it does not work."""
@@ -96,19 +119,27 @@ class Evictor:
                         _log.warning("node is not open to new pods", node=name, why=error.message)
         self._kept_closed = frozenset(kept_closed)
 
-    async def _evict_all(self, chosen: Sequence[Target]) -> Sequence[Target]:
+    async def _evict_all(
+        self, world: World, chosen: Sequence[Target], now_seconds: float
+    ) -> Sequence[Target]:
         """Return those that were evicted: all, or none where one would be refused beforehand."""
         evicted: list[Target] = []
         try:
             for target in chosen:
-                await self._evict(target, dry_run=True)
+                await ask(self._cluster, target, dry_run=True)
+            if why_not := await spent_budget(self._cluster, world.disruption_budgets, chosen):
+                self._outcomes["refused"] += 1
+                self._complain(why_not)
+                return ()
+            if self._record_of_the_hour is not None:
+                await self._record_of_the_hour.write((*self._rounds.evictions, *[now_seconds] * len(chosen)))
             await self._close_all(sorted({target.move.node for target in chosen}))
             for target in chosen:
-                await self._evict(target, dry_run=False)
+                await ask(self._cluster, target, dry_run=False)
                 evicted.append(target)
                 self._outcomes["evicted"] += 1
         except Throttled as error:
-            self._outcomes["refused" if _is_for_a_budget(error) else "busy"] += 1
+            self._outcomes["refused" if is_for_a_budget(error) else "busy"] += 1
             self._complain(error.message)
         except (NotFound, Conflict):
             self._outcomes["gone"] += 1
@@ -126,12 +157,6 @@ class Evictor:
                 await close(self._cluster, node)
             except Conflict as error:  # of a pod it would mean that another has its name
                 raise Unavailable(f"node {node} is written by others all the time: {error.message}") from None
-
-    async def _evict(self, target: Target, *, dry_run: bool) -> None:
-        metadata = target.pod["metadata"]
-        await self._cluster.evict(
-            metadata["namespace"], metadata["name"], uid=metadata["uid"], dry_run=dry_run
-        )
 
     def _complain(self, why: str) -> None:
         """Log what hinders, once while it is the same."""
@@ -159,9 +184,3 @@ class Evictor:
                 self._events.record(
                     autoscalings[key], type="Normal", reason=reason, action="Evict", note=note
                 )
-
-
-def _is_for_a_budget(error: Throttled) -> bool:
-    """Tell a disruption budget's refusal from a server that has too much to do."""
-    causes = ((error.status or {}).get("details") or {}).get("causes") or []
-    return any(cause.get("reason") == "DisruptionBudget" for cause in causes)

@@ -72,7 +72,7 @@ def let_in(
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     places: dict[Key, list[str]] = defaultdict(list)
     for place in plan.placements:
-        places[place.namespace, place.name] += [place.node] * place.replicas
+        places[place.namespace, place.name] += [place.node] * place.pods
     for key, pods in planned.items():
         gated = sorted(filter(is_gated, pods), key=_seniority)
         free = iter(_untaken(places[key], pods) if acted_on(key) else ())

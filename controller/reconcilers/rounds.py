@@ -128,6 +128,21 @@ def after_plan(
     return rounds
 
 
+def recalled(rounds: Rounds, before: Sequence[float], *, now_seconds: float) -> Rounds:
+    """Return what is remembered once it is known when a process before this one evicted.
+
+    A moment that is yet to come, by a clock that was set back since, counts as now.
+    """
+    moments = [min(moment, now_seconds) for moment in before]
+    recent = [moment for moment in moments if now_seconds - moment < _HOUR_SECONDS]
+    known = [moment for moment in (rounds.last_seconds, *moments) if moment is not None]
+    return replace(
+        rounds,
+        evictions=(*recent, *rounds.evictions),
+        last_seconds=max(known) if known else None,
+    )
+
+
 def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: float) -> bool:
     """Tell whether the moves of a plan may be carried out now."""
     pause_seconds = max(rules.interval_seconds, rounds.rest_seconds)

@@ -51,6 +51,7 @@ from controller.reconcilers.advisory import (
 )
 from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
 from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
@@ -97,6 +98,9 @@ class Tools:
     now: Callable[[], datetime]
     consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
     """Plans what might be, and remembers nothing of it; None where the planner remembers nothing anyway."""
+
+    eviction_record: EvictionRecord | None = None
+    """None where nobody goes on after this process."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +171,9 @@ class VariantAutoscalingReconciler:
         self._problems: tuple[str, ...] = ()
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
-        self._evictor = Evictor(tools.cluster, tools.events, settings.evictions, now=tools.now)
+        self._evictor = Evictor(
+            tools.cluster, tools.events, settings.evictions, now=tools.now, record=tools.eviction_record
+        )
 
     async def cycle(self) -> Outcome:
         """Observe, decide and publish once.

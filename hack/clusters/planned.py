@@ -32,10 +32,10 @@ class Planned:
 
     @property
     def added(self) -> Mapping[str, int]:
-        """New replicas by variant, those that have a node in the plan."""
+        """New pods by variant, those that have a node in the plan."""
         counts: Counter[str] = Counter()
         for place in self.plan.placements:
-            counts[place.name] += place.replicas
+            counts[place.name] += place.pods
         return counts
 
     @property

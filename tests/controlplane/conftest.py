@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.bench.conversion.client import Client, RefusedError
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_PATIENCE_SECONDS = 30.0
 
 _namespace_numbers = itertools.count(1)
 
@@ -31,11 +36,30 @@ def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """Make a namespace in which pods may be created; a component that crashed during the test fails it."""
     name = f"test-{next(_namespace_numbers)}"
-    control_plane.kubectl("create", "namespace", name)
-    control_plane.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}")
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    with _connected(control_plane) as administrator:
+        administrator.call("POST", "/api/v1/namespaces", manifest)
+        _wait_for(administrator, f"/api/v1/namespaces/{name}/serviceaccounts/default")
     yield name
     control_plane.check()
-    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    with _connected(control_plane) as administrator:
+        administrator.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def _connected(control_plane: ControlPlane) -> closing[Client]:
+    """Return a connection: three times for each test a kubectl would be a process of its own."""
+    return closing(Client(control_plane.server, control_plane.directory / "pki"))
+
+
+def _wait_for(administrator: Client, path: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            administrator.call("GET", path)
+        except RefusedError:
+            assert time.monotonic() < deadline, f"{path} is not there after {_PATIENCE_SECONDS} s"
+        else:
+            return
 
 
 @pytest.fixture(scope="session")

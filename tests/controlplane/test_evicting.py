@@ -161,6 +161,9 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
         assert 'stowplan_evictions_total{outcome="evicted"} 1.0' in answer.read().decode()
     taints = control_plane.kubectl("get", "nodes", "--output=jsonpath={.items[*].spec.taints}").stdout
     assert "stowplan.dev/moving" not in taints
+    annotation = r"--output=jsonpath={.metadata.annotations.stowplan\.dev/evictions}"
+    lease = ("lease", "stowplan-controller", "--namespace=stowplan-system")
+    assert control_plane.kubectl("get", *lease, annotation).stdout.endswith("Z x1")
 
 
 def test_a_pod_of_others_moves_where_its_owner_consents(stage: Stage) -> None:

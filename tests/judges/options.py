@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-ENOUGH: Final = 5000
+ENOUGH: Final = 2000
 """With as many objects of each kind every known difference occurs."""
 
 

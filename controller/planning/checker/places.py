@@ -35,8 +35,8 @@ def place_problems(
         if place.node not in nodes or not _may_use(nodes[place.node], variant):
             yield f"{place.name}: may not go to node {place.node}"
             continue
-        room[place.node] -= place.replicas * variant.accelerators_per_replica // variant.pods_per_replica
-        placed[place.namespace, place.name] += place.replicas
+        room[place.node] -= place.pods * variant.accelerators_per_replica // variant.pods_per_replica
+        placed[place.namespace, place.name] += place.pods
         gaining.add(place.node)
     # A node that was overcommitted before and gets nothing new is not the plan's doing.
     for name in sorted(gaining):
@@ -63,13 +63,13 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
             taints=pool.taints,
         )
         rooms = [pool.accelerators_per_node] * request.nodes
-        asking = [(variants[namespace, name], count) for namespace, name, count in request.replicas]
+        asking = [(variants[namespace, name], count) for namespace, name, count in request.pods]
         for variant, count in sorted(asking, key=lambda item: -_pod_size(item[0])):
             placed[variant.namespace, variant.name] += count
             size = _pod_size(variant)
             fits = sum(room // size for room in rooms) if size else count
             if not _may_use(to_come, variant) or fits < count:
-                yield f"{variant.name}: {count} replicas do not fit the nodes to be added to {pool.name}"
+                yield f"{variant.name}: {count} pods do not fit the nodes to be added to {pool.name}"
             rooms = _filled(rooms, size, count)
 
 

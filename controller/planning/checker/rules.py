@@ -22,7 +22,7 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
     nodes = {node.name: node for node in snapshot.nodes}
     new: dict[Key, Counter[str]] = {}
     for place in plan.placements:
-        new.setdefault((place.namespace, place.name), Counter())[place.node] += place.replicas
+        new.setdefault((place.namespace, place.name), Counter())[place.node] += place.pods
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         if key in new:

@@ -116,7 +116,7 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """Return the snapshot once the plan runs, and all replicas of a model share what it is asked for."""
     nodes_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for place in plan.placements:
-        nodes_of[place.namespace, place.name] += [place.node] * place.replicas
+        nodes_of[place.namespace, place.name] += [place.node] * place.pods
     counts = {(made.namespace, made.name): made.replicas for made in plan.decisions}
     asked, held = _asked(snapshot), Counter[str]()
     for variant in snapshot.variants:

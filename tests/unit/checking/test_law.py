@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from campaign import often
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -75,7 +76,7 @@ def _unscalable(version: Version, value: Json) -> list[FieldError]:
 @pytest.mark.parametrize(
     ("kind", "version"), VERSIONS, ids=[f"{kind.kind} {version.name}" for kind, version in VERSIONS]
 )
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(10), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_checking_says_what_the_judge_says(kind: Kind, version: Version, data: st.DataObject) -> None:
     """In any writing, and of targets what the list says; a valid object comes back complete, and so again."""

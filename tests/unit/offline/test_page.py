@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from controller.offline.colours import colours, contrast_with_white
 from controller.offline.markup import tag
 from manifests import deployment, listed, variant
 
@@ -114,8 +116,89 @@ def test_the_map_suits_its_size(
     assert len(text) < 600_000
 
 
+def test_long_tables_are_folded_with_what_is_urgent_first(
+    page: Callable[..., str], parts: Callable[..., list[Any]]
+) -> None:
+    """A hundred variants are no wall: who goes short comes first, who has nothing to do last."""
+    few = [outline(page(listed(*parts()))).elements]
+    extra = [part for n in range(60) for part in _asleep(f"idle-{n}")]
+    text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=70k", "--scale-to-zero")
+
+    assert not any(name == "details" and "open" not in attributes for name, attributes in few[0])
+    titles = re.findall(r"<details[^>]*><summary>([^<]+)</summary>", text)
+    assert titles[0].startswith("All: ")
+    assert [title.partition(":")[0] for title in titles[1:]] == [
+        "Models that go short",
+        "Stay as they are",
+        "Have no replicas and get none",
+        "All models",
+        "All variants",
+    ]
+    assert text.count("<details><summary>") == 4, "all but the few that go short are closed"
+    assert text.count('<tr class="first">') == 62
+
+
+def test_a_drawing_shrinks_with_the_page(page: Callable[..., str], world: World) -> None:
+    """A node of many accelerators is scaled to a small screen, not cut."""
+    drawings = [a for name, a in outline(page(world(size=72))).elements if name == "svg"]
+
+    assert [a["viewbox"] for a in drawings] == [f"0 0 {a['width']} {a['height']}" for a in drawings]
+    assert drawings[0]["width"] == str(72 * 18 + 2)
+
+
+def test_signs_are_explained_where_they_are_used(page: Callable[..., str], world: World) -> None:
+    """Colours, outlines and red sentences: what is drawn is told, and nothing else."""
+    calm, short = page(world()), page(world(), "--demand", "chat=70k")
+
+    assert "coloured: a pod of the variant" in short
+    assert "dashed outline" in short
+    assert "red: the model gets less than it needs" in short
+    assert "red: the model" not in calm
+    assert "takes no new pods" not in calm
+    assert "pale: the node takes no new pods" in page(world(), "--drain", "node-1")
+
+
+def test_the_conclusion_names_a_dozen_models(page: Callable[..., str]) -> None:
+    """A hundred names in a headline help nobody: the table has them all."""
+    asked = [part for n in range(20) for part in _asleep(f"m-{n:02}")]
+    text = page(listed(*asked))
+
+    assert "20 models short: default/m-00, " in text
+    assert "default/m-11 and 8 more</p>" in text
+
+
+def test_unknown_demand_is_no_good_news(page: Callable[..., str], world: World) -> None:
+    """Green is for what is known to be enough."""
+    assert 'class="verdict good"' in page(world())
+    assert 'class="verdict advice">nobody is known to go short' in page(world(demand=None))
+    assert 'class="verdict bad"' in page(world(), "--demand", "chat=700k")
+
+
+def test_white_letters_are_readable_on_every_colour() -> None:
+    """WCAG's 4.5 at least, 7 at most: beyond it blocks fade into a dark page."""
+    made = colours({("ns", str(n)): f"{n}" for n in range(500)})
+
+    for colour in made.values():
+        hue, saturation, lightness = map(int, re.findall(r"\d+", colour))
+        assert 4.5 <= contrast_with_white(hue, saturation / 100, lightness / 100) <= 7
+
+
+def test_contrast_is_what_browsers_measure() -> None:
+    """Pure red, black and white, as in WCAG's own examples."""
+    assert round(contrast_with_white(0, 1, 0.5), 2) == 4.0
+    assert round(contrast_with_white(120, 1, 64 / 255), 2) == 5.14
+    assert round(contrast_with_white(0, 0, 0), 2) == 21
+
+
 def test_only_what_was_made_is_markup() -> None:
     """Attributes lose a trailing underscore, and empty ones are left out."""
     made = tag("p", "a<b", tag("b", "&"), class_='x"y', id="")
 
     assert made.html == '<p class="x&quot;y">a&lt;b<b>&amp;</b></p>'
+
+
+def _asleep(name: str) -> list[Any]:
+    """Return a variant without replicas, of which nobody asks anything."""
+    target = deployment(name, product="NVIDIA-L4", accelerators=1)
+    target["spec"]["replicas"] = 0
+    return [target, variant(name, modelID=name, accelerator="L4")]

@@ -310,7 +310,7 @@ def test_nodes_come_and_go(plan: Plan, world: World, arguments: list[str], expec
     """A new one is labelled like the others of its type, so what selects those may use it."""
     code, out, _ = plan("-f", "-", "-o", "json", *arguments, given=world())
 
-    held = {node["name"]: sum(v["replicas"] for v in node["variants"]) for node in json.loads(out)["nodes"]}
+    held = {node["name"]: sum(v["pods"] for v in node["variants"]) for node in json.loads(out)["nodes"]}
     assert held == held | expected
     assert code == 0
 
@@ -327,7 +327,7 @@ def test_pods_that_run_on_a_drained_node_move(plan: Plan, parts: Callable[..., l
         _, out, _ = plan("-f", "-", "-o", "json", *arguments, given=given)
         nodes = json.loads(out)["nodes"]
         places.append([
-            (node["name"], variant["new_replicas"])
+            (node["name"], variant["new_pods"])
             for node in nodes for variant in node["variants"] if variant["name"] == "chat"
         ])  # fmt: skip
 

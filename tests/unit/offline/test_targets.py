@@ -39,7 +39,7 @@ def places(out: str) -> dict[str, list[str]]:
     """Return the nodes of each variant's new pods, sorted."""
     found: dict[str, list[str]] = {}
     for item in json.loads(out)["plan"]["placements"]:
-        found.setdefault(item["name"], []).extend([item["node"]] * item["replicas"])
+        found.setdefault(item["name"], []).extend([item["node"]] * item["pods"])
     return {name: sorted(nodes) for name, nodes in found.items()}
 
 
@@ -128,3 +128,26 @@ def test_a_target_that_is_missing_is_named_by_its_kind(plan: Plan) -> None:
 
     assert code == 2
     assert any("kubectl get statefulset -n default chat -o yaml" in line for line in err)
+
+
+def test_nodes_asked_for_a_group_are_for_its_pods(plan: Plan) -> None:
+    """A replica of two pods needs two nodes: one number counts pods, wherever it is read."""
+    group = leader_worker_set("group", product=L4, accelerators=4, size=2)
+    pool = {
+        "name": "more",
+        "accelerator": "L4",
+        "acceleratorsPerNode": 4,
+        "nodesAddable": 4,
+        "labels": {"nvidia.com/gpu.product": L4},
+    }
+    files = {"c.yaml": json.dumps({"planning": {"nodePools": [pool]}})}
+    given = listed(NODES[0], *claimed(group, 2))
+    arguments = ("-f", "-", "--config", "c.yaml")
+
+    _, text, _ = plan(*arguments, given=given, files=files)
+    _, out, _ = plan(*arguments, "-o", "json", given=given)
+
+    assert "add 3 nodes of pool more for 3 pods of default/group\n" in text
+    made = json.loads(out)["plan"]
+    assert [request["pods"] for request in made["requests"]] == [[["default", "group", 3]]]
+    assert [(place["node"], place["pods"]) for place in made["placements"]] == [("a1", 1)]

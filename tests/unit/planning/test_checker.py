@@ -54,7 +54,7 @@ def _decide(name: str, **changes: object) -> Callable[[Plan], Plan]:
 
 def _place(*places: tuple[str, str, int]) -> Callable[[Plan], Plan]:
     placements = tuple(
-        NodePlacement(namespace="llm", name=name, node=host, replicas=count) for name, host, count in places
+        NodePlacement(namespace="llm", name=name, node=host, pods=count) for name, host, count in places
     )
     return lambda made: replace(made, placements=placements)
 
@@ -63,7 +63,7 @@ def test_the_good_plan_is_good() -> None:
     """The damage below starts from a plan that is accepted: a grows to 3, one on each of two nodes."""
     assert check(WORLD, GOOD) == ()
     assert [d.replicas for d in GOOD.decisions] == [3, 2]
-    assert [(p.node, p.replicas) for p in GOOD.placements] == [("n1", 1), ("n2", 1)]
+    assert [(p.node, p.pods) for p in GOOD.placements] == [("n1", 1), ("n2", 1)]
 
 
 @pytest.mark.parametrize(

@@ -6,23 +6,24 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from campaign import often
 from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
 
 from controller.planning import columns, textbook
 from controller.planning.problem import Bin, PlacementProblem, Scope, Solution
 
-SEEDS = range(1000)
+SEEDS = range(often(1000))
 
 
 def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
     return solution.added or (0,) * len(problem.growth)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(5))
 def test_the_answer_is_the_best_of_all(block: int) -> None:
     """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
-    for seed in SEEDS[block::10]:
+    for seed in SEEDS[block::5]:
         problem = small_problem(Random(seed))
         solution = columns.place(problem, limits=LIMITS)
         added = _added(problem, solution)
@@ -32,7 +33,7 @@ def test_the_answer_is_the_best_of_all(block: int) -> None:
 
 def test_what_it_says_about_itself_is_true() -> None:
     """The values are those of the answer, no bound is above what is possible, all are proven best."""
-    for seed in SEEDS[:120]:
+    for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
         solution = columns.place(problem, limits=LIMITS)
         best = best_rank(problem)
@@ -43,7 +44,7 @@ def test_what_it_says_about_itself_is_true() -> None:
 
 def test_the_textbook_model_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
-    for seed in SEEDS[:150]:
+    for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
         solution = textbook.place(problem, limits=LIMITS)
         added = _added(problem, solution)
@@ -53,7 +54,7 @@ def test_the_textbook_model_agrees() -> None:
 
 def test_the_places_are_real() -> None:
     """The named nodes have room for what is put there, and are the variants' to use."""
-    for seed in SEEDS[:150]:
+    for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
         solution = columns.place(problem, limits=LIMITS)
         _check_places(problem, solution)
@@ -89,14 +90,14 @@ def _check_places(problem: PlacementProblem, solution: Solution) -> None:
 
 def test_the_same_problem_gives_the_same_answer() -> None:
     """Bit by bit, as often as it is asked."""
-    for seed in SEEDS[:50]:
+    for seed in SEEDS[: often(15)]:
         problem = small_problem(Random(seed))
         assert columns.place(problem, limits=LIMITS) == columns.place(problem, limits=LIMITS)
 
 
 def test_an_answer_that_was_cut_off_is_possible() -> None:
     """With no effort at all there is still a plan, with a bound that says how far it may be from the best."""
-    for seed in SEEDS[:120]:
+    for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
         hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
         assert is_possible(problem, hurried.replicas, _added(problem, hurried)), seed

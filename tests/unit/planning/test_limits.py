@@ -183,7 +183,7 @@ def test_a_node_that_does_not_exist_yet_is_asked_for_at_its_price() -> None:
         Decimal(80),
         240,
     )
-    assert request.replicas == (("llm", "a", 2),)
+    assert request.pods == (("llm", "a", 2),)
 
 
 def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:

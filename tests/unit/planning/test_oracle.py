@@ -8,6 +8,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
+from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import LIMITS, demand, node, variant, world
@@ -143,7 +144,7 @@ def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequ
 
 
 @given(world=_worlds())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], PlacementProblem]) -> None:
     """On tiny worlds the answer is possible, and nothing possible is better in lexicographic order."""
     nodes, variants, problem = world
@@ -158,7 +159,7 @@ def test_placement_is_the_best_of_all(world: tuple[list[Node], list[Variant], Pl
 
 
 @given(world=_worlds())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_an_unlimited_answer_that_fits_is_the_answer(
     world: tuple[list[Node], list[Variant], PlacementProblem],
 ) -> None:
@@ -172,7 +173,7 @@ def test_an_unlimited_answer_that_fits_is_the_answer(
 
 
 @given(world=_worlds())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60), deadline=None)
 def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
     world: tuple[list[Node], list[Variant], PlacementProblem],
 ) -> None:

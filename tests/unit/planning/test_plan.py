@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import node, sample, variant
@@ -91,7 +92,7 @@ def _snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 @given(snapshot=_snapshots(), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(50), deadline=None)
 def test_the_same_input_in_any_order_gives_the_same_plan(snapshot: Snapshot, data: st.DataObject) -> None:
     """Byte for byte, including the sentences, the placements and what is remembered."""
     shuffled = Snapshot(
@@ -103,7 +104,7 @@ def test_the_same_input_in_any_order_gives_the_same_plan(snapshot: Snapshot, dat
 
 
 @given(snapshot=_snapshots())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(50), deadline=None)
 def test_every_world_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> None:
     """However broken the world is, there is an answer, it was accepted, and every decision has a sentence."""
     made, state = plan(snapshot, NOTHING, SETTINGS)
@@ -140,8 +141,8 @@ def test_proposed_places_are_named() -> None:
     made = _plan(nodes, variant("a", "n1", size=2, report=full))
 
     assert made.placements == (
-        NodePlacement(namespace="llm", name="a", node="n1", replicas=1),
-        NodePlacement(namespace="llm", name="a", node="n2", replicas=1),
+        NodePlacement(namespace="llm", name="a", node="n1", pods=1),
+        NodePlacement(namespace="llm", name="a", node="n2", pods=1),
     )
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from random import Random
 
 import pytest
+from campaign import often
 from planning_builders import LIMITS, node, sample, variant
 from small_snapshots import small_snapshot
 
@@ -75,7 +76,7 @@ def test_what_nobody_needs_is_not_counted() -> None:
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_no_plan_takes_more_than_the_budget(most: int) -> None:
     """On snapshots with everything in them; who gave way without a budget may be another one."""
-    for seed in range(30):
+    for seed in range(often(12)):
         world = small_snapshot(Random(seed))
         settings = Settings(most_preempted=most)
         given = prepared(world, PlanningState(), settings)

@@ -8,6 +8,7 @@ from random import Random
 from typing import cast
 
 import pytest
+from campaign import often
 from planning_builders import LIMITS, node, sample, variant
 from small_problems import is_possible, rank, small_problem
 from small_snapshots import small_snapshot
@@ -40,7 +41,7 @@ def test_every_strategy_can_be_chosen_and_fallen_back_on() -> None:
 def test_the_checker_accepts_what_rules_decide(strategy: Strategy, block: int) -> None:
     """Whatever a rule knows nothing of, the plan is one that can be carried out; nobody had to hold."""
     settings = Settings(strategy=strategy)
-    for seed in range(block, 600, 2):
+    for seed in range(block, often(200), 2):
         world = small_snapshot(Random(seed))
         made, _ = plan(world, NOTHING, settings)
         assert made.solver.strategy == strategy, (seed, made.solver.message)
@@ -49,7 +50,7 @@ def test_the_checker_accepts_what_rules_decide(strategy: Strategy, block: int) -
 
 def test_the_checker_accepts_the_best() -> None:
     """On the same snapshots: pins on old data that find no place, quotas that are exceeded already."""
-    for seed in (59, 105, 486, *range(40)):
+    for seed in (59, 105, 486, *range(often(20))):
         world = small_snapshot(Random(seed))
         made, _ = plan(world, NOTHING, Settings())
         assert made.solver.strategy == "optimal", (seed, made.solver.message)
@@ -58,7 +59,7 @@ def test_the_checker_accepts_the_best() -> None:
 @pytest.mark.parametrize("block", range(2))
 def test_no_rule_is_better_than_the_best(block: int) -> None:
     """Level by level, on problems with everything in them."""
-    for seed in range(block, 200, 2):
+    for seed in range(block, often(80), 2):
         problem = small_problem(Random(seed))
         none = (0,) * len(problem.growth)
         best = columns.place(problem, limits=LIMITS)

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from campaign import often
 from planning_builders import LIMITS, node, variant
 from small_problems import best_rank, choosy_problem, is_possible, keeps_rules, rank
 from small_snapshots import choosy_snapshot
@@ -34,8 +35,8 @@ from controller.planning.settings import Settings, Strategy
 from controller.planning.snapshot import Snapshot, Spread
 from controller.planning.state import PlanningState
 
-BLOCKS = 8
-SEEDS = range(320)
+BLOCKS = 4
+SEEDS = range(often(160))
 """Of thousands, one in five hundred was not the best: a rule left a chosen replica without a place."""
 
 
@@ -95,7 +96,7 @@ def _new_pods(problem: PlacementProblem, solution: Solution) -> Iterator[int]:
 
 def test_what_it_says_about_itself_is_true() -> None:
     """No bound over every mix is above what is possible."""
-    for seed in SEEDS[:80]:
+    for seed in SEEDS[: often(40)]:
         problem = choosy_problem(Random(seed))
         best = best_rank(problem)
         for proof, least in zip(columns.place(problem, limits=LIMITS).proofs, best, strict=True):
@@ -107,7 +108,7 @@ def test_what_it_says_about_itself_is_true() -> None:
 
 def test_the_textbook_model_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
-    for seed in SEEDS[:120]:
+    for seed in SEEDS[: often(60)]:
         problem = choosy_problem(Random(seed))
         solution = textbook.place(problem, limits=LIMITS)
         assert _holds(problem, solution), seed
@@ -127,14 +128,14 @@ def test_what_is_housed_one_by_one_keeps_the_rules() -> None:
 
 def test_the_same_problem_gives_the_same_answer() -> None:
     """Bit by bit, as often as it is asked."""
-    for seed in SEEDS[:30]:
+    for seed in SEEDS[: often(15)]:
         problem = choosy_problem(Random(seed))
         assert columns.place(problem, limits=LIMITS) == columns.place(problem, limits=LIMITS)
 
 
 def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
     """With rules of all kinds and no effort at all there is still a plan."""
-    for seed in SEEDS[:60]:
+    for seed in SEEDS[: often(30)]:
         problem = choosy_problem(Random(seed))
         hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
         assert is_possible(problem, hurried.replicas, ()), seed
@@ -144,7 +145,7 @@ def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
 @pytest.mark.parametrize("strategy", Strategy)
 def test_the_checker_accepts_every_plan(strategy: Strategy) -> None:
     """From snapshots, in which nobody has made zones of bins yet; whoever decides."""
-    for seed in range(25 if strategy is Strategy.OPTIMAL else 120):
+    for seed in range(often(12 if strategy is Strategy.OPTIMAL else 60)):
         world = choosy_snapshot(Random(seed))
         made, _ = plan(world, PlanningState(), Settings(strategy=strategy))
         assert made.solver.strategy == strategy, (seed, made.solver.message)

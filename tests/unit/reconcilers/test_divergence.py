@@ -45,8 +45,8 @@ BEFORE = snapshot(variant("big", 8), variant("chat", 2, chat1="node-b"))
 PLAN = Expectation(
     snapshot=BEFORE,
     placements=(
-        NodePlacement(namespace="ns", name="big", node="node-a", replicas=1),
-        NodePlacement(namespace="ns", name="chat", node="node-b", replicas=1),
+        NodePlacement(namespace="ns", name="big", node="node-a", pods=1),
+        NodePlacement(namespace="ns", name="chat", node="node-b", pods=1),
     ),
 )
 BIG_WAITS = Waiting(variant=("ns", "big"), pod="big1", node="node-a", takers=("chat2",))
@@ -158,8 +158,8 @@ def test_every_pod_of_a_replica_counts_where_it_is() -> None:
     last = Expectation(
         snapshot=snapshot(group, variant("big", 8)),
         placements=(
-            NodePlacement(namespace="ns", name="group", node="node-a", replicas=1),
-            NodePlacement(namespace="ns", name="big", node="node-b", replicas=1),
+            NodePlacement(namespace="ns", name="group", node="node-a", pods=1),
+            NodePlacement(namespace="ns", name="big", node="node-b", pods=1),
         ),
     )
 

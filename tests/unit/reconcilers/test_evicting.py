@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound, Throttled
 from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import (
@@ -29,6 +30,7 @@ from controller.planning.decision import (
 )
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.eviction_record import ANNOTATION, EvictionRecord
 from controller.reconcilers.rounds import EvictionRules
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -85,11 +87,17 @@ class Stage:
     taints: list[Json] = field(default_factory=lambda: [FOREIGN])
     time: datetime = NOON
     nodes: tuple[str, ...] = ("n1",)
+    lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}, "spec": {}})
+    budgets: list[Json] = field(default_factory=list)
+    """As our copies have them."""
 
-    def _called(self, call: str) -> None:
+    allowed_now: int = 0
+    """Evictions that every budget allows at the moment."""
+
+    def _called(self, call: str, *, is_noted: bool = True) -> None:
         if call in self.refusals:
             raise self.refusals[call]
-        self.calls.append(call)
+        self.calls += [call] if is_noted else []
 
     async def evict(self, _namespace: str, name: str, *, uid: str, dry_run: bool) -> Json:
         """Evict a pod, or only say whether that would be allowed."""
@@ -97,9 +105,24 @@ class Stage:
         self.pods = self.pods if dry_run else [p for p in self.pods if p["metadata"]["uid"] != uid]
         return {}
 
-    async def get(self, _resource: object, name: str) -> Json:
-        """Return the one node."""
+    async def get(self, resource: object, name: str, namespace: str = "") -> Json:
+        """Return the lease, a budget or the one node."""
+        if resource is LEASES:
+            self._called(f"read {namespace}/{name}", is_noted=False)
+            return copy.deepcopy(self.lease)
+        if resource is DISRUPTION_BUDGETS:
+            self._called(f"look {name}", is_noted=False)
+            return {"metadata": {"name": name}, "status": {"disruptionsAllowed": self.allowed_now}}
         return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"taints": [*self.taints]}}
+
+    async def replace(self, _resource: object, lease: Json) -> Json:
+        """Write the lease, unless somebody wrote since."""
+        self._called("record", is_noted=False)
+        if lease["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise Conflict("modified")
+        version = str(int(self.lease["metadata"]["resourceVersion"]) + 1)
+        self.lease = lease | {"metadata": lease["metadata"] | {"resourceVersion": version}}
+        return self.lease
 
     async def patch_merge(self, _resource: object, name: str, change: Json) -> Json:
         """Write the node's taints."""
@@ -118,11 +141,28 @@ class Stage:
             for name in self.nodes
         ]
         autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
-        return World(autoscalings=autoscalings, targets={}, pods=[*self.pods], nodes=nodes, autoscalers=())
+        return World(
+            autoscalings=autoscalings,
+            targets={},
+            pods=[*self.pods],
+            nodes=nodes,
+            autoscalers=(),
+            disruption_budgets=self.budgets,
+        )
 
     def evictor(self, rules: EvictionRules = RULES) -> Evictor:
-        """Return an evictor of this cluster."""
-        return Evictor(cast("Cluster", self), cast("EventRecorder", self), rules, now=lambda: self.time)
+        """Return an evictor of this cluster, in a process that has just begun to lead."""
+        cluster = cast("Cluster", self)
+        record = EvictionRecord(cluster, namespace="system", name="lease")
+        return Evictor(cluster, cast("EventRecorder", self), rules, now=lambda: self.time, record=record)
+
+    async def moved(self, evictor: Evictor, tries: int) -> int:
+        """Return how many are evicted in a row of plans; who is made anew is planned to move again."""
+        count = 0
+        for number in range(tries):
+            count += (await self.act(evictor)).get("evicted", 0)
+            self.pods += [pod(f"{number}-{i}", "n1") for i in range(2 - len(self.pods))]
+        return count
 
     async def act(self, evictor: Evictor, plan: Plan = PLAN, advised: tuple[str, ...] = ()) -> dict[str, int]:
         """Take a plan ten seconds after the last one."""
@@ -273,3 +313,95 @@ async def test_a_node_that_somebody_before_us_closed_is_opened() -> None:
     await stage.act(stage.evictor(replace(RULES, enabled=False)))
 
     assert (stage.taints, stage.calls) == ([FOREIGN], ["patch n1"])
+
+
+HOURLY = replace(RULES, interval_seconds=1.0, per_hour=4)
+
+
+async def test_the_limit_of_an_hour_outlives_the_process() -> None:
+    """Who leads next counts on; an hour after the first of them more may go."""
+    stage = Stage()
+
+    assert await stage.moved(stage.evictor(HOURLY), tries=3) == 2
+    assert await stage.moved(stage.evictor(HOURLY), tries=9) == 2
+    assert await stage.moved(stage.evictor(HOURLY), tries=9) == 0
+    stage.time = NOON + timedelta(hours=1, seconds=15)
+    assert await stage.moved(stage.evictor(HOURLY), tries=9) == 2
+
+
+async def test_the_pause_between_rounds_outlives_the_process() -> None:
+    """It is counted from the last eviction: whether the round has ended by now nobody knows."""
+    stage = Stage()
+    rules = replace(HOURLY, interval_seconds=300.0)
+
+    assert await stage.moved(stage.evictor(rules), tries=2) == 2
+    assert await stage.moved(stage.evictor(rules), tries=25) == 0
+    assert await stage.moved(stage.evictor(rules), tries=9) == 2
+
+
+async def test_what_is_evicted_is_on_record_before() -> None:
+    """Who dies in between has counted too much, and nobody is evicted whom no record names."""
+    counted, uncounted = Stage({"evict a": Forbidden("no")}), Stage({"record": Forbidden("no leases")})
+
+    hindered, refused = counted.evictor(), uncounted.evictor()
+    assert [await counted.act(hindered) for _ in range(2)] == [{}, {"failed": 1}]
+    assert counted.lease["metadata"]["annotations"] == {ANNOTATION: "2026-01-01T12:00:20Z x2"}
+    assert [await uncounted.act(refused) for _ in range(2)] == [{}, {"failed": 1}]
+    assert uncounted.calls == ["try a", "try b"]
+
+
+@pytest.mark.parametrize("text", ["yesterday x2", "2026-01-01T12:00:00Z", "2026-01-01T12:00:00Z xx"])
+async def test_a_record_that_is_none_stands_for_a_full_hour(text: str) -> None:
+    """Somebody has changed it: nobody is evicted on a guess."""
+    stage = Stage()
+    stage.lease["metadata"]["annotations"] = {ANNOTATION: text}
+    evictor = stage.evictor()
+
+    assert await stage.moved(evictor, tries=300) == 0
+    assert await stage.moved(evictor, tries=70) > 0
+
+
+async def test_without_the_record_nobody_is_evicted_and_it_is_asked_for_again() -> None:
+    """Told once."""
+    stage = Stage({"read system/lease": Forbidden("leases are forbidden")})
+    evictor = stage.evictor()
+    with capture_logs() as lines:
+        assert await stage.moved(evictor, tries=5) == 0
+    stage.refusals.clear()
+
+    assert [line["why"] for line in lines] == ["leases are forbidden"]
+    assert await stage.moved(evictor, tries=1) == 2
+
+
+def _budget() -> Json:
+    spec = {"selector": {"matchLabels": {"app": "small"}}}
+    return {"metadata": {"namespace": "ns", "name": "few"}, "spec": spec, "status": {"disruptionsAllowed": 2}}
+
+
+@pytest.mark.parametrize(("allowed", "outcome"), [(1, {"refused": 1}), (2, {"evicted": 2})])
+async def test_a_round_counts_what_its_own_evictions_take_of_a_budget(
+    allowed: int, outcome: dict[str, int]
+) -> None:
+    """Each alone would pass under a budget of one; our copy, a moment old, says two."""
+    stage = Stage(budgets=[_budget()], allowed_now=allowed)
+    for item in stage.pods:
+        item["metadata"]["labels"] = {"app": "small"}
+    evictor = stage.evictor()
+    await stage.act(evictor)
+
+    with capture_logs() as lines:
+        assert await stage.act(evictor) == outcome
+    assert stage.calls[2:] == ([] if allowed == 1 else ["patch n1", "evict a", "evict b"])
+    told = [line["why"] for line in lines if "why" in line]
+    assert told == ["the disruption budget ns/few allows 1 of 2 evictions"][: 2 - allowed]
+
+
+async def test_budgets_of_others_and_budgets_that_are_gone_hinder_nobody() -> None:
+    """Only what the pods are under counts."""
+    stage = Stage({"look few": NotFound("gone")}, budgets=[_budget()])
+    strangers = Stage(budgets=[_budget()])
+    for item in stage.pods:
+        item["metadata"]["labels"] = {"app": "small"}
+
+    assert await stage.moved(stage.evictor(), tries=2) == 2
+    assert await strangers.moved(strangers.evictor(), tries=2) == 2

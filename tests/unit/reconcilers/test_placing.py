@@ -43,8 +43,7 @@ def planned(replicas: int, **places: int) -> Plan:
     """Return a plan that grants replicas of the one variant, some of them on nodes."""
     from_nothing, _ = plan(Snapshot(nodes=(), variants=()), PlanningState(), Settings())
     placements = tuple(
-        NodePlacement(namespace="ns", name="chat", node=node, replicas=count)
-        for node, count in places.items()
+        NodePlacement(namespace="ns", name="chat", node=node, pods=count) for node, count in places.items()
     )
     decision = _Granted(namespace="ns", name="chat", replicas=replicas)
     return Plan(

@@ -49,7 +49,7 @@ DECISION = Decision(
 )
 LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1, scope="all")
 REQUEST = NodeRequest(
-    pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, replicas=(("ns", "chat", 1),)
+    pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, pods=(("ns", "chat", 1),)
 )
 PLAN = Plan(
     decisions=(DECISION,),

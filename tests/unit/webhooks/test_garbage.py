@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
+from campaign import often
 from judges import garbage
 
 from apiserver.schema.json import JsonValue
@@ -29,7 +30,7 @@ from webhooks.scaling import Scaling
 ENDPOINTS = ("/mutate", "/validate", "/convert")
 ANSWERED, REFUSED, TOO_LARGE = 200, 400, 413
 PATIENCE_SECONDS = 5
-MANY, SOME = 1500, 200
+MANY, SOME = often(500), 100
 
 Client = TestClient[Request, Application]
 

@@ -1,0 +1,157 @@
+"""LeaderWorkerSets: planned a group at a time, and scaled through their own scale subresource.
+
+Their controller is not here: the StatefulSets of a group, and what it writes to status, are made as it does.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
+
+from controller.reconcilers.placing import GATE
+from hack.controlplane.nodes import Node, create_nodes
+from manifests import autoscaler, listed, variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+    from manifests import Manifest
+
+pytestmark = pytest.mark.controlplane
+
+DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
+PRODUCT = "NVIDIA-GROUPED"
+ZONE = "topology.kubernetes.io/zone"
+ZONES = {
+    "pair-a1": "pair-a",
+    "single-1": "single",
+    "pair-b1": "pair-b",
+    "pair-a2": "pair-a",
+    "pair-b2": "pair-b",
+}
+"""Five nodes of four accelerators: two zones hold a group of two pods each, the third only half of one."""
+
+
+@pytest.fixture(scope="module")
+def controller_log(control_plane: ControlPlane, installation: Installation) -> Iterator[Path]:
+    """Make nodes that only groups use; returns where the controller logs."""
+    nodes = [
+        Node(name=name, accelerator=PRODUCT, accelerator_count=4, zone=zone) for name, zone in ZONES.items()
+    ]
+    create_nodes(control_plane, nodes)
+    yield installation.processes["controller"].log
+    control_plane.kubectl("delete", "node", *ZONES)
+
+
+@pytest.fixture
+def defined(control_plane: ControlPlane, installation: Installation, controller_log: Path) -> int:
+    """Define the kind before the controller starts; returns where its log begins."""
+    control_plane.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={DEFINITION}")
+    installation.processes["controller"].stop(patience_seconds=20.0)
+    begins_bytes = controller_log.stat().st_size
+    installation.start_component("controller")
+    return begins_bytes
+
+
+class Group:
+    """One LeaderWorkerSet of groups of two pods, and everything about it."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+
+    def claim(self, *, pinned: int) -> None:
+        """Apply a variant whose target it is, and the autoscaler that follows the decision."""
+        reference = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "chat"}
+        labels = {"inference.optimization/acceleratorName": PRODUCT}
+        claim = variant("chat", labels=labels, scaleTargetRef=reference)
+        claim["metadata"]["annotations"] = {"stowplan.dev/replicas": str(pinned)}
+        follower = autoscaler("chat", most=20)
+        follower["spec"]["scaleTargetRef"] = reference
+        self.kubectl("apply", "--filename=-", input=listed(claim, follower))
+
+    def start(self) -> None:
+        """Apply the set itself, and the first group as its controller makes it: a leader and a worker."""
+        made = leader_worker_set("chat", product=PRODUCT, accelerators=4, size=2, exclusive_topology=ZONE)
+        self.kubectl("apply", "--filename=-", input=listed(made))
+        told = {"status": {"replicas": 1, "hpaPodSelector": f"{SET_NAME}=chat,{WORKER_INDEX}=0"}}
+        self.kubectl(
+            "patch",
+            "leaderworkerset/chat",
+            "--subresource=status",
+            "--type=merge",
+            f"--patch={json.dumps(told)}",
+        )
+        parts = [_part("chat", worker=0), _part("chat-0", worker=1)]
+        self.kubectl("apply", "--filename=-", input=listed(*parts))
+
+    def wait(self, what: str, path: str) -> None:
+        """Wait until a JSON path has a value."""
+        self.kubectl("wait", what, f"--for=jsonpath={path}", "--timeout=60s")
+
+    def condition(self, type_: str) -> str:
+        """Return what a condition of the variant says."""
+        return self.kubectl(
+            "get", "va/chat", f"--output=jsonpath={{.status.conditions[?(@.type=='{type_}')].message}}"
+        )
+
+    def pods(self) -> dict[str, Manifest]:
+        """Return the specs of all pods by name."""
+        found = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
+        return {pod["metadata"]["name"]: pod["spec"] for pod in found}
+
+    def kubectl(self, *arguments: str, **options: str) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+
+
+def _part(name: str, *, worker: int) -> Manifest:
+    """Return the StatefulSet of the leaders, or that of one group's workers."""
+    labels = {SET_NAME: "chat", GROUP_INDEX: "0", WORKER_INDEX: str(worker)}
+    made = stateful_set(name, product=PRODUCT, accelerators=4)
+    made["spec"] |= {"selector": {"matchLabels": labels}, "ordinals": {"start": worker}}
+    made["spec"]["template"]["metadata"] = {"labels": labels}
+    made["spec"]["template"]["spec"]["schedulingGates"] = [{"name": GATE}]
+    return made
+
+
+@pytest.fixture
+def group(control_plane: ControlPlane, namespace: str) -> Group:
+    """Return a set that is not there yet."""
+    return Group(control_plane, namespace)
+
+
+def test_where_the_kind_is_unknown_planning_goes_on(controller_log: Path, group: Group) -> None:
+    """Whose target it is hears that there is none; nobody else notices."""
+    group.claim(pinned=9)
+    group.kubectl("wait", "va/chat", "--for=condition=TargetResolved=False", "--timeout=60s")
+
+    assert group.condition("TargetResolved").startswith("LeaderWorkerSet 'chat' does not exist in namespace")
+    assert "without LeaderWorkerSets" not in controller_log.read_text(encoding="utf-8")
+
+
+def test_groups_are_planned_whole_and_scaled(controller_log: Path, defined: int, group: Group) -> None:
+    """Five nodes have room for five pods and so for two groups; both pods of one are let into one zone."""
+    group.claim(pinned=9)
+    group.start()
+
+    group.wait("va/chat", "{.status.decision.grantedReplicas}=2")
+    group.wait("lws/chat", "{.spec.replicas}=2")
+    for part in ("chat", "chat-0"):
+        group.wait(f"sts/{part}", "{.status.readyReplicas}=1")
+
+    pods = group.pods()
+    assert set(pods) == {"chat-0", "chat-0-1"}
+    assert {ZONES[spec["nodeName"]] for spec in pods.values()} < {"pair-a", "pair-b"}
+    for spec in pods.values():
+        (term,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert term["preference"]["matchFields"][0]["values"] == [spec["nodeName"]]
+    assert group.condition("TargetResolved") == "the LeaderWorkerSet exists"
+    assert "forbidden" not in controller_log.read_bytes()[defined:].decode()

@@ -1,0 +1,82 @@
+"""A saved decision made again: with the memory that it was made with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from controller.planning.cluster import Node
+from controller.planning.inputs import PlanningInputs, to_json
+from controller.planning.settings import Settings
+from controller.planning.snapshot import ModelRule, Replica, Snapshot, Variant
+from controller.planning.state import Course, PlanningState
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+
+NOW = 1_000_000.0
+RESTLESS = Course(
+    namespace="ns", name="chat", replicas=6, direction=1, reversed_seconds=(NOW - 600, NOW - 60)
+)
+"""It has turned twice within the hour, and came up last."""
+
+VARIANT = Variant(
+    namespace="ns",
+    name="chat",
+    model_id="chat",
+    accelerator="L4",
+    accelerators_per_replica=1,
+    cost_per_replica=Decimal(1),
+    current_replicas=6,
+    replicas=tuple(Replica(name=f"chat-{number}", node="n1", ready=True) for number in range(6)),
+    published_capacity_tokens=10_000,
+)
+SAVED = PlanningInputs(
+    snapshot=Snapshot(
+        nodes=(Node(name="n1", accelerator="L4", accelerators_allocatable=8),),
+        variants=(VARIANT,),
+        models=(ModelRule(namespace="ns", model_id="chat", demand_tokens=5_000),),
+        taken_seconds=NOW,
+    ),
+    state=PlanningState(courses=(RESTLESS,)),
+    settings=Settings(flap_reversals=2),
+)
+
+
+def test_a_replay_follows_the_flap_budget_as_the_saved_decision_did(plan: Plan) -> None:
+    """By the saved moment, not by the clock of who replays; and saving it again loses nothing."""
+    files = {"saved.json": to_json(SAVED).decode()}
+
+    _, out, _ = plan("-f", "saved.json", "-o", "json", "--save", "again.json", files=files)
+
+    made = json.loads(out)["plan"]["decisions"][0]
+    assert (made["replicas"], made["bound_by"]) == (6, "Flapping")
+    assert made["message"].startswith(
+        "chat is kept at 6 replicas: changed direction 2 times in the last hour, "
+    )
+    assert Path("again.json").read_bytes() == to_json(SAVED)
+
+
+def test_turns_of_long_ago_hold_nobody(plan: Plan, granted: Callable[[str], dict[str, int]]) -> None:
+    """The window ends at the saved moment."""
+    later = replace(SAVED, snapshot=replace(SAVED.snapshot, taken_seconds=NOW + 3600))
+
+    _, out, _ = plan("-f", "-", "-o", "json", given=to_json(later).decode())
+
+    assert granted(out) == {"chat": 1}
+
+
+def test_a_configuration_over_a_saved_decision_brings_its_own_flap_budget(
+    plan: Plan, granted: Callable[[str], dict[str, int]]
+) -> None:
+    """What the same memory would have meant under other rules."""
+    answers = []
+    for reversals in (0, 2, 4):
+        told = json.dumps({"planning": {"flapBudget": {"reversals": reversals}}})
+        given = {"given": to_json(SAVED).decode(), "files": {"c.yaml": told}}
+        _, out, _ = plan("-f", "-", "-o", "json", "--config", "c.yaml", **given)
+        answers.append(granted(out)["chat"])
+
+    assert answers == [1, 6, 1]

@@ -1,0 +1,34 @@
+"""What is written on the Lease of evictions, and read again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from apiserver.cluster.lease_record import LeaseOptions, claimed
+from controller.reconcilers.eviction_record import ANNOTATION, annotated, moments_in
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MOMENTS = [NOON.timestamp() + seconds for seconds in (0.2, 0.9, 600)]
+LEASE = {"metadata": {"name": "lease", "annotations": {"theirs": "kept"}}, "spec": {"holderIdentity": "me"}}
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    """To the second above, evictions of one second together; what others wrote stays."""
+    written = annotated(LEASE, MOMENTS)
+
+    assert written["spec"] == LEASE["spec"]
+    told = "2026-01-01T12:00:01Z x2, 2026-01-01T12:10:00Z x1"
+    assert written["metadata"]["annotations"] == {"theirs": "kept", ANNOTATION: told}
+    assert moments_in(written) == (MOMENTS[2] - 599, MOMENTS[2] - 599, MOMENTS[2])
+
+
+def test_no_record_is_no_eviction() -> None:
+    """Neither on a Lease of before, nor after an hour in which there was none."""
+    assert moments_in({"metadata": {}}) == moments_in(annotated(LEASE, [])) == ()
+
+
+def test_renewing_the_lease_keeps_the_record() -> None:
+    """And so does who takes it over."""
+    for identity in ("me", "other"):
+        options = LeaseOptions(namespace="ns", name="lease", identity=identity)
+        assert moments_in(claimed(annotated(LEASE, MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
