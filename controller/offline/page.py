@@ -151,7 +151,7 @@ def _proof(plan: Plan) -> Markup:
             number(f"{level.gap:.2%}"),
             number(f"{level.improvable:.2%}"),
             tag("td", level.scope),
-            _number("unknown" if level.improvable_of_all is None else f"{level.improvable_of_all:.2%}"),
+            number("unknown" if level.improvable_of_all is None else f"{level.improvable_of_all:.2%}"),
             class_="row",
         )
         for level in plan.solver.levels

@@ -76,7 +76,8 @@ def _at_random_prices(random: Random) -> list[tuple[int, float, float]]:
     found = []
     for level in range(len(levels) + 1):
         values = [value + random.choice((0, 0, 300)) for value in least]
-        asked = phase(full, resources, levels, level=level, values=values, least=least)
+        excess = [value - best for value, best in zip(values, least, strict=True)]
+        asked = phase(full, resources, levels, level=level, values=values, excess=excess)
         rows = np.array([random.choice((0.0, 1.0, 20.0)) * random.random() for _ in asked.capacity])
         answer = Market(full, resources, asked).answer(rows)
         if not np.isfinite(answer.bound):
