@@ -43,6 +43,19 @@ class Fitting:
     """(class, node) -> pods of the class there; only in bins whose nodes are looked at one by one."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Site:
+    """One bin, with what goes there, what leaves it, and what can be added to it."""
+
+    bin: int
+    flows: Mapping[int, Terms]
+    """Class -> replicas of the class that go there."""
+
+    leaving: Mapping[int, Terms]
+    growth: Mapping[int, int]
+    """Growth -> variable for how many of its nodes are added."""
+
+
 def fit_replicas(
     program: Program,
     resources: Resources,
@@ -54,14 +67,21 @@ def fit_replicas(
     """Add the rows: new replicas `asked` per class, accelerators `leaving` each node, and nodes to add."""
     fitting = Fitting()
     _route(program, resources, asked, fitting)
+    gone: dict[int, dict[int, Terms]] = defaultdict(dict)
+    for node, terms in leaving.items():
+        gone[int(resources.node_bin[node])][node] = terms
+    flows: dict[int, dict[int, Terms]] = defaultdict(dict)
+    for (group, bin_), flow in fitting.flows.items():
+        flows[bin_][group] = flow
     for bin_, by_slots in enumerate(resources.fits_by_slots.tolist()):
-        here = {node: terms for node, terms in leaving.items() if resources.node_bin[node] == bin_}
         added = {g: growth[g] for g in np.flatnonzero(resources.growth_bin == bin_).tolist()}
+        site = _Site(bin=bin_, flows=flows[bin_], leaving=gone[bin_], growth=added)
         if resources.fits_by_nodes[bin_]:
-            _fit_each_node(program, resources, fitting, bin_=bin_, leaving=here)
-            continue
-        fit = _fit_slots if by_slots else _fit_patterns
-        fit(program, resources, fitting, bin_=bin_, leaving=here, growth=added)
+            _fit_each_node(program, resources, fitting, site)
+        elif by_slots:
+            _fit_slots(program, resources, site)
+        else:
+            _fit_patterns(program, resources, fitting, site)
     return fitting
 
 
@@ -78,72 +98,49 @@ def _route(program: Program, resources: Resources, asked: Sequence[Terms], fitti
             fitting.flows[group, bin_] = [(part, 1)]
 
 
-def _fit_slots(
-    program: Program,
-    resources: Resources,
-    fitting: Fitting,
-    *,
-    bin_: int,
-    leaving: Mapping[int, Terms],
-    growth: Mapping[int, int],
-) -> None:
+def _fit_slots(program: Program, resources: Resources, site: _Site) -> None:
     """Let no size's slots run out, neither on nodes nor in blocks of them."""
-    _keep_apart(program, resources, fitting, bin_=bin_, leaving=leaving, growth=growth)
-    uses = (resources.uses if resources.is_exact[bin_] else resources.safe_uses)[:, bin_]
-    for row in np.flatnonzero(resources.row_bin == bin_).tolist():
+    _keep_apart(program, resources, site)
+    uses = (resources.uses if resources.is_exact[site.bin] else resources.safe_uses)[:, site.bin]
+    for row in np.flatnonzero(resources.row_bin == site.bin).tolist():
         terms = [
             (variable, weight * int(uses[group, row]))
-            for (group, where), flow in fitting.flows.items()
-            if where == bin_ and uses[group, row]
+            for group, flow in site.flows.items()
+            if uses[group, row]
             for variable, weight in flow
         ]
         if not terms:
             continue
-        terms += [(variable, -int(resources.growth_slots[g, row])) for g, variable in growth.items()]
+        terms += [(variable, -int(resources.growth_slots[g, row])) for g, variable in site.growth.items()]
         supply = _supply_of_blocks if resources.row_pods[row] > 1 else _supply_of_nodes
-        capacity, freed = supply(program, resources, row, leaving)
+        capacity, freed = supply(program, resources, row, site.leaving)
         program.row([*terms, *freed], most=capacity)
 
 
-def _keep_apart(
-    program: Program,
-    resources: Resources,
-    fitting: Fitting,
-    *,
-    bin_: int,
-    leaving: Mapping[int, Terms],
-    growth: Mapping[int, int],
-) -> None:
+def _keep_apart(program: Program, resources: Resources, site: _Site) -> None:
     """Let no class send more pods to a bin than its nodes may have of it: necessary, not sufficient."""
-    nodes = np.flatnonzero(resources.node_bin == bin_)
+    nodes = np.flatnonzero(resources.node_bin == site.bin)
     gone = np.array(
-        [sum(weight for _, weight in leaving.get(node, ())) for node in nodes.tolist()], dtype=np.int64
+        [sum(weight for _, weight in site.leaving.get(node, ())) for node in nodes.tolist()], dtype=np.int64
     )
     for group, (most, _) in resources.apart.items():
-        if resources.allowed[group, bin_]:
+        if resources.allowed[group, site.bin]:
             size = int(resources.sizes[group])
             room = np.maximum(0, resources.free[nodes] + gone) // size
             here = int(np.minimum(room, resources.most_on_nodes(group, nodes)).sum())
-            grown = [(v, -min(most, int(resources.growth_size[g]) // size)) for g, v in growth.items()]
-            program.row([*fitting.flows[group, bin_], *grown], most=here)
+            grown = [(v, -min(most, int(resources.growth_size[g]) // size)) for g, v in site.growth.items()]
+            program.row([*site.flows[group], *grown], most=here)
 
 
-def _fit_each_node(
-    program: Program,
-    resources: Resources,
-    fitting: Fitting,
-    *,
-    bin_: int,
-    leaving: Mapping[int, Terms],
-) -> None:
+def _fit_each_node(program: Program, resources: Resources, fitting: Fitting, site: _Site) -> None:
     """Say for each node how many pods of each class lie there; no node can be added to such a bin."""
-    nodes = np.flatnonzero(resources.node_bin == bin_).tolist()
+    nodes = np.flatnonzero(resources.node_bin == site.bin).tolist()
     taken: dict[int, Terms] = {node: [] for node in nodes}
-    for group in np.flatnonzero(resources.allowed[:, bin_]).tolist():
+    for group in np.flatnonzero(resources.allowed[:, site.bin]).tolist():
         size, pods = int(resources.sizes[group]), int(resources.pods[group])
         blocks: dict[int, Terms] = defaultdict(list)
         for node, most in zip(nodes, resources.most_on_nodes(group, np.array(nodes)).tolist(), strict=True):
-            gone = sum(weight for _, weight in leaving.get(node, ()))
+            gone = sum(weight for _, weight in site.leaving.get(node, ()))
             (here,) = program.variables(1, min(most, max(0, int(resources.free[node]) + gone) // size))
             fitting.on_node[group, node] = here
             taken[node].append((here, size))
@@ -151,11 +148,11 @@ def _fit_each_node(
         wholes = program.variables(len(blocks), int(resources.most_replicas[group]))
         for whole, lying in zip(wholes, blocks.values(), strict=True):
             program.row([(whole, pods), *lying], least=0, most=0)
-        program.row([*fitting.flows[group, bin_], *((whole, -1) for whole in wholes)], most=0)
+        program.row([*site.flows[group], *((whole, -1) for whole in wholes)], most=0)
     for node, terms in taken.items():
         free = int(resources.free[node])
-        if node in leaving:
-            _limit_by_free(program, terms, free, leaving[node])
+        if node in site.leaving:
+            _limit_by_free(program, terms, free, site.leaving[node])
         else:
             program.row(terms, most=max(0, free))
 
@@ -220,16 +217,9 @@ def _limit_by_free(program: Program, taken: Terms, free: int, gone: Terms) -> No
         program.switch(variable, has_room)
 
 
-def _fit_patterns(
-    program: Program,
-    resources: Resources,
-    fitting: Fitting,
-    *,
-    bin_: int,
-    leaving: Mapping[int, Terms],
-    growth: Mapping[int, int],
-) -> None:
+def _fit_patterns(program: Program, resources: Resources, fitting: Fitting, site: _Site) -> None:
     """Pack each kind of node by patterns, and each node that others might leave for itself."""
+    bin_, leaving, growth = site.bin, site.leaving, site.growth
     groups = np.flatnonzero(resources.allowed[:, bin_]).tolist()
     sizes = tuple(sorted({int(resources.sizes[group]) for group in groups}, reverse=True))
     supply: dict[int, Terms] = {size: [] for size in sizes}
@@ -257,9 +247,7 @@ def _fit_patterns(
             fitting.own[node, size] = variable
             supply[size].append((variable, -1))
     for size in sizes:
-        asked = [
-            term for group in groups if resources.sizes[group] == size for term in fitting.flows[group, bin_]
-        ]
+        asked = [term for group in groups if resources.sizes[group] == size for term in site.flows[group]]
         program.row([*asked, *supply[size]], most=0)
 
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from controller.planning.columns.certificate_levels import NOTHING_MISSED, Certifier, with_mixes
 from controller.planning.columns.core import CoreProgram, core_of
+from controller.planning.columns.effort import Effort
 from controller.planning.columns.greedy import fitted, greedy
+from controller.planning.columns.nearness import Nearness
 from controller.planning.columns.phase import capped_levels, phase
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import wanted_columns
@@ -41,15 +43,6 @@ if TYPE_CHECKING:
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
-GAP = 1e-3
-"""Relative distance to the bound at which an answer is good enough."""
-
-PROVEN_MODELS = 100
-"""Up to how many models the best of all columns is sought, however near the answer is."""
-
-TRIFLE = 0.1
-"""Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
-
 FIRST_EXTRA = 0.25
 """How many columns the first core has beyond one per model, in columns per model."""
 
@@ -58,9 +51,6 @@ GROWTH = 3
 
 ROUNDING = 1e-9
 """Relative error of a bound that was computed in double precision."""
-
-SHARE_PER_LEVEL = 0.5
-"""Of the effort that is left."""
 
 MOST_ROUNDS = 3
 """How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
@@ -129,7 +119,7 @@ class _Search:
         self._levels = levels
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
-        self._limits = limits
+        self._effort = Effort(limits)
         self._certifier = None if self._is_complete else certifier
         self._pricing = Pricing(
             pools,
@@ -148,7 +138,7 @@ class _Search:
         self._least = least_values(self._pools, levels)
         self._totals = total_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
-        self._gap = 0.0 if models <= PROVEN_MODELS else GAP
+        self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
 
     @property
     def _pools(self) -> list[Pool]:
@@ -228,12 +218,13 @@ class _Search:
 
         def enough(problem: Phase) -> float:
             counted = problem.value(self._best)
-            return counted - self._near_enough(level, counted, counted, apart)
+            return counted - self._nearness.enough(level, counted, bound=counted, apart=apart)
 
         problem, market, prices = self._pricing.again(self._problem_of(level), rows, enough=enough)
         self._missed(level, problem, prices)
         bound = max(least, self._improve(level, problem, prices, apart=apart))
-        if self._values[level] - bound > self._near_enough(level, self._values[level], bound, apart):
+        value = self._values[level]
+        if value - bound > self._nearness.enough(level, value, bound=bound, apart=apart):
             return None
         self._remember(level, problem, market, prices, apart=apart)
         return bound
@@ -257,7 +248,7 @@ class _Search:
         if self._certifier is None:
             return NOTHING_MISSED
         counted = max(0.0, prices.bound)
-        tolerance = CERTAINTY * self._near_enough(level, counted, counted, 0.0)
+        tolerance = CERTAINTY * self._nearness.enough(level, counted, bound=counted)
         return self._certifier.missed(self._pools, problem, prices, self._values, tolerance)
 
     def _remember(self, level: int, problem: Phase, market: Market, prices: Prices, *, apart: float) -> None:
@@ -284,11 +275,13 @@ class _Search:
     def _improve(self, level: int, problem: Phase, prices: Prices, *, apart: float = 0.0) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
-        share = _share(self._limits, SHARE_PER_LEVEL)
+        effort = self._effort
+        effort.begin_level()
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
-        while share.deterministic_seconds > 0:
+        while effort.share.deterministic_seconds > 0:
             counted = problem.value(self._best)
-            if counted - bound < 1 or counted - bound <= self._near_enough(level, counted, bound, apart):
+            near = self._nearness.enough(level, counted, bound=bound, apart=apart)
+            if counted - bound < 1 or counted - bound <= near:
                 break
             core = core_of(
                 problem,
@@ -299,17 +292,16 @@ class _Search:
                 extra=extra,
             )
             program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
-            found, result = program.solve(
-                self._best, bound=bound, gap=self._near_enough(level, bound, bound, apart) / 2, limits=share
-            )
-            share = self._spend(share, result.deterministic_seconds, result.wall_seconds)
+            gap = self._nearness.enough(level, bound, bound=bound, apart=apart) / 2
+            found, result = program.solve(self._best, bound=bound, gap=gap, limits=effort.share)
+            effort.spend(result)
             if found and problem.value(found) < counted:
                 self._accept(level, found)
             if core.is_complete:
                 if self._resources.fits_exactly:
                     bound = max(bound, result.bound if result.values else bound)
                 break
-            if result.deterministic_seconds * GROWTH > share.deterministic_seconds:
+            if result.deterministic_seconds * GROWTH > effort.share.deterministic_seconds:
                 break  # a larger core would not be searched to any use, and later levels need their share
             extra *= GROWTH
         return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
@@ -322,17 +314,6 @@ class _Search:
         keeps = all(value <= cap for value, cap in zip(values[:level], self._values[:level], strict=True))
         if keeps and values[level] < self._values[level] and math.isfinite(problem.value(found)):
             self._accept(level, found)
-
-    def _near_enough(self, level: int, counted: float, bound: float, apart: float) -> float:
-        """Return what distance to the bound is not worth any more effort; none where all might be served.
-
-        An earlier search may have shown that a share of the total, `apart`, cannot be helped.
-        """
-        if level == len(self._levels):
-            return max(self._gap, apart) * counted
-        if bound <= self._least[level]:
-            return apart * self._totals[level]
-        return max(self._gap * max(counted, self._totals[level] * TRIFLE), apart * self._totals[level])
 
     def _total(self, level: int) -> int:
         return self._totals[level] if level < len(self._levels) else self._values[-1]
@@ -350,29 +331,3 @@ class _Search:
                 after=level,
             )
         self._best, self._values = found, self._value(found)
-
-    def _spend(self, share: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
-        """Take what a search has used from the share and from the whole; return what is left of the share.
-
-        What it used beyond its share is not taken from later levels: no search stops quite when it should.
-        """
-        self._limits = _less(
-            self._limits, min(deterministic_seconds, share.deterministic_seconds), wall_seconds
-        )
-        return _less(share, deterministic_seconds, wall_seconds)
-
-
-def _share(limits: Limits, share: float) -> Limits:
-    return replace(
-        limits,
-        deterministic_seconds=limits.deterministic_seconds * share,
-        wall_seconds=limits.wall_seconds * share,
-    )
-
-
-def _less(limits: Limits, deterministic_seconds: float, wall_seconds: float) -> Limits:
-    return replace(
-        limits,
-        deterministic_seconds=max(0.0, limits.deterministic_seconds - deterministic_seconds),
-        wall_seconds=max(0.0, limits.wall_seconds - wall_seconds),
-    )

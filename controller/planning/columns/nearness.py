@@ -1,0 +1,38 @@
+"""How near to a bound is near enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GAP = 1e-3
+"""Relative distance to the bound at which an answer is good enough."""
+
+PROVEN_MODELS = 100
+"""Up to how many models the best of all columns is sought, however near the answer is."""
+
+TRIFLE = 0.1
+"""Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
+
+
+class Nearness:
+    """Knows what levels come to at least, when each model is at its best, and when nothing is served."""
+
+    def __init__(self, *, models: int, least: Sequence[int], totals: Sequence[int]) -> None:
+        self._gap = 0.0 if models <= PROVEN_MODELS else GAP
+        self._least = least
+        self._totals = totals
+
+    def enough(self, level: int, counted: float, *, bound: float, apart: float = 0.0) -> float:
+        """Return what distance to the bound is not worth any more effort; none where all might be served.
+
+        An earlier search may have shown that a share of the total, `apart`, cannot be helped.
+        """
+        if level == len(self._totals):
+            return max(self._gap, apart) * counted
+        total = self._totals[level]
+        if bound <= self._least[level]:
+            return apart * total
+        return max(self._gap * max(counted, total * TRIFLE), apart * total)
