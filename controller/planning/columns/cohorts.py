@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from controller.planning.columns.resources import Resources
     from controller.planning.problem import CoverRow, PlacementProblem, VariantTerms
 
-    _Family = tuple[tuple[int, ...], bool, bool]
-    """Over how many domains each variant spreads, whether the mixes are few, whether some are confined."""
+    _Family = tuple[tuple[int, ...], int, bool]
+    """Over how many domains each variant spreads, about how many mixes there are if few, else 0, and whether
+    some variants are confined."""
 
 
 ENUMERABLE_MIXES = 128
@@ -179,14 +180,16 @@ def cohorts_of(problem: PlacementProblem, resources: Resources, levels: Levels) 
     families: dict[_Family, list[tuple[tuple[int, ...], list[CoverRow]]]] = defaultdict(list)
     choices = (columns["upper"] - columns["lower"] + 1).tolist()
     for members, rows in _models(problem):
-        few = math.prod(choices[variant] for variant in members) <= ENUMERABLE_MIXES
-        few &= knows_all_ways([problem.variants[variant] for variant in members])
+        mixes = math.prod(choices[variant] for variant in members)
+        few = mixes <= ENUMERABLE_MIXES and knows_all_ways([problem.variants[v] for v in members])
+        # Those with two mixes beside those with a hundred would be padded to a hundred.
+        size = 1 << (mixes - 1).bit_length() if few else 0
         tight = any(confined[variant] for variant in members)
-        families[_spreads(problem, members), few, tight].append((members, rows))
+        families[_spreads(problem, members), size, tight].append((members, rows))
     position = {key: index for index, key in enumerate(levels.keys)}
     return tuple(
-        _cohort(problem, resources, columns, models, position, is_enumerable=few, is_confined=tight)
-        for (_, few, tight), models in sorted(families.items(), key=lambda item: _rank(item[0]))
+        _cohort(problem, resources, columns, models, position, is_enumerable=size > 0, is_confined=tight)
+        for (_, size, tight), models in sorted(families.items(), key=lambda item: _rank(item[0]))
     )
 
 

@@ -82,7 +82,7 @@ class ColumnModel:
         self._resources = resources_of(problem)
         self._levels = levels_of(problem)
         cohorts = cohorts_of(problem, self._resources, self._levels)
-        self._pools = [pool_of(cohort, first_mixes(cohort)) for cohort in cohorts]
+        self._pools = [pool_of(cohort, first_mixes(cohort)).compact() for cohort in cohorts]
         self._alone = self._best_alone()
         self._certifier = Certifier(self._pools, self._resources, self._levels) if certifies else None
         if self._certifier:

@@ -73,7 +73,7 @@ class Pool:
         more = pool_of(self.cohort, mixes)
         together = np.concatenate([self.mixes, more.mixes], axis=1)
         new = None if self.new is None or more.new is None else np.concatenate([self.new, more.new], axis=1)
-        return Pool(
+        joined = Pool(
             cohort=self.cohort,
             mixes=together,
             asked=np.concatenate([self.asked, more.asked], axis=1),
@@ -83,6 +83,29 @@ class Pool:
             disturbed=np.concatenate([self.disturbed, more.disturbed], axis=1),
             repeated=_repeated(together if new is None else np.concatenate([together, new], axis=2)),
             homeless=np.concatenate([self.homeless, more.homeless], axis=1),
+            least=self.least,
+        )
+        return joined.compact()
+
+    def compact(self) -> Pool:
+        """Return the pool with each model's repeated columns last, and as few of them as its shape allows.
+
+        Columns that are not repeated keep their order, and their numbers if all before them are of that kind.
+        """
+        kept = (~self.repeated).sum(axis=1)
+        width = int(kept.max(initial=0))
+        order = np.argsort(self.repeated, axis=1, kind="stable")[:, :width]
+        models = np.arange(len(order))[:, None]
+        return Pool(
+            cohort=self.cohort,
+            mixes=self.mixes[models, order],
+            asked=self.asked[models, order],
+            new=None if self.new is None else self.new[models, order],
+            shortfalls=self.shortfalls[:, models, order],
+            cost=self.cost[models, order],
+            disturbed=self.disturbed[models, order],
+            repeated=np.arange(width) >= kept[:, None],
+            homeless=self.homeless[models, order],
             least=self.least,
         )
 
