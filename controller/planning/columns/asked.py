@@ -27,6 +27,14 @@ class Asked:
     leaving: Integers
     """(r, 3): column (of the k), node and accelerators of each replica that leaves."""
 
+    def only(self, column: int) -> Asked:
+        """Return what one of them asks."""
+        return Asked(
+            new=self.new[column : column + 1],
+            limits=self.limits[column : column + 1],
+            leaving=self.leaving[self.leaving[:, 0] == column],
+        )
+
 
 class Asking:
     """Knows what any columns ask."""

@@ -173,10 +173,22 @@ class _Fill:
             self._take(wishes[len(wishes) // 2 :])
             return
         ((index, model, _),) = wishes
+        self._take_better(index, model)
+
+    def _take_better(self, index: int, model: int) -> None:
+        """Let a model take the best of some of its better columns that has room."""
         reduced, held = self._quote.reduced[index][model], int(self._columns[index][model])
         better = np.argsort(reduced, kind="stable")[: int((reduced < reduced[held]).sum())]
-        for rank in TRIED_RANKS:
-            if rank >= len(better) or self._exchange([(index, model, int(better[rank]))]):
+        tried = better[[rank for rank in TRIED_RANKS if rank < len(better)]]
+        if not len(tried):
+            return
+        pool, same = self._pools[index], np.full(len(tried), model)
+        before = self._asking.of(pool, same[:1], np.array([held]))
+        after = self._asking.of(pool, same, tried)
+        for turn, column in enumerate(tried.tolist()):
+            own = after.only(turn)
+            if self._room.may_exchange(before, own) and self._room.exchange([before], [own]):
+                self._columns[index][model] = column
                 return
 
     def _exchange(self, wishes: Sequence[tuple[int, int, int]]) -> bool:

@@ -123,6 +123,12 @@ class Resources:
         return own
 
     @cached_property
+    def most_safe_uses(self) -> Integers:
+        """(classes, slot rows): the most slots of each row that a pod holds in any bin."""
+        most: Integers = self.safe_uses.max(axis=1, initial=0)
+        return most
+
+    @cached_property
     def in_bin(self) -> Floats:
         """(slot rows, bins): 1 where the row is the bin's."""
         is_own: Floats = (self.row_bin[:, None] == np.arange(self.allowed.shape[1])).astype(np.float64)

@@ -44,6 +44,25 @@ class Room:
         self.placed = np.zeros(self.bin_price.shape, dtype=np.int64)
         self.free = self.resources.free
 
+    def may_exchange(self, before: Asked, after: Asked) -> bool:
+        """Tell at little cost whether there might be room for what one model asks now: if not, there is none.
+
+        It may be told wrongly that there might: of several sizes each is looked at as if it came alone.
+        """
+        if len(before.leaving) or len(after.leaving) or self.addable.any():
+            return True
+        more = after.new[0] - before.new[0]
+        fewer = np.minimum(more, 0)
+        slots = self.slots - fewer @ self.resources.most_safe_uses
+        for group in np.flatnonzero(more > 0).tolist():
+            uses = self.resources.safe_uses[group][self.resources.allowed[group]]
+            room = np.where(uses > 0, slots // np.maximum(uses, 1), more[group]).min(
+                axis=1, initial=more[group]
+            )
+            if int(np.maximum(room, 0).sum()) < more[group]:
+                return False
+        return True
+
     def exchange(self, before: Sequence[Asked], after: Sequence[Asked]) -> bool:
         """Give back what was asked before and take what is asked now; without room nothing changes."""
         limits = self.limits + _limits(before) - _limits(after)
