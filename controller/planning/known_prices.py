@@ -19,9 +19,6 @@ class LevelPrices:
     caps: tuple[tuple[str, float], ...]
     """(earlier level, price of a unit of its shortfall)."""
 
-    apart: float
-    """How far value and bound were apart when all effort had been spent, as a share of the level's total."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownPrices:

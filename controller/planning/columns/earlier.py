@@ -40,11 +40,6 @@ class Earlier:
         prices = [caps.get(self._levels.name(earlier), 0.0) for earlier in capped]
         return np.concatenate([self._told(known.rows), prices])
 
-    def apart(self, level: int) -> float:
-        """Return the share of a level's total that its value and bound could not be brought closer than."""
-        known = self._known.get(self._levels.name(level))
-        return 0.0 if known is None else known.apart
-
     def _told(self, rows: Sequence[float]) -> Floats:
         told: Floats = np.array([*rows, 0.0])[self._position]
         return told

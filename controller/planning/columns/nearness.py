@@ -25,14 +25,10 @@ class Nearness:
         self._least = least
         self._totals = totals
 
-    def enough(self, level: int, counted: float, *, bound: float, apart: float = 0.0) -> float:
-        """Return what distance to the bound is not worth any more effort; none where all might be served.
-
-        An earlier search may have shown that a share of the total, `apart`, cannot be helped.
-        """
+    def enough(self, level: int, counted: float, *, bound: float) -> float:
+        """Return what distance to the bound is not worth any more effort; none where all might be served."""
         if level == len(self._totals):
-            return max(self._gap, apart) * counted
-        total = self._totals[level]
+            return self._gap * counted
         if bound <= self._least[level]:
-            return apart * total
-        return max(self._gap * max(counted, total * TRIFLE), apart * total)
+            return 0.0
+        return self._gap * max(counted, self._totals[level] * TRIFLE)

@@ -120,7 +120,7 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
 
     Not quite the lexicographic order, whose weights no number could hold, but near enough to begin with.
     """
-    weights = _weights(pools, levels)
+    weights = level_weights(pools, levels)
     objectives = []
     for pool in pools:
         counted = pool.cost.astype(np.float64)
@@ -142,7 +142,7 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
     )
 
 
-def _weights(pools: Sequence[Pool], levels: Levels) -> Floats:
+def level_weights(pools: Sequence[Pool], levels: Levels) -> Floats:
     """Return what a unit of shortfall counts for at each level: a model of it outweighs some of the next."""
     served, models = np.zeros(len(levels) + 1), np.zeros(len(levels) + 1)
     for pool in pools:

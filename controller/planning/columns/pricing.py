@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     Problem = Callable[[Sequence[Pool]], Phase]
     """Makes the problem of some level over some columns."""
 
+    Enough = Callable[[Phase], float]
+    """Tells from what bound on prices are good enough."""
+
 NEARBY = 16
 """How many of the mixes near each model's best become columns."""
+
+
+def _never(_: Phase) -> float:
+    return inf
 
 
 class Pricing:
@@ -50,35 +57,30 @@ class Pricing:
         self._is_complete = is_complete
         self._deadline_seconds = deadline_seconds
 
-    def found(self, problem: Problem, start: Floats | None) -> tuple[Phase, Market, Prices]:
-        """Return a problem with its prices, after mixes were added that its divisible answer calls for."""
+    def found(
+        self, problem: Problem, start: Floats | None = None, *, enough: Enough = _never
+    ) -> tuple[Phase, Market, Prices]:
+        """Return a problem with its prices, after mixes were added that its divisible answer calls for.
+
+        The start is per unit of the problem's value. A bound that is enough ends the search.
+        """
         made = problem(self.pools)
         market = Market(self.pools, self._resources, made)
-        prices = self._best(made, market, start)
+        prices = self._best(made, market, start, enough=enough(made))
         if self._is_complete:
             return made, market, prices
         self._add_near(problem, prices)
-        return self.repriced(problem, made, market, prices)
+        return self.repriced(problem, made, market, prices, enough=enough)
 
     def repriced(
-        self, problem: Problem, made: Phase, market: Market, prices: Prices
+        self, problem: Problem, made: Phase, market: Market, prices: Prices, *, enough: Enough = _never
     ) -> tuple[Phase, Market, Prices]:
         """Return a problem with its prices after there were more columns, given what there was before."""
         wider = problem(self.pools)
         market = Market(self.pools, self._resources, wider, like=market)
         start = prices.rows / made.unit
-        return wider, market, self._best(wider, market, start, known=prices.answers)
-
-    def again(
-        self, problem: Problem, start: Floats, *, enough: Callable[[Phase], float]
-    ) -> tuple[Phase, Market, Prices]:
-        """Return a problem with prices near those of a start, per unit of its value; no mix is added.
-
-        A bound that is enough, as the problem counts, ends the search for better ones.
-        """
-        made = problem(self.pools)
-        market = Market(self.pools, self._resources, made)
-        return made, market, self._best(made, market, start, enough=enough(made))
+        best = self._best(wider, market, start, known=prices.answers, enough=enough(wider))
+        return wider, market, best
 
     def joint(self, pools: Sequence[Pool]) -> Phase:
         """Return the problem of all levels weighed together."""

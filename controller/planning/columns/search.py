@@ -19,7 +19,7 @@ from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.effort import Effort
 from controller.planning.columns.greedy import fitted, greedy
 from controller.planning.columns.nearness import Nearness
-from controller.planning.columns.phase import capped_levels, phase
+from controller.planning.columns.phase import capped_levels, level_weights, phase
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import wanted_columns
 from controller.planning.columns.selection import excess_values, least_values, level_values, total_values
@@ -56,7 +56,7 @@ MOST_ROUNDS = 3
 """How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
 
 CERTAINTY = 0.25
-"""To which part of what is near enough that bound is sought."""
+"""To which part of what is near enough bounds are sought that are cheap to come by."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,14 +119,15 @@ class _Search:
         self._levels = levels
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
-        self._effort = Effort(limits)
+        deadline_seconds = monotonic() + limits.wall_seconds
+        self._effort = Effort(limits, deadline_seconds=deadline_seconds)
         self._certifier = None if self._is_complete else certifier
         self._pricing = Pricing(
             pools,
             resources,
             levels,
             is_complete=self._is_complete,
-            deadline_seconds=monotonic() + limits.wall_seconds,
+            deadline_seconds=deadline_seconds,
         )
         self._earlier: Earlier | None = running.earlier if running else None
         wanted = self._begin(running)
@@ -172,7 +173,7 @@ class _Search:
     def _begin(self, running: Running | None) -> tuple[Integers, ...] | None:
         """Find prices for all levels together, or take those that are known, and return a beginning."""
         if running is None:
-            _, _, prices = self._pricing.found(self._pricing.joint, None)
+            _, _, prices = self._pricing.found(self._pricing.joint)
             self._joint_prices = prices.rows
             return None
         self._joint_prices = running.earlier.joint
@@ -189,45 +190,30 @@ class _Search:
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
         is_cost = level == len(self._levels)
-        bound = 0 if is_cost else self._least[level]
-        if is_cost or self._values[level] > bound:
-            settled = self._resettled(level, bound)
-            bound = self._searched(level, bound) if settled is None else settled
-        return bound
-
-    def _searched(self, level: int, least: int) -> int:
-        """Bring one level down with new prices, and return what it cannot be below."""
-        is_cost = level == len(self._levels)
-        start = np.concatenate([self._joint_prices, np.zeros(level)]) if is_cost else None
-        priced = self._pricing.found(self._problem_of(level), start)
+        least = 0 if is_cost else self._least[level]
+        if not is_cost and self._values[level] <= least:
+            return least
+        priced = self._pricing.found(self._problem_of(level), self._start(level), enough=self._enough)
         problem, market, prices = self._certified(level, *priced)
         self._quote = self._quote if self._is_complete else self._pricing.joint_quote(self._joint_prices)
         self._try_parts(level, problem, prices)
         bound = max(least, self._improve(level, problem, prices))
-        apart = (self._values[level] - bound) / max(1, self._total(level))
-        self._remember(level, problem, market, prices, apart=max(0.0, apart))
+        self._remember(level, problem, market, prices)
         return bound
 
-    def _resettled(self, level: int, least: int) -> int | None:
-        """Bring one level down with known prices; return what it cannot be below if that is near enough."""
+    def _start(self, level: int) -> Floats:
+        """Return prices to begin a level with, per unit of its value: known ones, or those of all levels."""
         capped = capped_levels(self._excess(), level)
-        rows = self._earlier.rows(level, capped) if self._earlier else None
-        if self._earlier is None or rows is None:
-            return None
-        apart = self._earlier.apart(level)
+        known = self._earlier.rows(level, capped) if self._earlier else None
+        if known is not None:
+            return known
+        weight = (*level_weights(self._pools, self._levels).tolist(), 1.0)[level]
+        return np.concatenate([self._joint_prices / weight, np.zeros(len(capped))])
 
-        def enough(problem: Phase) -> float:
-            counted = problem.value(self._best)
-            return counted - self._nearness.enough(level, counted, bound=counted, apart=apart)
-
-        problem, market, prices = self._pricing.again(self._problem_of(level), rows, enough=enough)
-        self._missed(level, problem, prices)
-        bound = max(least, self._improve(level, problem, prices, apart=apart))
-        value = self._values[level]
-        if value - bound > self._nearness.enough(level, value, bound=bound, apart=apart):
-            return None
-        self._remember(level, problem, market, prices, apart=apart)
-        return bound
+    def _enough(self, problem: Phase) -> float:
+        """Return what bound makes better prices needless: the answer is nearer to it than it has to be."""
+        counted = problem.value(self._best)
+        return counted - CERTAINTY * self._nearness.enough(problem.level, counted, bound=counted)
 
     def _certified(
         self, level: int, problem: Phase, market: Market, prices: Prices
@@ -238,7 +224,9 @@ class _Search:
             if not missed:
                 return problem, market, prices
             self._pricing.pools = with_mixes(self._pools, missed)
-            again = self._pricing.repriced(self._problem_of(level), problem, market, prices)
+            again = self._pricing.repriced(
+                self._problem_of(level), problem, market, prices, enough=self._enough
+            )
             problem, market, prices = again
         self._missed(level, problem, prices)
         return problem, market, prices
@@ -251,7 +239,7 @@ class _Search:
         tolerance = CERTAINTY * self._nearness.enough(level, counted, bound=counted)
         return self._certifier.missed(self._pools, problem, prices, self._values, tolerance)
 
-    def _remember(self, level: int, problem: Phase, market: Market, prices: Prices, *, apart: float) -> None:
+    def _remember(self, level: int, problem: Phase, market: Market, prices: Prices) -> None:
         """Keep what a level was settled with, for another search and for what is said about columns."""
         rows = prices.rows / problem.unit
         shared = len(self._resources.capacity)
@@ -261,7 +249,6 @@ class _Search:
                 level=self._levels.name(level),
                 rows=tuple(rows[:shared].tolist()),
                 caps=tuple(zip(names, rows[shared:].tolist(), strict=True)),
-                apart=apart,
             )
         )
         if level == len(self._levels):
@@ -272,15 +259,15 @@ class _Search:
             pools, self._resources, self._levels, level=level, values=self._values, excess=self._excess()
         )
 
-    def _improve(self, level: int, problem: Phase, prices: Prices, *, apart: float = 0.0) -> int:
+    def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
         effort = self._effort
         effort.begin_level()
         bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
-        while effort.share.deterministic_seconds > 0:
+        while effort.is_left:
             counted = problem.value(self._best)
-            near = self._nearness.enough(level, counted, bound=bound, apart=apart)
+            near = self._nearness.enough(level, counted, bound=bound)
             if counted - bound < 1 or counted - bound <= near:
                 break
             core = core_of(
@@ -292,7 +279,7 @@ class _Search:
                 extra=extra,
             )
             program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
-            gap = self._nearness.enough(level, bound, bound=bound, apart=apart) / 2
+            gap = self._nearness.enough(level, bound, bound=bound) / 2
             found, result = program.solve(self._best, bound=bound, gap=gap, limits=effort.share)
             effort.spend(result)
             if found and problem.value(found) < counted:
@@ -314,9 +301,6 @@ class _Search:
         keeps = all(value <= cap for value, cap in zip(values[:level], self._values[:level], strict=True))
         if keeps and values[level] < self._values[level] and math.isfinite(problem.value(found)):
             self._accept(level, found)
-
-    def _total(self, level: int) -> int:
-        return self._totals[level] if level < len(self._levels) else self._values[-1]
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
