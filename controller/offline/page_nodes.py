@@ -8,6 +8,7 @@ from typing import Final
 
 from controller.offline.layout import Holding, NodeLayout, by_type
 from controller.offline.markup import Markup, section, tag
+from controller.planning.wording import count
 
 _MOST_NAMED: Final = 80
 """More nodes than these of one type are drawn small, and named only under the pointer."""
@@ -53,7 +54,7 @@ def _group(name: str, group: Sequence[NodeLayout], colour: Mapping[str, str]) ->
     scale = _LARGE if len(group) <= _MOST_NAMED else _SMALL
     total = sum(item.node.accelerators_allocatable for item in group)
     free = sum(item.free for item in group)
-    title = f"{name or 'No known type'}: {len(group)} nodes, {free} of {total} accelerators free"
+    title = f"{name or 'No known type'}: {count(len(group), 'node')}, {free} of {total} accelerators free"
     drawn = tag(
         "div",
         *(_node(item, scale, colour) for item in group),
@@ -70,10 +71,10 @@ def _node(item: NodeLayout, scale: _Scale, colour: Mapping[str, str]) -> Markup:
             is_new = number >= holding.stays
             blocks += _replica(holding, start, scale, fill=colour[holding.code], is_new=is_new)
             start += holding.accelerators
-    for count, kind in ((item.others, "others"), (item.free, "free")):
-        width = 1 if scale.is_named else max(1, count)
-        blocks += [_cell(start + cell, width, scale, class_=kind) for cell in range(0, count, width)]
-        start += count
+    for cells, kind in ((item.others, "others"), (item.free, "free")):
+        width = 1 if scale.is_named else max(1, cells)
+        blocks += [_cell(start + cell, width, scale, class_=kind) for cell in range(0, cells, width)]
+        start += cells
     width, height = max(1, start) * scale.cell + 2, scale.height + 2
     told = tag("title", _told(item))
     picture = tag(

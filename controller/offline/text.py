@@ -151,7 +151,7 @@ def _beyond(levels: Sequence[LevelReport]) -> str:
     beyond = [share for share, generated in shares if share is not None and share > generated]
     if not beyond:
         return ""
-    return f"; at most {math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS:.2%} over every one"
+    return f"; no mix at all is better by more than {math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS:.2%}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:

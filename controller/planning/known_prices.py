@@ -5,7 +5,11 @@ Any prices give a valid bound, so those that no longer fit cost time and nothing
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+MOST = 2.0**100
+"""No price of a real search comes near to it; sums of larger ones could lose all sense."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +22,10 @@ class LevelPrices:
 
     caps: tuple[tuple[str, float], ...]
     """(earlier level, price of a unit of its shortfall)."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no price. Raises ValueError."""
+        _check_prices(f"prices of {self.level}", (*self.rows, *(price for _, price in self.caps)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,3 +42,16 @@ class KnownPrices:
     """Per shared row, all levels weighed together."""
 
     levels: tuple[LevelPrices, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse prices that are none, or not one for each row. Raises ValueError."""
+        rows = len(self.slots) + len(self.limits)
+        _check_prices("joint prices", self.joint)
+        for name, prices in (("joint", self.joint), *((one.level, one.rows) for one in self.levels)):
+            if len(prices) != rows:
+                raise ValueError(f"{name}: must be one price for each of {rows} rows, was {len(prices)}")
+
+
+def _check_prices(name: str, prices: tuple[float, ...]) -> None:
+    if not all(math.isfinite(price) and 0 <= price <= MOST for price in prices):
+        raise ValueError(f"{name}: must be finite and at least 0")

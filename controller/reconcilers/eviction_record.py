@@ -20,6 +20,9 @@ from controller.observe.orders import PREFIX
 ANNOTATION: Final = f"{PREFIX}evictions"
 """Moments of the last hour, such as `2026-01-01T12:00:20Z x2, 2026-01-01T12:10:20Z x1`."""
 
+MOST_AT_ONCE: Final = 10_000
+"""More evictions of one moment nobody has ever allowed."""
+
 _TRIES: Final = 5
 _TIMES: Final = " x"
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -64,6 +67,8 @@ def moments_in(lease: Json) -> tuple[float, ...]:
     found: list[float] = []
     for entry in text.split(", ") if text else ():
         moment, _, times = entry.partition(_TIMES)
+        if not (times.isdecimal() and 1 <= int(times) <= MOST_AT_ONCE):
+            raise ValueError(f"{ANNOTATION}: {entry!r} must end in x1 to x{MOST_AT_ONCE}")
         found += [datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp()] * int(times)
     return tuple(found)
 

@@ -38,7 +38,11 @@ def alternatives(
 
 
 def _serves_as_well(pool: Pool, columns: Integers) -> Booleans:
-    """(n, j): whether a column is possible and leaves no more uncovered at any stage than the chosen one."""
+    """(n, j): whether a column leaves no more uncovered at any stage than the chosen, and could have room.
+
+    That is room if everybody else went; whether there is any beside them is what its price is for.
+    """
     chosen = pool.shortfalls[:, np.arange(len(columns)), columns]
     as_well: Booleans = np.all(pool.shortfalls <= chosen[:, :, None], axis=0)
-    return as_well & ~pool.homeless
+    has_room: Booleans = np.all(pool.mixes <= pool.cohort.useful[:, None, :], axis=2)
+    return has_room & as_well & ~pool.homeless

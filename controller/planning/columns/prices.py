@@ -181,7 +181,7 @@ class _Proposals:
         """Return the prices that promise most; None when the numbers defy the solver."""
         if self._solver.Solve(self._parameters) != pywraplp.Solver.OPTIMAL:
             return None
-        prices = np.array([price.solution_value() for price in self._prices])
+        prices = np.maximum([price.solution_value() for price in self._prices], 0.0)
         return _Proposal(
             rows=prices * self._unit / self._size, promise=self._solver.Objective().Value() * self._unit
         )

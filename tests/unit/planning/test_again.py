@@ -82,14 +82,14 @@ def test_a_change_with_generated_columns_keeps_its_bounds(monkeypatch: pytest.Mo
                 break
 
 
-@pytest.mark.parametrize(("models", "seed"), [(20, 3), (30, 5), (40, 2)])
+@pytest.mark.parametrize(("models", "seed"), [(20, 3), (30, 5)])
 def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
     """Neither where nothing changes, nor where a little does: cycle by cycle beside a plan from the start."""
     snapshot = world("plan-scarce", models, seed=seed)
     made, state = plan(snapshot, PlanningState(), UNHURRIED)
-    for cycle in range(4):
+    for cycle in range(3):
         snapshot = carried_out(snapshot, made)
-        if cycle > 1:
+        if cycle:
             snapshot = changed(snapshot, share=0.05, seed=cycle)
         afresh, _ = plan(snapshot, replace(state, prices=None), UNHURRIED)
         made, state = plan(snapshot, state, UNHURRIED)

@@ -19,6 +19,7 @@ from controller.planning.cluster import (
     Toleration,
 )
 from controller.planning.inputs import PlanningInputs, from_json, to_json
+from controller.planning.known_prices import KnownPrices, LevelPrices
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot
@@ -90,6 +91,12 @@ FULL = PlanningInputs(
         capacities=(KnownCapacity(namespace="llm", name="a", tokens=12_800),),
         queued=(("llm", "a-0"),),
         courses=(Course(namespace="llm", name="a", replicas=3, direction=-1, reversed_seconds=(5.5,)),),
+        prices=KnownPrices(
+            slots=((0, 1, 1),),
+            limits=("quota q",),
+            joint=(1.5, 0.1),
+            levels=(LevelPrices(level="cost", rows=(2.0, 0.0), caps=(("demand of priority 1", 3.5),)),),
+        ),
     ),
     settings=Settings(unmet_unit=UnmetUnit.MODEL),
 )
@@ -144,6 +151,18 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
             "node n7: accelerators_allocatable: must be between 0 and 10000, was 10001",
         ),
         ('{"snapshot": ', "truncated"),
+        (
+            to_json(FULL).decode().replace("1.5,", "-1.5,"),
+            "state.prices: joint prices: must be finite and at least 0",
+        ),
+        (
+            to_json(FULL).decode().replace("2.0,", "1e300,"),
+            "state.prices.levels[0]: prices of cost: must be finite and at least 0",
+        ),
+        (
+            to_json(FULL).decode().replace("1.5,", "1.5, 7,"),
+            "state.prices: joint: must be one price for each of 2 rows, was 3",
+        ),
     ],
 )
 def test_what_is_no_such_document_is_refused_by_name(text: str, says: str) -> None:

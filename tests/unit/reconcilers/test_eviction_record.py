@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from apiserver.cluster.lease_record import LeaseOptions, claimed
 from controller.reconcilers.eviction_record import ANNOTATION, annotated, moments_in
 
@@ -32,3 +34,12 @@ def test_renewing_the_lease_keeps_the_record() -> None:
     for identity in ("me", "other"):
         options = LeaseOptions(namespace="ns", name="lease", identity=identity)
         assert moments_in(claimed(annotated(LEASE, MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
+
+
+@pytest.mark.parametrize("times", ["x0", "x-3", "x", "3", "x999999999999999", "x1.5", ""])
+def test_a_count_that_nobody_wrote_is_no_record(times: str) -> None:
+    """It is refused, and never taken for no evictions or for more than memory holds."""
+    lease = {"metadata": {"annotations": {ANNOTATION: f"2026-01-01T12:00:20Z {times}"}}}
+
+    with pytest.raises(ValueError, match=r"must end in x1|does not match|unconverted"):
+        moments_in(lease)

@@ -1,0 +1,171 @@
+"""A cluster on which pods are evicted, in memory, and plans that ask for it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import cast
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Throttled
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
+from apiserver.schema.json import Json
+from controller.observe.gather import Gathered, World
+from controller.planning.decision import (
+    BoundBy,
+    CapacitySource,
+    Decision,
+    Move,
+    Plan,
+    Reason,
+    Signal,
+    SolverReport,
+    SolverStatus,
+)
+from controller.planning.snapshot import Snapshot
+from controller.reconcilers.evicting import Evictor
+from controller.reconcilers.eviction_record import EvictionRecord
+from controller.reconcilers.rounds import EvictionRules
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RULES = EvictionRules(enabled=True, interval_seconds=60.0, per_hour=10)
+SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
+FOREIGN: Json = {"key": "theirs", "effect": "NoSchedule"}
+OURS: Json = {"key": "stowplan.dev/moving", "effect": "NoSchedule"}
+MOVE = Move(namespace="ns", name="small", node="n1", replicas=2, benefits=(("ns", "large"),))
+BUDGET = Throttled("the budget allows none", status={"details": {"causes": [{"reason": "DisruptionBudget"}]}})
+PLAN = Plan(decisions=(), placements=(), cost=Decimal(0), solver=SOLVED, moves=(MOVE,))
+
+
+def pod(name: str, node: str) -> Json:
+    """Return a pod of the small variant."""
+    owners = [{"kind": "ReplicaSet", "name": "small-abc", "controller": True}]
+    metadata = {"namespace": "ns", "name": name, "uid": name, "ownerReferences": owners}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {}}
+
+
+def decision(name: str) -> Decision:
+    """Return a decision about one variant."""
+    return Decision(
+        namespace="ns",
+        name=name,
+        model_id=name,
+        accelerator="A100",
+        priority=1,
+        replicas=1,
+        current_replicas=1,
+        unconstrained_replicas=2,
+        demand_tokens=1000,
+        required_tokens=1200,
+        capacity_per_replica_tokens=600,
+        capacity_source=CapacitySource.OBSERVED,
+        unmet_per_mille=500,
+        signal=Signal.FRESH,
+        signal_age_seconds=1.0,
+        bound_by=BoundBy.NODE_SIZE,
+        reason=Reason.SHORTAGE,
+        message=f"{name} goes short",
+    )
+
+
+@dataclass
+class Stage:
+    """Two small replicas on one node, and an API server that says what was asked of it."""
+
+    refusals: dict[str, ClusterError] = field(default_factory=dict)
+    """By the call: `evict a`, `try a`, `patch n1`."""
+
+    calls: list[str] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
+    pods: list[Json] = field(default_factory=lambda: [pod("a", "n1"), pod("b", "n1")])
+    taints: list[Json] = field(default_factory=lambda: [FOREIGN])
+    time: datetime = NOON
+    nodes: tuple[str, ...] = ("n1",)
+    lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}, "spec": {}})
+    budgets: list[Json] = field(default_factory=list)
+    """As our copies have them."""
+
+    allowed_now: int = 0
+    """Evictions that every budget allows at the moment."""
+
+    def _called(self, call: str, *, is_noted: bool = True) -> None:
+        if call in self.refusals:
+            raise self.refusals[call]
+        self.calls += [call] if is_noted else []
+
+    async def evict(self, _namespace: str, name: str, *, uid: str, dry_run: bool) -> Json:
+        """Evict a pod, or only say whether that would be allowed."""
+        self._called(f"{'try' if dry_run else 'evict'} {name}")
+        self.pods = self.pods if dry_run else [p for p in self.pods if p["metadata"]["uid"] != uid]
+        return {}
+
+    async def get(self, resource: object, name: str, namespace: str = "") -> Json:
+        """Return the lease, a budget or the one node."""
+        if resource is LEASES:
+            self._called(f"read {namespace}/{name}", is_noted=False)
+            return copy.deepcopy(self.lease)
+        if resource is DISRUPTION_BUDGETS:
+            self._called(f"look {name}", is_noted=False)
+            return {"metadata": {"name": name}, "status": {"disruptionsAllowed": self.allowed_now}}
+        return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"taints": [*self.taints]}}
+
+    async def replace(self, _resource: object, lease: Json) -> Json:
+        """Write the lease, unless somebody wrote since."""
+        self._called("record", is_noted=False)
+        if lease["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise Conflict("modified")
+        version = str(int(self.lease["metadata"]["resourceVersion"]) + 1)
+        self.lease = lease | {"metadata": lease["metadata"] | {"resourceVersion": version}}
+        return self.lease
+
+    async def patch_merge(self, _resource: object, name: str, change: Json) -> Json:
+        """Write the node's taints."""
+        self._called(f"patch {name}")
+        self.taints = change["spec"]["taints"]
+        return change
+
+    def record(self, about: Json, *, reason: str, **_event: str) -> None:
+        """Take an event."""
+        self.events.append((about["metadata"]["name"], reason))
+
+    def world(self) -> World:
+        """Return what the caches hold."""
+        nodes = [
+            {"metadata": {"name": name}, "spec": {"taints": copy.deepcopy(self.taints)}}
+            for name in self.nodes
+        ]
+        autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
+        return World(
+            autoscalings=autoscalings,
+            targets={},
+            pods=[*self.pods],
+            nodes=nodes,
+            autoscalers=(),
+            disruption_budgets=self.budgets,
+        )
+
+    def evictor(self, rules: EvictionRules = RULES) -> Evictor:
+        """Return an evictor of this cluster, in a process that has just begun to lead."""
+        cluster = cast("Cluster", self)
+        record = EvictionRecord(cluster, namespace="system", name="lease")
+        return Evictor(cluster, cast("EventRecorder", self), rules, now=lambda: self.time, record=record)
+
+    async def moved(self, evictor: Evictor, tries: int) -> int:
+        """Return how many are evicted in a row of plans; who is made anew is planned to move again."""
+        count = 0
+        for number in range(tries):
+            count += (await self.act(evictor)).get("evicted", 0)
+            self.pods += [pod(f"{number}-{i}", "n1") for i in range(2 - len(self.pods))]
+        return count
+
+    async def act(self, evictor: Evictor, plan: Plan = PLAN, advised: tuple[str, ...] = ()) -> dict[str, int]:
+        """Take a plan ten seconds after the last one."""
+        self.time += timedelta(seconds=10)
+        gathered = Gathered(
+            snapshot=Snapshot(nodes=(), variants=()), pods={("ns", "small"): tuple(self.pods)}
+        )
+        told = dict.fromkeys((("ns", name) for name in advised), "advised")
+        return dict(await evictor.act(self.world(), gathered, plan, advised=told))

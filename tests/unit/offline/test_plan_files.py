@@ -1,0 +1,66 @@
+"""What `stowplan plan` says of files: what it leaves out, what it cannot write, and its own samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from samples import SAMPLES
+
+from manifests import autoscaler, listed, variant
+
+Plan = Callable[..., tuple[int, str, list[str]]]
+World = Callable[..., str]
+Granted = Callable[[str], dict[str, int]]
+
+WRONG_ARGUMENTS = {
+    "without a file": ([], "the following arguments are required: -f"),
+    "a demand without a number": (["--demand", "chat"], "'chat': say NAME=TOKENS"),
+    "a demand with an unknown unit": (["--demand", "chat=5G"], "'chat=5G': say NAME=TOKENS"),
+    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=TOKENS"),
+    "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
+    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
+    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
+    "a negative budget": (["--budget=-1"], "'-1': say a cost per hour"),
+    "an unknown way to go short": (["--unmet", "luck"], "choose from"),
+}
+
+
+def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Other kinds on standard error, variants that nobody can plan for among the warnings."""
+    serving = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
+    other = variant("set", scaleTargetRef=serving)
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+
+    code, out, err = plan("-f", "-", given=listed(*parts(), other, service, autoscaler("chat")))
+
+    assert err == ["passed over: 1 Service (v1)"]
+    assert (
+        "warning: VariantAutoscaling default/set is left out: only Deployments and StatefulSets of apps"
+        in out
+    )
+    assert code == 0
+
+
+def test_what_cannot_be_written_is_told(plan: Plan, world: World) -> None:
+    """Nothing is printed then: the exit code is about the whole of what was asked for."""
+    code, out, err = plan("-f", "-", "--html", "missing/plan.html", given=world())
+
+    assert (code, out) == (2, "")
+    assert err == ["missing/plan.html: error: cannot be written: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "last"),
+    [
+        ([], 0, "everybody gets what is needed"),
+        (["--demand", "meta/llama-3.1-70b=900k"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
+    ],
+    ids=["everybody fits", "the lower priority goes short"],
+)
+def test_the_samples_show_both_ends(plan: Plan, arguments: list[str], code: int, last: str) -> None:
+    """What the documentation prints is what happens."""
+    ended, out, _ = plan("-f", str(SAMPLES / "plan"), *arguments)
+
+    assert (ended, out.splitlines()[-1]) == (code, last)
