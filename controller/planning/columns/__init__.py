@@ -5,9 +5,10 @@ resources, asked       what models share, and what their columns take of it.
 phase, prices, pricing one level of the lexicographic order, prices that bound it, columns they call for.
 room, greedy           an answer at once, at the prices.
 core, fitting, program what is left for CP-SAT: few columns, and rows that fit replicas to nodes exactly.
-certificate            a bound over all mixes, by branch and bound; its parts are certificate_*.
+certificate            a bound over all mixes, by branch and bound.
 search, selection      level by level to an answer with proofs.
 earlier, running       where a search begins that differs little from the last one.
+effort, nearness       how much may be searched, and how near to a bound is near enough.
 naming, hosts          which node each new replica goes to.
 
 `place` is the entry, `place_again` that for a problem that differs little from a solved one; `ColumnModel`

@@ -13,7 +13,7 @@ import numpy as np
 
 from controller.planning.columns.alternatives import alternatives
 from controller.planning.columns.asked import Asking
-from controller.planning.columns.certificate_levels import Certifier
+from controller.planning.columns.certificate.levels import Certifier
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.earlier import Earlier, known_prices
 from controller.planning.columns.mixes import first_mixes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate_levels import NOTHING_MISSED, Certifier, with_mixes
+from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier, with_mixes
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.effort import Effort
 from controller.planning.columns.greedy import fitted, greedy

@@ -13,8 +13,8 @@ from small_problems import best_rank, choosy_problem, small_problem
 
 from controller.planning import columns
 from controller.planning.columns import cohorts as cohort_module
-from controller.planning.columns.certificate import Quoted, certify
-from controller.planning.columns.certificate_covers import least_of_all, most_useful
+from controller.planning.columns.certificate.certify import Quoted, certify
+from controller.planning.columns.certificate.covers import least_of_all, most_useful
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.market import Market
 from controller.planning.columns.mixes import first_mixes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from controller.planning.columns.certificate_bounds import Models
-from controller.planning.columns.certificate_boxes import Boxes
+from controller.planning.columns.certificate.bounds import Models
+from controller.planning.columns.certificate.boxes import Boxes
 from controller.planning.problem import PER_MILLE
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from controller.planning.columns.arrays import Booleans, Floats
-    from controller.planning.columns.certificate_costs import Pieces
-    from controller.planning.columns.certificate_covers import Cover
-    from controller.planning.columns.certificate_rows import Needs
+    from controller.planning.columns.certificate.costs import Pieces
+    from controller.planning.columns.certificate.covers import Cover
+    from controller.planning.columns.certificate.rows import Needs
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 

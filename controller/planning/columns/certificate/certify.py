@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate_costs import pieces
-from controller.planning.columns.certificate_models import models_of, roots_of
-from controller.planning.columns.certificate_rows import needs_of
-from controller.planning.columns.certificate_tree import Tree
+from controller.planning.columns.certificate.costs import pieces
+from controller.planning.columns.certificate.models import models_of, roots_of
+from controller.planning.columns.certificate.rows import needs_of
+from controller.planning.columns.certificate.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.columns.arrays import Floats, Integers
-    from controller.planning.columns.certificate_rows import Needs
+    from controller.planning.columns.certificate.rows import Needs
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate_boxes import SOLVED, Boxes
+from controller.planning.columns.certificate.boxes import SOLVED, Boxes
 
 if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats, Integers
-    from controller.planning.columns.certificate_bounds import Models
-    from controller.planning.columns.certificate_boxes import Relaxed
+    from controller.planning.columns.certificate.bounds import Models
+    from controller.planning.columns.certificate.boxes import Relaxed
 
 AT_ONCE = 32
 """How many boxes of each model are bounded in one turn, the most promising ones first."""

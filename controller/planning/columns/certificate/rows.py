@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate_covers import cover_of, most_useful, no_cover
+from controller.planning.columns.certificate.covers import cover_of, most_useful, no_cover
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
-    from controller.planning.columns.certificate_covers import Cover
+    from controller.planning.columns.certificate.covers import Cover
     from controller.planning.columns.cohorts import Cohort
 
 _PREFERENCE = (Stage.DEMAND, Stage.MINIMUM, Stage.CONTINUITY)

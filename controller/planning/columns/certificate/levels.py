@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate import Quoted, certify
-from controller.planning.columns.certificate_covers import least_of_all
+from controller.planning.columns.certificate.certify import Quoted, certify
+from controller.planning.columns.certificate.covers import least_of_all
 from controller.planning.columns.selection import level_values
 from controller.planning.problem import Scope
 

@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats, Integers
-    from controller.planning.columns.certificate_rows import Needs
+    from controller.planning.columns.certificate.rows import Needs
     from controller.planning.columns.cohorts import Cohort
     from controller.planning.columns.domains import Domains
     from controller.planning.columns.resources import Resources

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate_boxes import SOLVED, Relaxed
+from controller.planning.columns.certificate.boxes import SOLVED, Relaxed
 
 if TYPE_CHECKING:
     from controller.planning.columns.arrays import Booleans, Floats, Integers
-    from controller.planning.columns.certificate_boxes import Boxes
+    from controller.planning.columns.certificate.boxes import Boxes
 
 _ROUNDING = 1e-7
 """How near to a whole number a count of replicas is one."""
