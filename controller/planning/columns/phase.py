@@ -151,9 +151,9 @@ def level_weights(pools: Sequence[Pool], levels: Levels) -> Floats:
             np.add.at(served, at, pool.shortfalls[stage].max(axis=1))
             np.add.at(models, at, 1)
     per_model = np.maximum(served / np.maximum(models, 1), 1)[:-1]
-    total = sum(float(pool.cost.max(axis=1).sum()) for pool in pools) / max(
-        1, sum(len(p.cost) for p in pools)
-    )
+    costs = sum(float(pool.cost.max(axis=1).sum()) for pool in pools)
+    # Where all is free, what is missing counts all the same.
+    total = max(1.0, costs / max(1, sum(len(pool.cost) for pool in pools)))
     demands = [index for index, (stage, _) in enumerate(levels.keys) if stage is Stage.DEMAND]
     ratio = min(MOST_RATIO, WEIGHT_RANGE ** (1 / max(1, len(demands))))
     ranks = {index: len(demands) - turn for turn, index in enumerate(demands)}

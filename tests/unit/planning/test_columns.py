@@ -42,6 +42,19 @@ def test_what_it_says_about_itself_is_true() -> None:
         assert {proof.scope for proof in solution.proofs} == {Scope.EVERYTHING}, seed
 
 
+def test_what_costs_nothing_is_placed_as_well() -> None:
+    """Where all is free, what is missing still counts."""
+    for seed in SEEDS[: often(60)]:
+        problem = small_problem(Random(seed))
+        free = replace(
+            problem,
+            variants=tuple(replace(v, cost=0, start_price=0, stop_price=0) for v in problem.variants),
+            growth=(),
+        )
+        solution = columns.place(free, limits=LIMITS)
+        assert rank(free, solution.replicas, ()) == best_rank(free), seed
+
+
 def test_the_textbook_model_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
     for seed in SEEDS[: often(50)]:
