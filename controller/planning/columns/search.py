@@ -207,8 +207,10 @@ class _Search:
         known = self._earlier.rows(level, capped) if self._earlier else None
         if known is not None:
             return known
-        weight = (*level_weights(self._pools, self._levels).tolist(), 1.0)[level]
-        return np.concatenate([self._joint_prices / weight, np.zeros(len(capped))])
+        weights = (*level_weights(self._pools, self._levels).tolist(), 1.0)
+        caps = [weights[earlier] for earlier in capped]
+        start: Floats = np.concatenate([self._joint_prices, caps]) / weights[level]
+        return start
 
     def _enough(self, problem: Phase) -> float:
         """Return what bound makes better prices needless: the answer is nearer to it than it has to be."""
