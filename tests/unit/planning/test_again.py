@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
 
 SEEDS = range(300)
-UNHURRIED = replace(Settings(), wall_seconds=600, relief_solves=1)
+UNHURRIED = replace(Settings(), deterministic_seconds=0.2, wall_seconds=600, relief_solves=1)
 
 
 def _busier(problem: PlacementProblem, random: Random) -> PlacementProblem:
@@ -82,7 +82,7 @@ def test_a_change_with_generated_columns_keeps_its_bounds(monkeypatch: pytest.Mo
                 break
 
 
-@pytest.mark.parametrize(("models", "seed"), [(20, 3), (30, 5)])
+@pytest.mark.parametrize(("models", "seed"), [(20, 3), (12, 5)])
 def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
     """Neither where nothing changes, nor where a little does: cycle by cycle beside a plan from the start."""
     snapshot = world("plan-scarce", models, seed=seed)
