@@ -12,19 +12,6 @@ from manifests import autoscaler, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
-Granted = Callable[[str], dict[str, int]]
-
-WRONG_ARGUMENTS = {
-    "without a file": ([], "the following arguments are required: -f"),
-    "a demand without a number": (["--demand", "chat"], "'chat': say NAME=TOKENS"),
-    "a demand with an unknown unit": (["--demand", "chat=5G"], "'chat=5G': say NAME=TOKENS"),
-    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=TOKENS"),
-    "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
-    "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
-    "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
-    "a negative budget": (["--budget=-1"], "'-1': say a cost per hour"),
-    "an unknown way to go short": (["--unmet", "luck"], "choose from"),
-}
 
 
 def test_what_is_left_out_is_told(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
