@@ -53,20 +53,19 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
-    model = ColumnModel(given.problem, certifies=settings.certificate)
-    # Alone they would have what nothing holds them from: it tells what did.
-    unheld = model
-    if given.restless:
-        unheld = ColumnModel(given.plain_problem, certifies=settings.certificate)
-    wanted = Solution(replicas=unheld.alone(), placements=())
 
-    known = state.prices
+    def model_of(problem: PlacementProblem) -> ColumnModel:
+        return ColumnModel(problem, certifies=settings.certificate)
+
+    model, known = model_of(given.problem), state.prices
+    # Alone they would have what nothing holds them from: it tells what did.
+    unheld = model_of(given.plain_problem) if given.restless else model
+    wanted = Solution(replicas=unheld.alone(), placements=())
 
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the columns that are there, or with new ones where limits are tighter."""
         nonlocal known
-        is_known = problem is given.problem
-        here = model if is_known else ColumnModel(problem, certifies=settings.certificate)
+        here = model if problem is given.problem else model_of(problem)
         solution = here.place(_limits(settings), known=known)
         known = solution.prices or known
         return solution

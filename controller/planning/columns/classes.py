@@ -48,10 +48,6 @@ def classes_of(
     problem: PlacementProblem,
 ) -> tuple[list[PlaceClass], Integers, Mapping[int, tuple[int, ...]]]:
     """Return the classes, the class of each variant, and the one in each domain of those that spread."""
-    bins_of: list[list[int]] = [[] for _ in problem.variants]
-    for index, bin_ in enumerate(problem.bins):
-        for variant in bin_.variants:
-            bins_of[variant].append(index)
     known: dict[tuple[object, ...], PlaceClass] = {}
 
     def kind(variant: int, where: tuple[int, ...]) -> PlaceClass:
@@ -62,7 +58,7 @@ def classes_of(
 
     kinds: list[PlaceClass | None] = []
     spread: dict[int, list[PlaceClass]] = {}
-    for variant, (terms, bins) in enumerate(zip(problem.variants, bins_of, strict=True)):
+    for variant, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
         kinds.append(kind(variant, tuple(bins)) if terms.accelerators else None)
         if terms.spread and terms.spread.domains and terms.accelerators:
             domains = [_domain_of(problem, bin_, terms.spread) for bin_ in bins]
@@ -74,6 +70,15 @@ def classes_of(
     number = {kind: index for index, kind in enumerate(classes)}
     class_of = np.array([number[kind] if kind else NO_CLASS for kind in kinds], dtype=np.int64)
     return classes, class_of, {v: tuple(number[kind] for kind in own) for v, own in spread.items()}
+
+
+def bins_of(problem: PlacementProblem) -> list[list[int]]:
+    """Return the bins that each variant may use."""
+    found: list[list[int]] = [[] for _ in problem.variants]
+    for index, bin_ in enumerate(problem.bins):
+        for variant in bin_.variants:
+            found[variant].append(index)
+    return found
 
 
 def _class(terms: VariantTerms, alone: int, where: tuple[int, ...]) -> PlaceClass:

@@ -9,17 +9,17 @@ that make the most of it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.classes import bins_of
 from controller.planning.problem import UNLIMITED_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort
@@ -100,11 +100,10 @@ def _lying(problem: PlacementProblem, terms: VariantTerms, places: Sequence[Sequ
 def most_even(problem: PlacementProblem) -> Integers:
     """Return how many replicas there could ever be where some domain takes no new pod, (variants,)."""
     most = np.full(len(problem.variants), UNLIMITED_REPLICAS, dtype=np.int64)
-    bins_of = _bins_of(problem)
-    for v, terms in enumerate(problem.variants):
+    for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
         if terms.spread is None or not terms.accelerators:
             continue
-        reachable = _reachable(problem, bins_of.get(v, ()), terms.spread)
+        reachable = _reachable(problem, bins, terms.spread)
         is_open = [domain in reachable for domain in terms.spread.domains]
         if is_open and not all(is_open):
             lying = _lying(problem, terms, terms.bound).tolist()
@@ -116,15 +115,6 @@ def most_even(problem: PlacementProblem) -> Integers:
             )
             most[v] = (pods + len(terms.bound) * terms.pods - sum(lying)) // terms.pods
     return most
-
-
-def _bins_of(problem: PlacementProblem) -> Mapping[int, Sequence[int]]:
-    """Return the bins that each variant may use."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for b, bin_ in enumerate(problem.bins):
-        for v in bin_.variants:
-            found[v].append(b)
-    return found
 
 
 def _reachable(problem: PlacementProblem, bins: Sequence[int], spread: SpreadTerms) -> frozenset[int]:
