@@ -23,9 +23,13 @@ class LevelPrices:
     caps: tuple[tuple[str, float], ...]
     """(earlier level, price of a unit of its shortfall)."""
 
+    distance: float = 0.0
+    """How far above what the prices prove the value stayed after a thorough search."""
+
     def __post_init__(self) -> None:
-        """Refuse what is no price. Raises ValueError."""
+        """Refuse what is no price or distance. Raises ValueError."""
         _check_prices(f"prices of {self.level}", (*self.rows, *(price for _, price in self.caps)))
+        _check_prices(f"distance of {self.level}", (self.distance,))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +46,9 @@ class KnownPrices:
     """Per shared row, all levels weighed together."""
 
     levels: tuple[LevelPrices, ...]
+
+    effort_seconds: float = 0.0
+    """How much of the solver's deterministic time the search might take in all."""
 
     def __post_init__(self) -> None:
         """Refuse prices that are none, or not one for each row. Raises ValueError."""

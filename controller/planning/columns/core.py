@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from controller.planning.columns.selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.asked import Asked, Asking
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.pool import Pool
@@ -52,8 +53,11 @@ def core_of(
     *,
     distance: float,
     extra: int,
+    most: int,
 ) -> Core:
     """Return the incumbent's columns, each model's best and the `extra` next best ones, by reduced cost.
+
+    All that might matter are in it where they are no more than `most`, beside one per model.
 
     Among columns of equal reduced cost, those with the least of `ties` come first; per pool (n, j), as
     `reduced` is. `distance` is that between the best answer and the bound.
@@ -63,8 +67,9 @@ def core_of(
         for objective, r in zip(phase.objectives, reduced, strict=True)
     ]
     close = [slack <= distance for slack in slacks]
-    wanted = sum(len(slack) for slack in slacks) + extra
-    is_complete = sum(int(which.sum()) for which in close) <= wanted
+    models = sum(len(slack) for slack in slacks)
+    wanted = models + extra
+    is_complete = sum(int(which.sum()) for which in close) <= models + most
     ranks = [_broken(slack, tie, distance) for slack, tie in zip(slacks, ties, strict=True)]
     if not is_complete:
         ranked = np.concatenate([rank[which] for rank, which in zip(ranks, close, strict=True)])
@@ -86,20 +91,26 @@ def _broken(slack: Floats, tie: Floats, distance: float) -> Floats:
 
 
 class CoreProgram:
-    """The integer program over a core: one 0-1 variable per column."""
+    """The integer program over a core: one 0-1 variable per column of a model that has several.
+
+    What models with one column take is certain: together they are a single variable that is 1.
+    """
 
     def __init__(
         self, pools: Sequence[Pool], resources: Resources, asking: Asking, phase: Phase, core: Core
     ) -> None:
         self._pools = pools
-        self._resources = resources
         self._phase = phase
-        self._core = core
+        self._pairs = core.pairs
+        self._is_open = [_is_choice(pairs) for pairs in core.pairs]
         self._program = Program()
-        self._columns = [self._program.variables(len(pairs)) for pairs in core.pairs]
+        self._certain = self._program.constant()
+        self._columns = [self._program.variables(int(is_open.sum())) for is_open in self._is_open]
         self._growth = [self._program.variables(1, most).start for most in resources.growth_limit.tolist()]
+        asked = [asking.of(pool, *pairs.T) for pool, pairs in zip(pools, core.pairs, strict=True)]
+        self._resources = resources.after(self._leaves_for_certain(asked, len(resources.free)))
         self._choose()
-        self._take([asking.of(pool, *pairs.T) for pool, pairs in zip(pools, core.pairs, strict=True)])
+        self._take(asked)
         self._keep_caps()
         self._counted = self._objective()
 
@@ -108,29 +119,42 @@ class CoreProgram:
     ) -> tuple[Selection | None, Result]:
         """Return the best selection found, if any, and the account of the search, over the core only."""
         self._program.row(self._counted, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
-        for variables, pairs, columns in zip(self._columns, self._core.pairs, incumbent.columns, strict=True):
+        for variables, pairs, columns in zip(self._columns, self._open_pairs, incumbent.columns, strict=True):
             self._program.hint(variables, (columns[pairs[:, 0]] == pairs[:, 1]).astype(int).tolist())
         self._program.hint(self._growth, incumbent.added.tolist())
         result = self._program.solve(limits, absolute_gap=gap)
         return (self._selection(result.values) if result.values else None), result
 
+    @property
+    def _open_pairs(self) -> list[Integers]:
+        return [pairs[is_open] for pairs, is_open in zip(self._pairs, self._is_open, strict=True)]
+
     def _choose(self) -> None:
-        for variables, pairs in zip(self._columns, self._core.pairs, strict=True):
+        for variables, pairs in zip(self._columns, self._open_pairs, strict=True):
             starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1)).tolist()
-            for start, stop in zip(starts, [*starts[1:], len(pairs)], strict=True):
+            for start, stop in pairwise([*starts, len(pairs)]):
                 self._program.exactly_one(variables[start:stop])
+
+    def _leaves_for_certain(self, asked: Sequence[Asked], nodes: int) -> Integers:
+        """Return how many accelerators leave each node whatever is chosen, (nodes,)."""
+        gone = np.zeros(nodes, dtype=np.int64)
+        for is_open, part in zip(self._is_open, asked, strict=True):
+            column, node, accelerators = part.leaving.T
+            is_certain = ~is_open[column]
+            np.add.at(gone, node[is_certain], accelerators[is_certain])
+        return gone
 
     def _take(self, asked: Sequence[Asked]) -> None:
         """Give every new replica a place, and exceed no limit."""
-        new: list[Terms] = [[] for _ in self._resources.sizes]
-        limits: list[Terms] = [[] for _ in self._resources.limits]
+        new = [self._sum([part.new[:, row] for part in asked]) for row in range(len(self._resources.sizes))]
+        limits = [
+            self._sum([part.limits[:, row] for part in asked]) for row in range(len(self._resources.limits))
+        ]
         leaving: dict[int, Terms] = defaultdict(list)
-        for variables, part in zip(self._columns, asked, strict=True):
-            for into, counts in ((new, part.new), (limits, part.limits)):
-                for row, terms in enumerate(into):
-                    terms.extend(_terms(variables, counts[:, row]))
-            for column, node, accelerators in part.leaving.tolist():
-                leaving[node].append((variables[column], accelerators))
+        for variables, is_open, part in zip(self._columns, self._is_open, asked, strict=True):
+            turn = np.cumsum(is_open) - 1
+            for column, node, accelerators in part.leaving[is_open[part.leaving[:, 0]]].tolist():
+                leaving[node].append((variables[turn[column]], accelerators))
         fit_replicas(self._program, self._resources, asked=new, leaving=leaving, growth=self._growth)
         for terms, most in zip(limits, self._resources.limits.tolist(), strict=True):
             self._program.row(terms, most=most)
@@ -138,34 +162,50 @@ class CoreProgram:
     def _keep_caps(self) -> None:
         """Let no earlier level get worse."""
         for row, cap in enumerate(self._phase.caps.tolist()):
-            terms: Terms = []
-            for index, (variables, pairs) in enumerate(zip(self._columns, self._core.pairs, strict=True)):
+            weights = []
+            for index, pairs in enumerate(self._pairs):
                 shortfalls = np.zeros(self._pools[index].cost.shape, dtype=np.int64)
                 models, short = self._phase.capped_shortfalls[index][row]
                 shortfalls[models] = short
-                terms += _terms(variables, shortfalls[pairs[:, 0], pairs[:, 1]])
-            self._program.row(terms, most=cap)
+                weights.append(shortfalls[pairs[:, 0], pairs[:, 1]])
+            self._program.row(self._sum(weights), most=cap)
 
     def _objective(self) -> Terms:
-        counted = [
-            term
-            for variables, pairs, objective in zip(
-                self._columns, self._core.pairs, self._phase.objectives, strict=True
-            )
-            for term in _terms(variables, objective[pairs[:, 0], pairs[:, 1]].astype(np.int64))
-        ]
+        counted = self._sum(
+            [
+                objective[pairs[:, 0], pairs[:, 1]].astype(np.int64)
+                for pairs, objective in zip(self._pairs, self._phase.objectives, strict=True)
+            ]
+        )
         counted += _terms(self._growth, self._phase.growth_price.astype(np.int64))
         self._program.minimize(counted)
         return counted
 
+    def _sum(self, weights: Sequence[Integers]) -> Terms:
+        """Return the sum of a weight for each pair of the core, per pool (k,)."""
+        certain, terms = 0, []
+        for variables, is_open, each in zip(self._columns, self._is_open, weights, strict=True):
+            certain += int(each[~is_open].sum())
+            terms += _terms(variables, each[is_open])
+        return [*terms, (self._certain, certain)] if certain else terms
+
     def _selection(self, values: Sequence[int]) -> Selection:
         """Read the columns that were chosen."""
         solved = np.array(values, dtype=np.int64)
-        chosen = [
-            pairs[solved[variables.start : variables.stop] == 1, 1]
-            for variables, pairs in zip(self._columns, self._core.pairs, strict=True)
-        ]
+        chosen = []
+        for variables, pairs, is_open in zip(self._columns, self._pairs, self._is_open, strict=True):
+            is_chosen = ~is_open
+            is_chosen[is_open] = solved[variables.start : variables.stop] == 1
+            chosen.append(pairs[is_chosen, 1])
         return Selection(columns=tuple(chosen), added=solved[self._growth])
+
+
+def _is_choice(pairs: Integers) -> Booleans:
+    """(k,): whether the model of a pair has another one; models ascend."""
+    model = pairs[:, 0]
+    is_same = model[1:] == model[:-1]
+    is_choice: Booleans = np.append(is_same, values=False) | np.insert(is_same, 0, values=False)
+    return is_choice
 
 
 def _terms(variables: Sequence[int], weights: Integers) -> Terms:

@@ -30,6 +30,7 @@ class Earlier:
         self._levels = levels
         self._known = {prices.level: prices for prices in known.levels}
         self.joint = self._told(known.joint)
+        self.effort_seconds = known.effort_seconds
 
     def rows(self, level: int, capped: Sequence[int]) -> Floats | None:
         """Return the prices of a level with caps on earlier ones; None where it has not been searched."""
@@ -39,6 +40,11 @@ class Earlier:
         caps = dict(known.caps)
         prices = [caps.get(self._levels.name(earlier), 0.0) for earlier in capped]
         return np.concatenate([self._told(known.rows), prices])
+
+    def distance(self, level: int) -> float | None:
+        """Return how far from its bound a level's answer stayed; None where it has not been searched."""
+        known = self._known.get(self._levels.name(level))
+        return None if known is None else known.distance
 
     def _told(self, rows: Sequence[float]) -> Floats:
         told: Floats = np.array([*rows, 0.0])[self._position]
@@ -52,6 +58,7 @@ def known_prices(problem: PlacementProblem, resources: Resources, found: Found) 
         limits=_limit_names(problem),
         joint=tuple(found.joint.tolist()),
         levels=found.level_prices,
+        effort_seconds=found.effort_seconds,
     )
 
 

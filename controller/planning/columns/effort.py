@@ -28,12 +28,17 @@ class Effort:
         """Whether the level at hand may be searched any further."""
         return self.share.deterministic_seconds > 0 and self.share.wall_seconds > 0
 
-    def begin_level(self) -> None:
-        """Give the level at hand its share."""
+    @property
+    def is_cut_by_clock(self) -> bool:
+        """Whether the time for what is at hand has passed, so that another machine might do more."""
+        return self.share.wall_seconds <= 0
+
+    def begin(self, share: float = SHARE_PER_LEVEL) -> None:
+        """Give what is at hand, by default a level, its share of what is left."""
         self.share = replace(
             self._left,
-            deterministic_seconds=self._left.deterministic_seconds * SHARE_PER_LEVEL,
-            wall_seconds=max(0.0, self._deadline_seconds - monotonic()) * SHARE_PER_LEVEL,
+            deterministic_seconds=self._left.deterministic_seconds * share,
+            wall_seconds=max(0.0, self._deadline_seconds - monotonic()) * share,
         )
 
     def spend(self, result: Result) -> None:

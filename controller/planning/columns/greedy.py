@@ -59,25 +59,6 @@ def greedy(
     return fill.selection()
 
 
-def fitted(
-    pools: Sequence[Pool],
-    resources: Resources,
-    asking: Asking,
-    quote: Quote,
-    *,
-    wanted: Sequence[Integers],
-    level: int,
-) -> Selection:
-    """Return a selection near the wanted columns, per pool (n,), that has room.
-
-    Models that count before a level come first, then those that count at it, those that gain most first.
-    """
-    fill = _Fill(pools, resources, asking, quote)
-    for at in (False, True):
-        fill.want(wanted, level, at=at)
-    return fill.selection()
-
-
 def _counts_after(pool: Pool, level: int) -> Booleans:
     """(n,): whether a model counts at no level up to this one."""
     later: Booleans = np.all((pool.cohort.levels > level) | (pool.cohort.levels < 0), axis=1)
@@ -124,21 +105,6 @@ class _Fill:
             later = np.flatnonzero(_counts_after(pool, after) & (columns != self._columns[index]))
             wishes += [(index, model, int(columns[model])) for model in later.tolist()]
         self._take(wishes)
-
-    def want(self, wanted: Sequence[Integers], level: int, *, at: bool) -> None:
-        """Let models that count at a level, or else before it, take the columns that are wanted for them."""
-        wishes = []
-        for index, (pool, columns) in enumerate(zip(self._pools, wanted, strict=True)):
-            counts_at = (pool.cohort.levels == level).any(axis=1)
-            before = ~counts_at & ((pool.cohort.levels < level) & (pool.cohort.levels >= 0)).any(axis=1)
-            models = np.flatnonzero(counts_at if at else before)
-            reduced = self._quote.reduced[index]
-            gain = reduced[models, self._columns[index][models]] - reduced[models, columns[models]]
-            wishes += [
-                (-g, index, m, c)
-                for g, m, c in zip(gain.tolist(), models.tolist(), columns[models].tolist(), strict=True)
-            ]
-        self._take([(index, model, column) for _, index, model, column in sorted(wishes)])
 
     def serve(self, stage: Stage, level: int, after: int, wanted: Sequence[Integers] | None = None) -> None:
         """Let the models of a level take what is wanted or serves them best, those that gain most first."""

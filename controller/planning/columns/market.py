@@ -55,6 +55,9 @@ class Quote:
     bin_price: Floats
     """(classes, bins): of one replica's slots; infinite where it may not go."""
 
+    bound: float
+    """No choice of columns counts for less, all in all."""
+
 
 class Market:
     """The columns of all models in one phase, answering to prices."""
@@ -103,7 +106,7 @@ class Market:
                 taken_caps[:, row] += np.bincount(block[models], weights=short, minlength=BLOCKS)
             chosen.append(choice)
             reduced.append(costs)
-        bound += self._growth(prices[:slots]) - float(phase.capacity @ prices)
+        bound += self._shared(prices)
         taken_slots = taken_classes[:, :-1] @ _uses_at(resources, where)
         return Answer(
             bound=bound,
@@ -135,6 +138,7 @@ class Market:
             reduced=tuple(reduced),
             tariffs=self.tariffs(rows),
             bin_price=resources.bin_prices(rows[:slots]),
+            bound=sum(float(costs.min(axis=1).sum()) for costs in reduced) + self._shared(rows),
         )
 
     def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
@@ -173,28 +177,12 @@ class Market:
             most = max(most, float(gained.max(initial=0.0)))
         return most
 
-    def _growth(self, slot_prices: Floats) -> float:
-        """Return what the nodes that pay at these prices bring: never more than nothing."""
-        gain = self._phase.growth_price - self._resources.growth_slots @ slot_prices
-        return float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
-
-    def parts(self, answers: Sequence[Answer], weights: Floats) -> tuple[Integers, ...]:
-        """Return for each model the column of one answer, each as often as its weight; per pool (n,)."""
-        ends = np.cumsum(weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-9)
-        blocks = np.concatenate(self._block_of)
-        turn = np.zeros(len(blocks), dtype=np.int64)
-        for block in range(BLOCKS):
-            members = np.flatnonzero(blocks == block)
-            middle = (np.arange(len(members)) + 0.5) / max(1, len(members))
-            turn[members] = np.minimum(np.searchsorted(ends[:, block], middle), len(answers) - 1)
-        starts = np.cumsum([0, *(len(pool.cost) for pool in self._pools)])
-        chosen = [
-            np.stack([answer.chosen[index] for answer in answers]) for index, _ in enumerate(self._pools)
-        ]
-        return tuple(
-            columns[turn[start:stop], np.arange(stop - start)]
-            for columns, (start, stop) in zip(chosen, pairwise(starts), strict=True)
-        )
+    def _shared(self, rows: Floats) -> float:
+        """Return what all that is shared fetches at the prices, and the nodes that pay: never above 0."""
+        slots = len(self._resources.slots)
+        gain = self._phase.growth_price - self._resources.growth_slots @ rows[:slots]
+        grown = float((self._resources.growth_limit * np.minimum(gain, 0)).sum())
+        return grown - float(self._phase.capacity @ rows)
 
     def blends(self, answers: Sequence[Answer], weights: Floats) -> tuple[Floats, ...]:
         """Return each model's mixes over several answers, weighed by (answers, blocks); per pool (n, w)."""

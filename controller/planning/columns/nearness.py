@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,18 @@ PROVEN_MODELS = 100
 
 TRIFLE = 0.1
 """Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Goal:
+    """What a search is to come to at one level."""
+
+    level: int
+    least: int
+    """It comes to no less, whatever is done."""
+
+    tolerated: float | None
+    """How far from its bound a thorough search stayed, in units of value; None where this is to be one."""
 
 
 class Nearness:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,6 +140,23 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
         unit=1,
         tie=0,
     )
+
+
+def in_small_numbers(phase: Phase, resources: Resources) -> tuple[Phase, float]:
+    """Return about the same problem in numbers whose sums are exact, and what one of them is worth.
+
+    What is rounded makes no more than half of one for each model and node.
+    """
+    possible = [np.where(np.isfinite(objective), objective, 0.0) for objective in phase.objectives]
+    most = sum(float(objective.max(axis=1).sum()) for objective in possible)
+    most += float((phase.growth_price * resources.growth_limit).sum())
+    worth = max(1.0, most / EXACT_LIMIT)
+    small = replace(
+        phase,
+        objectives=tuple(np.rint(objective / worth) for objective in phase.objectives),
+        growth_price=np.rint(phase.growth_price / worth),
+    )
+    return small, worth
 
 
 def level_weights(pools: Sequence[Pool], levels: Levels) -> Floats:

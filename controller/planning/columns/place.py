@@ -61,12 +61,12 @@ def place(problem: PlacementProblem, *, limits: Limits, certifies: bool = False)
 
 
 def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) -> Solution:
-    """Return a placement for a problem that differs little from one that is solved.
+    """Return a placement for a problem that differs little from one that is solved, and as near to its bound.
 
     Raises as `place` does.
     """
     model = ColumnModel(problem)
-    return model.place(limits, known=like.prices, replicas=like.replicas, no_worse=False)
+    return model.place(limits, known=like.prices, replicas=like.replicas, is_brief=True, no_worse=False)
 
 
 class ColumnModel:
@@ -99,12 +99,14 @@ class ColumnModel:
         *,
         known: KnownPrices | None = None,
         replicas: Sequence[int] | None = None,
+        is_brief: bool = False,
         no_worse: bool = True,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
-        With known prices the search begins from some replicas, by default from those that run. It may be
-        left out to see whether a simple rule does better.
+        With known prices the search begins from some replicas, by default from those that run. A brief one
+        ends as near to each bound as the search did that the prices are of, if that had as much effort. It
+        may be left out to see whether a simple rule does better.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -119,7 +121,7 @@ class ColumnModel:
             Asking(self._problem, self._resources),
             self._levels,
             limits,
-            running=self._running(known, replicas) if known else None,
+            running=self._running(known, replicas, limits, is_brief=is_brief) if known else None,
             certifies=self._certifies,
         )
         left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
@@ -127,8 +129,11 @@ class ColumnModel:
         made = self._solution(found, places) if places is not None else self._narrowed(found, left)
         return self._no_worse(made) if made.unproven and no_worse else made
 
-    def _running(self, known: KnownPrices, replicas: Sequence[int] | None) -> Running:
+    def _running(
+        self, known: KnownPrices, replicas: Sequence[int] | None, limits: Limits, *, is_brief: bool
+    ) -> Running:
         return Running(
+            is_brief=is_brief and known.effort_seconds >= limits.deterministic_seconds,
             earlier=Earlier(known, self._problem, self._resources, self._levels),
             replicas=np.array(
                 [terms.current for terms in self._problem.variants] if replicas is None else replicas,

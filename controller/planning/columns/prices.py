@@ -21,7 +21,7 @@ from controller.planning.columns.market import BLOCKS, spans_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.arrays import Floats
     from controller.planning.columns.market import Answer, Market
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.resources import Resources
@@ -52,9 +52,6 @@ class Prices:
     answer: Answer
     blends: tuple[Floats, ...] = ()
     """Per pool (n, w): the mixes of an answer that may be divided, whose value is the bound."""
-
-    parts: tuple[Integers, ...] = ()
-    """Per pool (n,): columns in such proportions that they come near that answer."""
 
     answers: tuple[Answer, ...] = ()
     """Those that the answer which may be divided is made of; without what each column costs."""
@@ -117,7 +114,6 @@ def best_prices(
     return replace(
         best,
         blends=market.blends(weighed, weights),
-        parts=market.parts(weighed, weights),
         answers=tuple(answer for answer, counts_for in zip(weighed, counts, strict=True) if counts_for),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,15 @@ def _never(_: Phase) -> float:
     return inf
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Priced:
+    """A problem with its prices."""
+
+    problem: Phase
+    market: Market
+    prices: Prices
+
+
 class Pricing:
     """The columns so far, and ways to price them."""
 
@@ -57,38 +66,39 @@ class Pricing:
         self._is_complete = is_complete
         self._deadline_seconds = deadline_seconds
 
-    def found(
-        self, problem: Problem, start: Floats | None = None, *, enough: Enough = _never
-    ) -> tuple[Phase, Market, Prices]:
-        """Return a problem with its prices, after mixes were added that its divisible answer calls for.
+    def priced(self, problem: Problem, start: Floats | None = None, *, enough: Enough = _never) -> Priced:
+        """Return a problem with its prices, over the columns that there are.
 
         The start is per unit of the problem's value. A bound that is enough ends the search.
         """
         made = problem(self.pools)
         market = Market(self.pools, self._resources, made)
         prices = self._best(made, market, start, enough=enough(made))
-        if self._is_complete:
-            return made, market, prices
-        self._add_near(problem, prices)
-        return self.repriced(problem, made, market, prices, enough=enough)
+        return Priced(problem=made, market=market, prices=prices)
 
-    def repriced(
-        self, problem: Problem, made: Phase, market: Market, prices: Prices, *, enough: Enough = _never
-    ) -> tuple[Phase, Market, Prices]:
+    def widened(self, problem: Problem, priced: Priced, *, enough: Enough = _never) -> Priced:
+        """Return a priced problem anew, after mixes were added that its divisible answer calls for."""
+        if self._is_complete:
+            return priced
+        self._add_near(problem, priced.prices)
+        return self.repriced(problem, priced, enough=enough)
+
+    def repriced(self, problem: Problem, priced: Priced, *, enough: Enough = _never) -> Priced:
         """Return a problem with its prices after there were more columns, given what there was before."""
         wider = problem(self.pools)
-        market = Market(self.pools, self._resources, wider, like=market)
-        start = prices.rows / made.unit
-        best = self._best(wider, market, start, known=prices.answers, enough=enough(wider))
-        return wider, market, best
+        market = Market(self.pools, self._resources, wider, like=priced.market)
+        start, known = priced.prices.rows / priced.problem.unit, priced.prices.answers
+        prices = self._best(wider, market, start, known=known, enough=enough(wider))
+        return Priced(problem=wider, market=market, prices=prices)
 
     def joint(self, pools: Sequence[Pool]) -> Phase:
         """Return the problem of all levels weighed together."""
         return weighted(pools, self._resources, self._levels)
 
-    def joint_quote(self, rows: Floats) -> Quote:
-        """Return what everything costs at prices for all levels weighed together."""
-        return Market(self.pools, self._resources, self.joint(self.pools)).quote(rows)
+    def together(self, rows: Floats) -> tuple[Phase, Quote]:
+        """Return the problem of all levels weighed together, and what everything costs at prices for it."""
+        made = self.joint(self.pools)
+        return made, Market(self.pools, self._resources, made).quote(rows)
 
     def surround(self, mixes: Sequence[Integers], rows: Floats) -> None:
         """Add one mix for each model, per pool (n, w), and what is near it and near each model's best.
@@ -97,7 +107,7 @@ class Pricing:
         """
         if self._is_complete:
             return
-        reduced = self.joint_quote(rows).reduced
+        reduced = self.together(rows)[1].reduced
         near = [
             _nearby(pool, costs, own.astype(np.float64))
             for pool, costs, own in zip(self.pools, reduced, mixes, strict=True)

@@ -10,7 +10,7 @@ sufficient for sizes rounded up to powers of two.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -171,6 +171,13 @@ class Resources:
         fits = per_row.min(axis=2, initial=np.iinfo(np.int64).max)
         most: Integers = np.where(self.allowed, fits, 0).sum(axis=1)
         return most
+
+    def after(self, gone: Integers) -> Resources:
+        """Return the same once so many accelerators have left each node for certain, (nodes,)."""
+        if not gone.any():
+            return self
+        free = self.free + gone
+        return replace(self, free=free, slots=self.slots_with(free, self.node_bin, self.node_block))
 
     def slots_with(self, free: Integers, node_bin: Integers, node_block: Integers) -> Integers:
         """Return how many slots of each row some nodes have."""

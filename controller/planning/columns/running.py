@@ -28,6 +28,13 @@ class Running:
     replicas: Integers
     """(variants,)."""
 
+    is_brief: bool = False
+    """Whether to be as near to the bound as the earlier search was is near enough."""
+
+    def tolerated(self, level: int) -> float | None:
+        """Return how far from its bound a level may stay; None where it has to be searched thoroughly."""
+        return self.earlier.distance(level) if self.is_brief else None
+
     def mixes(self, pools: Sequence[Pool]) -> list[Integers]:
         """Return the mix of each model, within its bounds; per pool (n, w)."""
         return [

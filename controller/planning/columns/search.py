@@ -8,18 +8,21 @@ of all columns, or the level's share of the effort is spent.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier, with_mixes
-from controller.planning.columns.core import CoreProgram, core_of
+from controller.planning.columns.cores import Cores
 from controller.planning.columns.effort import Effort
-from controller.planning.columns.greedy import fitted, greedy
-from controller.planning.columns.nearness import Nearness
-from controller.planning.columns.phase import capped_levels, level_weights, phase
+from controller.planning.columns.greedy import greedy
+from controller.planning.columns.nearness import Goal, Nearness
+from controller.planning.columns.phase import capped_levels, in_small_numbers, level_weights
+from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import wanted_columns
 from controller.planning.columns.selection import excess_values, least_values, level_values, total_values
@@ -32,22 +35,19 @@ if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.cohorts import Levels
-    from controller.planning.columns.earlier import Earlier
-    from controller.planning.columns.market import Market
     from controller.planning.columns.phase import Phase
     from controller.planning.columns.pool import Pool
-    from controller.planning.columns.prices import Prices
-    from controller.planning.columns.pricing import Problem
+    from controller.planning.columns.pricing import Priced, Problem
     from controller.planning.columns.resources import Resources
     from controller.planning.columns.running import Running
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
-FIRST_EXTRA = 0.25
-"""How many columns the first core has beyond one per model, in columns per model."""
+TOGETHER_SHARE = 0.1
+"""Of the effort, for all levels weighed together: what that finds is where each level begins."""
 
-GROWTH = 3
-"""How many times more of them each further core has."""
+TOGETHER_GAP = 1e-4
+"""Relative distance to the bound at which that ends."""
 
 ROUNDING = 1e-9
 """Relative error of a bound that was computed in double precision."""
@@ -74,6 +74,9 @@ class Found:
 
     level_prices: tuple[LevelPrices, ...]
     """Of the levels that were searched."""
+
+    effort_seconds: float = 0.0
+    """How much of the solver's deterministic time there was for a thorough search."""
 
 
 def search(
@@ -129,9 +132,12 @@ class _Search:
             is_complete=self._is_complete,
             deadline_seconds=deadline_seconds,
         )
-        self._earlier: Earlier | None = running.earlier if running else None
+        self._running = running
+        self._thorough_seconds = limits.deterministic_seconds
+        if running and running.is_brief:
+            self._thorough_seconds = running.earlier.effort_seconds
         wanted = self._begin(running)
-        self._quote = self._pricing.joint_quote(self._joint_prices)
+        together, self._quote = self._pricing.together(self._joint_prices)
         self._tariffs = self._quote.tariffs
         self._level_prices: list[LevelPrices] = []
         self._best = greedy(self._pools, resources, asking, self._quote, wanted=wanted)
@@ -140,6 +146,8 @@ class _Search:
         self._totals = total_values(self._pools, levels)
         models = sum(len(pool.cost) for pool in pools)
         self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
+        self._cores = Cores(resources, asking, self._effort)
+        self._improve_together(together)
 
     @property
     def _pools(self) -> list[Pool]:
@@ -168,18 +176,22 @@ class _Search:
             tariffs=self._tariffs,
             joint=self._joint_prices,
             level_prices=tuple(self._level_prices),
+            effort_seconds=self._thorough_seconds,
         )
 
     def _begin(self, running: Running | None) -> tuple[Integers, ...] | None:
         """Find prices for all levels together, or take those that are known, and return a beginning."""
         if running is None:
-            _, _, prices = self._pricing.found(self._pricing.joint)
-            self._joint_prices = prices.rows
+            joint = self._pricing.joint
+            self._joint_prices = self._pricing.widened(joint, self._pricing.priced(joint)).prices.rows
             return None
         self._joint_prices = running.earlier.joint
         mixes = running.mixes(self._pools)
         self._pricing.surround(mixes, self._joint_prices)
-        return wanted_columns(self._pools, self._pricing.joint_quote(self._joint_prices).reduced, mixes)
+        if not running.is_brief:
+            self._joint_prices = self._pricing.priced(self._pricing.joint, self._joint_prices).prices.rows
+        _, quote = self._pricing.together(self._joint_prices)
+        return wanted_columns(self._pools, quote.reduced, mixes)
 
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pools, self._resources, self._levels, selection)
@@ -187,24 +199,69 @@ class _Search:
     def _excess(self) -> list[int]:
         return excess_values(self._pools, self._levels, self._best)
 
+    def _improve_together(self, problem: Phase) -> None:
+        """Keep what a core of all levels weighed together makes better, by their order."""
+        if not math.isfinite(problem.value(self._best)):
+            return
+        self._effort.begin(TOGETHER_SHARE)
+        small, worth = in_small_numbers(problem, self._resources)
+        bound = self._quote.bound / worth - sum(len(pool.cost) for pool in self._pools)
+        solved = self._cores.solved(
+            self._pools,
+            small,
+            self._best,
+            reduced=self._quote.reduced,
+            ties=self._quote.reduced,
+            distance=problem.value(self._best) - self._quote.bound,
+            bound=bound,
+            gap=TOGETHER_GAP * abs(bound),
+        )
+        if solved.found and (values := self._value(solved.found)) < self._values:
+            self._best, self._values = solved.found, values
+
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
         is_cost = level == len(self._levels)
         least = 0 if is_cost else self._least[level]
         if not is_cost and self._values[level] <= least:
             return least
-        priced = self._pricing.found(self._problem_of(level), self._start(level), enough=self._enough)
-        problem, market, prices = self._certified(level, *priced)
-        self._quote = self._quote if self._is_complete else self._pricing.joint_quote(self._joint_prices)
-        self._try_parts(level, problem, prices)
-        bound = max(least, self._improve(level, problem, prices))
-        self._remember(level, problem, market, prices)
+        self._effort.begin()
+        tolerated = self._running.tolerated(level) if self._running else None
+        goal = Goal(level=level, least=least, tolerated=tolerated)
+        problem, enough = self._problem_of(level), partial(self._enough, goal)
+        priced = self._pricing.priced(problem, self._start(level), enough=enough)
+        bound = self._settled_soon(goal, priced)
+        if bound is None:
+            priced = self._pricing.widened(problem, priced, enough=enough)
+            priced = self._certified(goal, problem, priced)
+            if not self._is_complete:
+                _, self._quote = self._pricing.together(self._joint_prices)
+            bound = self._improve(goal, priced)
+        self._remember(goal, priced)
         return bound
+
+    def _settled_soon(self, goal: Goal, priced: Priced) -> int | None:
+        """Return a level's bound where the columns that there are and one core settle it; None elsewhere.
+
+        They do where all are at their best then, and where the answer is as near to the bound as that of a
+        thorough search was.
+        """
+        if goal.tolerated is None and priced.prices.bound > goal.least:
+            return None
+        bound = self._improve(goal, priced, most_cores=1)
+        is_least = goal.level < len(self._levels) and self._values[goal.level] <= goal.least
+        is_near = goal.tolerated is not None and self._is_near(goal, priced.problem, priced.prices.bound)
+        return bound if is_least or is_near else None
+
+    def _is_near(self, goal: Goal, problem: Phase, bound: float) -> bool:
+        counted = problem.value(self._best)
+        near = self._nearness.enough(goal.level, counted, bound=bound)
+        return counted - bound < 1 or counted - bound <= near + (goal.tolerated or 0.0) * problem.unit
 
     def _start(self, level: int) -> Floats:
         """Return prices to begin a level with, per unit of its value: known ones, or those of all levels."""
         capped = capped_levels(self._excess(), level)
-        known = self._earlier.rows(level, capped) if self._earlier else None
+        known = self._running.earlier.rows(level, capped) if self._running else None
         if known is not None:
             return known
         weights = (*level_weights(self._pools, self._levels).tolist(), 1.0)
@@ -212,97 +269,85 @@ class _Search:
         start: Floats = np.concatenate([self._joint_prices, caps]) / weights[level]
         return start
 
-    def _enough(self, problem: Phase) -> float:
+    def _enough(self, goal: Goal, problem: Phase) -> float:
         """Return what bound makes better prices needless: the answer is nearer to it than it has to be."""
         counted = problem.value(self._best)
-        return counted - CERTAINTY * self._nearness.enough(problem.level, counted, bound=counted)
+        near = CERTAINTY * self._nearness.enough(goal.level, counted, bound=counted)
+        return counted - near - (goal.tolerated or 0.0) * problem.unit
 
-    def _certified(
-        self, level: int, problem: Phase, market: Market, prices: Prices
-    ) -> tuple[Phase, Market, Prices]:
+    def _certified(self, goal: Goal, problem: Problem, priced: Priced) -> Priced:
         """Return the same with the mixes that columns lacked, and note what no mix at all can beat."""
         for _ in range(MOST_ROUNDS - 1):
-            missed = self._missed(level, problem, prices)
+            missed = self._missed(goal.level, priced)
             if not missed:
-                return problem, market, prices
+                return priced
             self._pricing.pools = with_mixes(self._pools, missed)
-            again = self._pricing.repriced(
-                self._problem_of(level), problem, market, prices, enough=self._enough
-            )
-            problem, market, prices = again
-        self._missed(level, problem, prices)
-        return problem, market, prices
+            priced = self._pricing.repriced(problem, priced, enough=partial(self._enough, goal))
+        self._missed(goal.level, priced)
+        return priced
 
-    def _missed(self, level: int, problem: Phase, prices: Prices) -> Mapping[int, Integers]:
+    def _missed(self, level: int, priced: Priced) -> Mapping[int, Integers]:
         """Return the mixes that columns lack at some prices, and note what no mix at all can beat."""
         if self._certifier is None:
             return NOTHING_MISSED
-        counted = max(0.0, prices.bound)
+        counted = max(0.0, priced.prices.bound)
         tolerance = CERTAINTY * self._nearness.enough(level, counted, bound=counted)
-        return self._certifier.missed(self._pools, problem, prices, self._values, tolerance)
+        return self._certifier.missed(self._pools, priced.problem, priced.prices, self._values, tolerance)
 
-    def _remember(self, level: int, problem: Phase, market: Market, prices: Prices) -> None:
+    def _remember(self, goal: Goal, priced: Priced) -> None:
         """Keep what a level was settled with, for another search and for what is said about columns."""
+        problem, prices = priced.problem, priced.prices
         rows = prices.rows / problem.unit
         shared = len(self._resources.capacity)
         names = [self._levels.name(earlier) for earlier in problem.capped]
+        far = 0.0 if self._effort.is_cut_by_clock else max(0.0, problem.value(self._best) - prices.bound)
         self._level_prices.append(
             LevelPrices(
-                level=self._levels.name(level),
+                level=self._levels.name(goal.level),
                 rows=tuple(rows[:shared].tolist()),
                 caps=tuple(zip(names, rows[shared:].tolist(), strict=True)),
+                distance=far / problem.unit if goal.tolerated is None else goal.tolerated,
             )
         )
-        if level == len(self._levels):
-            self._tariffs = market.tariffs(rows[:shared])
+        if goal.level == len(self._levels):
+            self._tariffs = priced.market.tariffs(rows[:shared])
 
     def _problem_of(self, level: int) -> Problem:
-        return lambda pools: phase(
-            pools, self._resources, self._levels, level=level, values=self._values, excess=self._excess()
+        """Return what makes the level's problem, as things stand, over any columns."""
+        return partial(
+            phase_over,
+            resources=self._resources,
+            levels=self._levels,
+            level=level,
+            values=tuple(self._values),
+            excess=self._excess(),
         )
 
-    def _improve(self, level: int, problem: Phase, prices: Prices) -> int:
+    def _improve(self, goal: Goal, priced: Priced, *, most_cores: int | None = None) -> int:
         """Solve growing cores until the level is near its bound; return what its value cannot be below."""
-        extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in self._pools))
-        effort = self._effort
-        effort.begin_level()
-        bound = prices.bound - ROUNDING * abs(prices.bound) - 1e-6
-        while effort.is_left:
-            counted = problem.value(self._best)
-            near = self._nearness.enough(level, counted, bound=bound)
-            if counted - bound < 1 or counted - bound <= near:
+        problem, prices = priced.problem, priced.prices
+        bound = max(goal.least, prices.bound - ROUNDING * abs(prices.bound) - 1e-6)
+        for turn in count() if most_cores is None else range(most_cores):
+            if not self._effort.is_left or self._is_near(goal, problem, bound):
                 break
-            core = core_of(
+            solved = self._cores.solved(
+                self._pools,
                 problem,
-                prices.answer.reduced,
-                self._quote.reduced,
                 self._best,
-                distance=counted - prices.bound,
-                extra=extra,
+                reduced=prices.answer.reduced,
+                ties=self._quote.reduced,
+                distance=problem.value(self._best) - prices.bound,
+                bound=bound,
+                gap=self._nearness.enough(goal.level, bound, bound=bound) / 2,
+                turn=turn,
             )
-            program = CoreProgram(self._pools, self._resources, self._asking, problem, core)
-            gap = self._nearness.enough(level, bound, bound=bound) / 2
-            found, result = program.solve(self._best, bound=bound, gap=gap, limits=effort.share)
-            effort.spend(result)
-            if found and problem.value(found) < counted:
-                self._accept(level, found)
-            if core.is_complete:
-                if self._resources.fits_exactly:
-                    bound = max(bound, result.bound if result.values else bound)
+            if solved.found and problem.value(solved.found) < problem.value(self._best):
+                self._accept(goal.level, solved.found)
+            if solved.is_complete and self._resources.fits_exactly:
+                bound = max(bound, solved.bound)
+            if solved.is_complete or not solved.is_worth_growing:
                 break
-            if result.deterministic_seconds * GROWTH > effort.share.deterministic_seconds:
-                break  # a larger core would not be searched to any use, and later levels need their share
-            extra *= GROWTH
-        return math.ceil((bound - problem.tie) / problem.unit - 1e-9)
-
-    def _try_parts(self, level: int, problem: Phase, prices: Prices) -> None:
-        """Keep what comes near the divisible answer, if better and no worse at any earlier level."""
-        quote = replace(self._quote, reduced=prices.answer.reduced)
-        found = fitted(self._pools, self._resources, self._asking, quote, wanted=prices.parts, level=level)
-        values = self._value(found)
-        keeps = all(value <= cap for value, cap in zip(values[:level], self._values[:level], strict=True))
-        if keeps and values[level] < self._values[level] and math.isfinite(problem.value(found)):
-            self._accept(level, found)
+        return max(goal.least, math.ceil((bound - problem.tie) / problem.unit - 1e-9))
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
