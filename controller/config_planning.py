@@ -177,6 +177,11 @@ class PlanningConfig:
     have too many to look at: the solver generates those that are worth it, and with this it finds what it
     had missed. Takes a few percent of its time where something is short."""
 
+    thorough_seconds: Annotated[int, Range(0, 86400)] = 300
+    """How long a thorough search counts. Until then a plan ends as soon as it is as near to its bounds as
+    that search came, which takes a fraction of the time where something is short; what is better and new is
+    found at the latest by the next thorough one. 0: every search is thorough."""
+
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""
 
@@ -230,6 +235,7 @@ def settings_of(planning: PlanningConfig) -> Settings:
         flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),
         certificate=planning.certificate,
+        thorough_seconds=float(planning.thorough_seconds),
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
         deterministic_seconds=planning.solve_seconds / 20,

@@ -57,7 +57,7 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     def model_of(problem: PlacementProblem) -> ColumnModel:
         return ColumnModel(problem, certifies=settings.certificate)
 
-    model, known = model_of(given.problem), state.prices
+    model, known, is_brief = model_of(given.problem), state.prices, _is_brief(snapshot, state, settings)
     # Alone they would have what nothing holds them from: it tells what did.
     unheld = model_of(given.plain_problem) if given.restless else model
     wanted = Solution(replicas=unheld.alone(), placements=())
@@ -66,12 +66,25 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
         """Place with the columns that are there, or with new ones where limits are tighter."""
         nonlocal known
         here = model if problem is given.problem else model_of(problem)
-        solution = here.place(_limits(settings), known=known)
+        solution = here.place(_limits(settings), known=known, is_brief=is_brief)
         known = solution.prices or known
         return solution
 
     answer = given.granted(placed, Strategy.OPTIMAL)
-    return replace(answer, wanted=wanted), replace(given.next_state, prices=known)
+    thorough_seconds = state.thorough_seconds if is_brief else snapshot.taken_seconds
+    return replace(answer, wanted=wanted), replace(
+        given.next_state,
+        prices=known,
+        # Prices of an earlier scarcity say nothing about how near one comes to a bound in the next one.
+        thorough_seconds=thorough_seconds if answer.granted.prices else 0.0,
+    )
+
+
+def _is_brief(snapshot: Snapshot, state: PlanningState, settings: Settings) -> bool:
+    """Tell whether a thorough search is so recent that one as good as it will do."""
+    if not snapshot.taken_seconds or not state.thorough_seconds:
+        return False
+    return 0 <= snapshot.taken_seconds - state.thorough_seconds < settings.thorough_seconds
 
 
 def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:

@@ -108,6 +108,10 @@ class Settings:
     certificate: bool = True
     """Whether the solver also says what no replica mix at all can beat, and adds mixes that it had missed."""
 
+    thorough_seconds: float = 300.0
+    """For how long after a thorough search plans need only be as near to their bounds as that one came; 0
+    makes every search a thorough one."""
+
     deterministic_seconds: float = 1.0
     """Effort limit in CP-SAT's own reproducible unit."""
 

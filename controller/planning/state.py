@@ -75,3 +75,6 @@ class PlanningState:
     courses: tuple[Course, ...] = ()
     prices: KnownPrices | None = None
     """Of the last search: where the next one begins."""
+
+    thorough_seconds: float = 0.0
+    """When that search was last a thorough one, in seconds since 1970; 0 where nobody knows."""

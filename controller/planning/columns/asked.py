@@ -76,5 +76,6 @@ class Asking:
         counts = self._pods[first + leaving.ravel()] - start
         column = np.repeat(np.arange(leaving.size) // leaving.shape[1], counts)
         turn = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        leaving_of: Integers = np.column_stack([column, self._bound[np.repeat(start, counts) + turn]])
+        leaving_of = np.empty((len(turn), 3), dtype=np.int64)
+        leaving_of[:, 0], leaving_of[:, 1:] = column, self._bound[np.repeat(start, counts) + turn]
         return leaving_of

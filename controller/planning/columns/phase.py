@@ -142,6 +142,17 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
     )
 
 
+def combined(first: Phase, times: float, rest: Phase) -> Phase:
+    """Return a problem in which one counts so many times beside another, under the constraints of the first."""
+    return replace(
+        first,
+        objectives=tuple(
+            times * one + other for one, other in zip(first.objectives, rest.objectives, strict=True)
+        ),
+        growth_price=times * first.growth_price + rest.growth_price,
+    )
+
+
 def in_small_numbers(phase: Phase, resources: Resources) -> tuple[Phase, float]:
     """Return about the same problem in numbers whose sums are exact, and what one of them is worth.
 

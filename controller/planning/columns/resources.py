@@ -129,6 +129,11 @@ class Resources:
         return most
 
     @cached_property
+    def has_blocks(self) -> bool:
+        """Whether some rows are of blocks of nodes."""
+        return bool((self.row_pods > 1).any())
+
+    @cached_property
     def in_bin(self) -> Floats:
         """(slot rows, bins): 1 where the row is the bin's."""
         is_own: Floats = (self.row_bin[:, None] == np.arange(self.allowed.shape[1])).astype(np.float64)

@@ -80,6 +80,8 @@ class Room:
 
     def _vacate(self, before: Sequence[Asked], after: Sequence[Asked]) -> None:
         """Count the slots of nodes anew where other replicas leave than before."""
+        if not any(len(asked.leaving) for asked in (*before, *after)):
+            return
         free = self.free.copy()
         for asked in before:
             np.subtract.at(free, asked.leaving[:, 1], asked.leaving[:, 2])
@@ -93,8 +95,8 @@ class Room:
             size = self.resources.row_size[rows][:, None]
             was, now = np.maximum(self.free[nodes], 0), np.maximum(free[nodes], 0)
             self.slots[rows] += (now // size - was // size).sum(axis=1)
-        blocks = np.isin(self.resources.row_bin, bins[changed]) & (self.resources.row_pods > 1)
-        if blocks.any():
+        if self.resources.has_blocks:
+            blocks = np.isin(self.resources.row_bin, bins[changed]) & (self.resources.row_pods > 1)
             self.slots[blocks] += self._blocks(free)[blocks] - self._blocks(self.free)[blocks]
         self.free = free
 

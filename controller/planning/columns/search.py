@@ -8,7 +8,7 @@ of all columns, or the level's share of the effort is spent.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -21,7 +21,7 @@ from controller.planning.columns.cores import Cores
 from controller.planning.columns.effort import Effort
 from controller.planning.columns.greedy import greedy
 from controller.planning.columns.nearness import Goal, Nearness
-from controller.planning.columns.phase import capped_levels, in_small_numbers, level_weights
+from controller.planning.columns.phase import capped_levels, combined, in_small_numbers, level_weights
 from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import wanted_columns
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
 TOGETHER_SHARE = 0.1
 """Of the effort, for all levels weighed together: what that finds is where each level begins."""
 
-TOGETHER_GAP = 1e-4
+TOGETHER_GAP = 1e-6
 """Relative distance to the bound at which that ends."""
+
+BRIEF_TIMES = 2.0
+"""How many times as far from its bound as after a thorough search a level may stay in a brief one."""
 
 ROUNDING = 1e-9
 """Relative error of a bound that was computed in double precision."""
@@ -137,7 +140,7 @@ class _Search:
         if running and running.is_brief:
             self._thorough_seconds = running.earlier.effort_seconds
         wanted = self._begin(running)
-        together, self._quote = self._pricing.together(self._joint_prices)
+        self._together, self._quote = self._pricing.together(self._joint_prices)
         self._tariffs = self._quote.tariffs
         self._level_prices: list[LevelPrices] = []
         self._best = greedy(self._pools, resources, asking, self._quote, wanted=wanted)
@@ -147,7 +150,7 @@ class _Search:
         models = sum(len(pool.cost) for pool in pools)
         self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
         self._cores = Cores(resources, asking, self._effort)
-        self._improve_together(together)
+        self._improve_together()
 
     @property
     def _pools(self) -> list[Pool]:
@@ -188,8 +191,7 @@ class _Search:
         self._joint_prices = running.earlier.joint
         mixes = running.mixes(self._pools)
         self._pricing.surround(mixes, self._joint_prices)
-        if not running.is_brief:
-            self._joint_prices = self._pricing.priced(self._pricing.joint, self._joint_prices).prices.rows
+        self._joint_prices = self._pricing.priced(self._pricing.joint, self._joint_prices).prices.rows
         _, quote = self._pricing.together(self._joint_prices)
         return wanted_columns(self._pools, quote.reduced, mixes)
 
@@ -199,22 +201,34 @@ class _Search:
     def _excess(self) -> list[int]:
         return excess_values(self._pools, self._levels, self._best)
 
-    def _improve_together(self, problem: Phase) -> None:
-        """Keep what a core of all levels weighed together makes better, by their order."""
+    def _improve_together(self, priced: Priced | None = None, near: float = 0.0) -> None:
+        """Keep what a core of all levels weighed together makes better, by their order.
+
+        With a priced level that counts first: what is near to its best there is worth more than all else.
+        """
+        problem, reduced, bound = self._together, self._quote.reduced, self._quote.bound
         if not math.isfinite(problem.value(self._best)):
             return
+        tolerated = TOGETHER_GAP * abs(bound)
+        if priced:
+            times = max(1.0, (problem.value(self._best) - bound) / max(1.0, near))
+            problem = combined(priced.problem, times, problem)
+            reduced = tuple(
+                times * first + rest
+                for first, rest in zip(priced.prices.answer.reduced, reduced, strict=True)
+            )
+            bound += times * priced.prices.bound
         self._effort.begin(TOGETHER_SHARE)
         small, worth = in_small_numbers(problem, self._resources)
-        bound = self._quote.bound / worth - sum(len(pool.cost) for pool in self._pools)
         solved = self._cores.solved(
             self._pools,
             small,
             self._best,
-            reduced=self._quote.reduced,
-            ties=self._quote.reduced,
-            distance=problem.value(self._best) - self._quote.bound,
-            bound=bound,
-            gap=TOGETHER_GAP * abs(bound),
+            reduced=reduced,
+            ties=reduced,
+            distance=problem.value(self._best) - bound,
+            bound=bound / worth - sum(len(pool.cost) for pool in self._pools),
+            gap=tolerated / worth,
         )
         if solved.found and (values := self._value(solved.found)) < self._values:
             self._best, self._values = solved.found, values
@@ -228,14 +242,15 @@ class _Search:
         self._effort.begin()
         tolerated = self._running.tolerated(level) if self._running else None
         goal = Goal(level=level, least=least, tolerated=tolerated)
-        problem, enough = self._problem_of(level), partial(self._enough, goal)
-        priced = self._pricing.priced(problem, self._start(level), enough=enough)
+        problem = self._problem_of(level)
+        priced = self._pricing.priced(problem, self._start(level), enough=partial(self._enough, goal))
         bound = self._settled_soon(goal, priced)
         if bound is None:
-            priced = self._pricing.widened(problem, priced, enough=enough)
+            goal = replace(goal, tolerated=None)
+            priced = self._pricing.widened(problem, priced, enough=partial(self._enough, goal))
             priced = self._certified(goal, problem, priced)
             if not self._is_complete:
-                _, self._quote = self._pricing.together(self._joint_prices)
+                self._together, self._quote = self._pricing.together(self._joint_prices)
             bound = self._improve(goal, priced)
         self._remember(goal, priced)
         return bound
@@ -248,15 +263,28 @@ class _Search:
         """
         if goal.tolerated is None and priced.prices.bound > goal.least:
             return None
+        self._attempt(goal, priced)
         bound = self._improve(goal, priced, most_cores=1)
         is_least = goal.level < len(self._levels) and self._values[goal.level] <= goal.least
         is_near = goal.tolerated is not None and self._is_near(goal, priced.problem, priced.prices.bound)
         return bound if is_least or is_near else None
 
+    def _attempt(self, goal: Goal, priced: Priced) -> None:
+        """Solve a core in which the level counts first and later ones next; by itself it would spoil them."""
+        problem, bound = priced.problem, priced.prices.bound
+        if goal.level == len(self._levels) or self._is_near(goal, problem, bound):
+            return
+        near = self._nearness.enough(goal.level, problem.value(self._best), bound=bound)
+        self._improve_together(priced, near)
+        self._effort.begin()
+
     def _is_near(self, goal: Goal, problem: Phase, bound: float) -> bool:
         counted = problem.value(self._best)
         near = self._nearness.enough(goal.level, counted, bound=bound)
-        return counted - bound < 1 or counted - bound <= near + (goal.tolerated or 0.0) * problem.unit
+        return (
+            counted - bound < 1
+            or counted - bound <= near + BRIEF_TIMES * (goal.tolerated or 0.0) * problem.unit
+        )
 
     def _start(self, level: int) -> Floats:
         """Return prices to begin a level with, per unit of its value: known ones, or those of all levels."""
@@ -338,7 +366,7 @@ class _Search:
                 ties=self._quote.reduced,
                 distance=problem.value(self._best) - prices.bound,
                 bound=bound,
-                gap=self._nearness.enough(goal.level, bound, bound=bound) / 2,
+                gap=self._gap(goal, problem, bound),
                 turn=turn,
             )
             if solved.found and problem.value(solved.found) < problem.value(self._best):
@@ -348,6 +376,11 @@ class _Search:
             if solved.is_complete or not solved.is_worth_growing:
                 break
         return max(goal.least, math.ceil((bound - problem.tie) / problem.unit - 1e-9))
+
+    def _gap(self, goal: Goal, problem: Phase, bound: float) -> float:
+        """Return how near to the bound a core is solved: what is better may yet be found beyond it."""
+        near = self._nearness.enough(goal.level, bound, bound=bound)
+        return near / 2 if goal.tolerated is None else near + goal.tolerated * problem.unit
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""

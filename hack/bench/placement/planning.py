@@ -10,7 +10,7 @@ import gc
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from controller.planning.checker import check
@@ -33,6 +33,12 @@ SHARE: Final = 0.01
 
 CHANGES: Final = {500: 5, 2000: 5, 10_000: 2}
 """Plans of ours after the first, by models; a rule makes one."""
+
+_INTERVAL_SECONDS: Final = 15.0
+"""From one plan to the next: as often as the controller plans by default."""
+
+_BEGAN_SECONDS: Final = 1.8e9
+"""When the first plan is made: any moment will do."""
 
 _STRATEGIES: Final = {OURS: Strategy.OPTIMAL, "wva-greedy": Strategy.WVA_GREEDY}
 _CHANGE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
@@ -107,7 +113,8 @@ def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> I
     """Plan, let the plan run, let other reports change, and plan again from what was remembered."""
     state = PlanningState()
     for number in range(changes + 1):
-        cycle = _cycle(found, state, settings)
+        taken_seconds = _BEGAN_SECONDS + number * _INTERVAL_SECONDS
+        cycle = _cycle(replace(found, taken_seconds=taken_seconds), state, settings)
         yield cycle
         after = carried_out(found, cycle.made)
         found, state = changed(after, share=SHARE, seed=seed + number), cycle.next_state

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
 
-MOST_BOXES = 100_000
+MOST_BOXES = 20_000
 """How many parts of mixes are bounded at once; a few thousand are enough for thousands of models."""
 
 _ROUNDING = 1e-11
