@@ -52,11 +52,37 @@ def greedy(
     if before:
         fill.restore(before, after)
     for stage in (Stage.MINIMUM, Stage.DEMAND):
-        found = [np.unique(pool.cohort.levels[:, stage]) for pool in pools]
-        for level in sorted(set(np.concatenate(found).tolist()) - {-1} if found else ()):
+        for level in _levels(pools, stage):
             if level > after:
                 fill.serve(stage, level, after, wanted)
     return fill.selection()
+
+
+def resumed(
+    pools: Sequence[Pool],
+    resources: Resources,
+    asking: Asking,
+    quote: Quote,
+    *,
+    start: Sequence[Integers],
+    wanted: Sequence[Integers],
+) -> Selection | None:
+    """Return what some models make of a start by taking the columns that are wanted for them.
+
+    Both are per pool (n,). None where there is no room for the start.
+    """
+    fill = _Fill(pools, resources, asking, quote)
+    if not fill.adopt(Selection(columns=tuple(start), added=np.zeros_like(resources.growth_limit))):
+        return None
+    for level in _levels(pools, Stage.DEMAND):
+        fill.serve(Stage.DEMAND, level, -1, wanted)
+    return fill.selection()
+
+
+def _levels(pools: Sequence[Pool], stage: Stage) -> list[int]:
+    """Return the levels at which models of some pools count at a stage, in order."""
+    found = [np.unique(pool.cohort.levels[:, stage]) for pool in pools]
+    return sorted(set(np.concatenate(found).tolist()) - {-1} if found else ())
 
 
 def _counts_after(pool: Pool, level: int) -> Booleans:
@@ -116,6 +142,8 @@ class _Fill:
                 columns = _least(pool, models, self._quote.tariffs[index][models])
             else:
                 columns = wanted[index][models] if wanted else reduced.argmin(axis=1)
+            is_new = columns != self._columns[index][models]
+            models, columns, reduced = models[is_new], columns[is_new], reduced[is_new]
             row = np.arange(len(models))
             gain = reduced[row, self._columns[index][models]] - reduced[row, columns]
             wishes += [

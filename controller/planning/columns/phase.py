@@ -143,7 +143,7 @@ def weighted(pools: Sequence[Pool], resources: Resources, levels: Levels) -> Pha
 
 
 def combined(first: Phase, times: float, rest: Phase) -> Phase:
-    """Return a problem in which one counts so many times beside another, under the constraints of the first."""
+    """Return a problem in which one counts so many times beside another, as the first has it."""
     return replace(
         first,
         objectives=tuple(

@@ -43,14 +43,20 @@ class Running:
         ]
 
 
-def wanted_columns(
-    pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[Integers]
-) -> tuple[Integers, ...]:
-    """Return the column with which each model begins, per pool (n,).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beginning:
+    """Where a search begins that knows an earlier one; columns per pool (n,)."""
 
-    That is its cheapest way to have the given mix; for the models that would gain most by another column at
-    the prices it is that one, because their demand has probably changed.
-    """
+    kept: tuple[Integers, ...]
+    """The cheapest way in which each model keeps the mix that it has."""
+
+    wanted: tuple[Integers, ...]
+    """The same, but what is cheapest at the prices for the models that would gain most by it: their demand
+    has probably changed."""
+
+
+def beginning(pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[Integers]) -> Beginning:
+    """Return the columns to begin with, given what each costs at the prices, and the mixes that run."""
     best = [costs.argmin(axis=1) for costs in reduced]
     kept = [_kept(pool, costs, own) for pool, costs, own in zip(pools, reduced, mixes, strict=True)]
     gains = [
@@ -59,9 +65,8 @@ def wanted_columns(
         for row in [np.arange(len(own))]
     ]
     least = _threshold(np.concatenate(gains))
-    return tuple(
-        np.where(gain >= least, other, own) for gain, other, own in zip(gains, best, kept, strict=True)
-    )
+    wanted = [np.where(gain >= least, other, own) for gain, other, own in zip(gains, best, kept, strict=True)]
+    return Beginning(kept=tuple(kept), wanted=tuple(wanted))
 
 
 def _kept(pool: Pool, costs: Floats, mixes: Integers) -> Integers:

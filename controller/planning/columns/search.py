@@ -19,12 +19,12 @@ import numpy as np
 from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier, with_mixes
 from controller.planning.columns.cores import Cores
 from controller.planning.columns.effort import Effort
-from controller.planning.columns.greedy import greedy
+from controller.planning.columns.greedy import greedy, resumed
 from controller.planning.columns.nearness import Goal, Nearness
 from controller.planning.columns.phase import capped_levels, combined, in_small_numbers, level_weights
 from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
-from controller.planning.columns.running import wanted_columns
+from controller.planning.columns.running import beginning
 from controller.planning.columns.selection import excess_values, least_values, level_values, total_values
 from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.pricing import Priced, Problem
     from controller.planning.columns.resources import Resources
-    from controller.planning.columns.running import Running
+    from controller.planning.columns.running import Beginning, Running
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
@@ -126,7 +126,8 @@ class _Search:
         self._scope = scope_of(pools)
         self._is_complete = self._scope is Scope.EVERYTHING
         deadline_seconds = monotonic() + limits.wall_seconds
-        self._effort = Effort(limits, deadline_seconds=deadline_seconds)
+        models = sum(len(pool.cost) for pool in pools)
+        self._effort = Effort(limits, models=models, deadline_seconds=deadline_seconds)
         self._certifier = None if self._is_complete else certifier
         self._pricing = Pricing(
             pools,
@@ -139,15 +140,14 @@ class _Search:
         self._thorough_seconds = limits.deterministic_seconds
         if running and running.is_brief:
             self._thorough_seconds = running.earlier.effort_seconds
-        wanted = self._begin(running)
+        begun = self._begin(running)
         self._together, self._quote = self._pricing.together(self._joint_prices)
         self._tariffs = self._quote.tariffs
         self._level_prices: list[LevelPrices] = []
-        self._best = greedy(self._pools, resources, asking, self._quote, wanted=wanted)
+        self._best = self._first(begun)
         self._values = self._value(self._best)
         self._least = least_values(self._pools, levels)
         self._totals = total_values(self._pools, levels)
-        models = sum(len(pool.cost) for pool in pools)
         self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
         self._cores = Cores(resources, asking, self._effort)
         self._improve_together()
@@ -182,7 +182,15 @@ class _Search:
             effort_seconds=self._thorough_seconds,
         )
 
-    def _begin(self, running: Running | None) -> tuple[Integers, ...] | None:
+    def _first(self, begun: Beginning | None) -> Selection:
+        """Return an answer to improve on."""
+        given = self._pools, self._resources, self._asking, self._quote
+        if begun is None:
+            return greedy(*given)
+        found = resumed(*given, start=begun.kept, wanted=begun.wanted)
+        return found or greedy(*given, wanted=begun.wanted)
+
+    def _begin(self, running: Running | None) -> Beginning | None:
         """Find prices for all levels together, or take those that are known, and return a beginning."""
         if running is None:
             joint = self._pricing.joint
@@ -193,7 +201,7 @@ class _Search:
         self._pricing.surround(mixes, self._joint_prices)
         self._joint_prices = self._pricing.priced(self._pricing.joint, self._joint_prices).prices.rows
         _, quote = self._pricing.together(self._joint_prices)
-        return wanted_columns(self._pools, quote.reduced, mixes)
+        return beginning(self._pools, quote.reduced, mixes)
 
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pools, self._resources, self._levels, selection)
