@@ -14,14 +14,14 @@ SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
 MODELS = 2500
-"""For up to so many the limits are meant; more get more in proportion, or no core of theirs would be solved."""
+"""The limits are for up to so many; more get more in proportion, or no core of theirs would be solved."""
 
 
 class Effort:
     """What is left of the limits, for all levels and for the one at hand."""
 
     def __init__(self, limits: Limits, *, models: int, deadline_seconds: float) -> None:
-        """Begin with all of it, and more for many models. The deadline is by the monotonic clock: a safety net."""
+        """Begin with all of it, and more for many models. The deadline, by the monotonic clock, is a net."""
         times = max(1.0, models / MODELS)
         self._left = replace(limits, deterministic_seconds=times * limits.deterministic_seconds)
         self._deadline_seconds = deadline_seconds

@@ -38,6 +38,11 @@ class Nearness:
         self._least = least
         self._totals = totals
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether there are so few models that the best is sought."""
+        return not self._gap
+
     def enough(self, level: int, counted: float, *, bound: float) -> float:
         """Return what distance to the bound is not worth any more effort; none where all might be served."""
         if level == len(self._totals):

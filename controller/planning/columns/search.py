@@ -248,8 +248,7 @@ class _Search:
         if not is_cost and self._values[level] <= least:
             return least
         self._effort.begin()
-        tolerated = self._running.tolerated(level) if self._running else None
-        goal = Goal(level=level, least=least, tolerated=tolerated)
+        goal = Goal(level=level, least=least, tolerated=self._tolerated(level))
         problem = self._problem_of(level)
         priced = self._pricing.priced(problem, self._start(level), enough=partial(self._enough, goal))
         bound = self._settled_soon(goal, priced)
@@ -262,6 +261,12 @@ class _Search:
             bound = self._improve(goal, priced)
         self._remember(goal, priced)
         return bound
+
+    def _tolerated(self, level: int) -> float | None:
+        """Return how far from its bound a level may stay; None where it has to be searched thoroughly."""
+        if not self._running or self._nearness.is_exact:
+            return None
+        return self._running.tolerated(level)
 
     def _settled_soon(self, goal: Goal, priced: Priced) -> int | None:
         """Return a level's bound where the columns that there are and one core settle it; None elsewhere.
