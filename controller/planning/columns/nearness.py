@@ -17,6 +17,12 @@ PROVEN_MODELS = 100
 TRIFLE = 0.1
 """Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
 
+CERTAINTY = 0.25
+"""To which part of what is near enough bounds are sought that are cheap to come by."""
+
+BRIEF_TIMES = 2.0
+"""How many times as far from its bound as after a thorough search a level may stay in a brief one."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
@@ -50,3 +56,22 @@ class Nearness:
         if bound <= self._least[level]:
             return 0.0
         return self._gap * max(counted, self._totals[level] * TRIFLE)
+
+    def tolerated(self, goal: Goal, counted: float, *, bound: float, unit: int) -> float:
+        """Return what distance is near enough for a goal, in numbers of a problem, `unit` for one of value."""
+        return self.enough(goal.level, counted, bound=bound) + BRIEF_TIMES * unit * (goal.tolerated or 0.0)
+
+    def gap(self, goal: Goal, *, bound: float, unit: int) -> float:
+        """Return how near to the bound a core is solved: what is better may yet be found beyond it."""
+        near = self.enough(goal.level, bound, bound=bound)
+        return near / 2 if goal.tolerated is None else near + unit * goal.tolerated
+
+    def needless(self, goal: Goal, counted: float, *, unit: int) -> float:
+        """Return from what bound on better prices are needless: the answer is nearer than it has to be."""
+        near = CERTAINTY * self.enough(goal.level, counted, bound=counted)
+        return counted - near - unit * (goal.tolerated or 0.0)
+
+    def certain(self, level: int, bound: float) -> float:
+        """Return to what distance a bound over all mixes is sought, near one over some of them."""
+        counted = max(0.0, bound)
+        return CERTAINTY * self.enough(level, counted, bound=counted)

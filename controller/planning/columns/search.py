@@ -7,25 +7,22 @@ of all columns, or the level's share of the effort is spent.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier, with_mixes
-from controller.planning.columns.cores import Cores
 from controller.planning.columns.effort import Effort
-from controller.planning.columns.greedy import greedy, resumed
+from controller.planning.columns.incumbent import Incumbent
 from controller.planning.columns.nearness import Goal, Nearness
-from controller.planning.columns.phase import capped_levels, combined, in_small_numbers, level_weights
+from controller.planning.columns.phase import capped_levels, level_weights
 from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import beginning
-from controller.planning.columns.selection import excess_values, least_values, level_values, total_values
+from controller.planning.columns.selection import least_values, total_values
 from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
 
@@ -43,23 +40,8 @@ if TYPE_CHECKING:
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
-TOGETHER_SHARE = 0.1
-"""Of the effort, for all levels weighed together: what that finds is where each level begins."""
-
-TOGETHER_GAP = 1e-6
-"""Relative distance to the bound at which that ends."""
-
-BRIEF_TIMES = 2.0
-"""How many times as far from its bound as after a thorough search a level may stay in a brief one."""
-
-ROUNDING = 1e-9
-"""Relative error of a bound that was computed in double precision."""
-
 MOST_ROUNDS = 3
 """How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
-
-CERTAINTY = 0.25
-"""To which part of what is near enough bounds are sought that are cheap to come by."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,17 +122,22 @@ class _Search:
         self._thorough_seconds = limits.deterministic_seconds
         if running and running.is_brief:
             self._thorough_seconds = running.earlier.effort_seconds
-        begun = self._begin(running)
-        self._together, self._quote = self._pricing.together(self._joint_prices)
-        self._tariffs = self._quote.tariffs
-        self._level_prices: list[LevelPrices] = []
-        self._best = self._first(begun)
-        self._values = self._value(self._best)
-        self._least = least_values(self._pools, levels)
-        self._totals = total_values(self._pools, levels)
+        self._least = least_values(pools, levels)
+        self._totals = total_values(pools, levels)
         self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
-        self._cores = Cores(resources, asking, self._effort)
-        self._improve_together()
+        begun = self._begin(running)
+        self._incumbent = Incumbent(
+            self._pricing,
+            resources,
+            asking,
+            levels,
+            effort=self._effort,
+            nearness=self._nearness,
+            joint=self._joint_prices,
+            begun=begun,
+        )
+        self._tariffs = self._incumbent.quote.tariffs
+        self._level_prices: list[LevelPrices] = []
 
     @property
     def _pools(self) -> list[Pool]:
@@ -158,7 +145,9 @@ class _Search:
 
     def run(self) -> Found:
         """Settle each level in turn."""
+        self._incumbent.improve_together()
         bounds = [self._settle(level) for level in range(len(self._levels) + 1)]
+        values = self._incumbent.values
         # Values are those at the end: a later level may have improved an earlier one.
         proofs = [
             Proof(
@@ -169,26 +158,18 @@ class _Search:
                 total=total,
             )
             for level, (value, bound, total) in enumerate(
-                zip(self._values, bounds, [*self._totals, self._values[-1]], strict=True)
+                zip(values, bounds, [*self._totals, values[-1]], strict=True)
             )
         ]
         return Found(
             pools=tuple(self._pools),
-            selection=self._best,
+            selection=self._incumbent.best,
             proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
             tariffs=self._tariffs,
             joint=self._joint_prices,
             level_prices=tuple(self._level_prices),
             effort_seconds=self._thorough_seconds,
         )
-
-    def _first(self, begun: Beginning | None) -> Selection:
-        """Return an answer to improve on."""
-        given = self._pools, self._resources, self._asking, self._quote
-        if begun is None:
-            return greedy(*given)
-        found = resumed(*given, start=begun.kept, wanted=begun.wanted)
-        return found or greedy(*given, wanted=begun.wanted)
 
     def _begin(self, running: Running | None) -> Beginning | None:
         """Find prices for all levels together, or take those that are known, and return a beginning."""
@@ -203,49 +184,11 @@ class _Search:
         _, quote = self._pricing.together(self._joint_prices)
         return beginning(self._pools, quote.reduced, mixes)
 
-    def _value(self, selection: Selection) -> list[int]:
-        return level_values(self._pools, self._resources, self._levels, selection)
-
-    def _excess(self) -> list[int]:
-        return excess_values(self._pools, self._levels, self._best)
-
-    def _improve_together(self, priced: Priced | None = None, near: float = 0.0) -> None:
-        """Keep what a core of all levels weighed together makes better, by their order.
-
-        With a priced level that counts first: what is near to its best there is worth more than all else.
-        """
-        problem, reduced, bound = self._together, self._quote.reduced, self._quote.bound
-        if not math.isfinite(problem.value(self._best)):
-            return
-        tolerated = TOGETHER_GAP * abs(bound)
-        if priced:
-            times = max(1.0, (problem.value(self._best) - bound) / max(1.0, near))
-            problem = combined(priced.problem, times, problem)
-            reduced = tuple(
-                times * first + rest
-                for first, rest in zip(priced.prices.answer.reduced, reduced, strict=True)
-            )
-            bound += times * priced.prices.bound
-        self._effort.begin(TOGETHER_SHARE)
-        small, worth = in_small_numbers(problem, self._resources)
-        solved = self._cores.solved(
-            self._pools,
-            small,
-            self._best,
-            reduced=reduced,
-            ties=reduced,
-            distance=problem.value(self._best) - bound,
-            bound=bound / worth - sum(len(pool.cost) for pool in self._pools),
-            gap=tolerated / worth,
-        )
-        if solved.found and (values := self._value(solved.found)) < self._values:
-            self._best, self._values = solved.found, values
-
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
         is_cost = level == len(self._levels)
         least = 0 if is_cost else self._least[level]
-        if not is_cost and self._values[level] <= least:
+        if not is_cost and self._incumbent.values[level] <= least:
             return least
         self._effort.begin()
         goal = Goal(level=level, least=least, tolerated=self._tolerated(level))
@@ -257,8 +200,9 @@ class _Search:
             priced = self._pricing.widened(problem, priced, enough=partial(self._enough, goal))
             priced = self._certified(goal, problem, priced)
             if not self._is_complete:
-                self._together, self._quote = self._pricing.together(self._joint_prices)
-            bound = self._improve(goal, priced)
+                self._incumbent.weigh()
+            self._incumbent.improve_first(goal, priced)
+            bound = self._incumbent.improve(goal, priced)
         self._remember(goal, priced)
         return bound
 
@@ -276,32 +220,16 @@ class _Search:
         """
         if goal.tolerated is None and priced.prices.bound > goal.least:
             return None
-        self._attempt(goal, priced)
-        bound = self._improve(goal, priced, most_cores=1)
-        is_least = goal.level < len(self._levels) and self._values[goal.level] <= goal.least
-        is_near = goal.tolerated is not None and self._is_near(goal, priced.problem, priced.prices.bound)
+        found = self._incumbent
+        found.improve_first(goal, priced)
+        bound = found.improve(goal, priced, most_cores=1)
+        is_least = goal.level < len(self._levels) and found.values[goal.level] <= goal.least
+        is_near = goal.tolerated is not None and found.is_near(goal, priced.problem, priced.prices.bound)
         return bound if is_least or is_near else None
-
-    def _attempt(self, goal: Goal, priced: Priced) -> None:
-        """Solve a core in which the level counts first and later ones next; by itself it would spoil them."""
-        problem, bound = priced.problem, priced.prices.bound
-        if goal.level == len(self._levels) or self._is_near(goal, problem, bound):
-            return
-        near = self._nearness.enough(goal.level, problem.value(self._best), bound=bound)
-        self._improve_together(priced, near)
-        self._effort.begin()
-
-    def _is_near(self, goal: Goal, problem: Phase, bound: float) -> bool:
-        counted = problem.value(self._best)
-        near = self._nearness.enough(goal.level, counted, bound=bound)
-        return (
-            counted - bound < 1
-            or counted - bound <= near + BRIEF_TIMES * (goal.tolerated or 0.0) * problem.unit
-        )
 
     def _start(self, level: int) -> Floats:
         """Return prices to begin a level with, per unit of its value: known ones, or those of all levels."""
-        capped = capped_levels(self._excess(), level)
+        capped = capped_levels(self._incumbent.excess(), level)
         known = self._running.earlier.rows(level, capped) if self._running else None
         if known is not None:
             return known
@@ -312,9 +240,8 @@ class _Search:
 
     def _enough(self, goal: Goal, problem: Phase) -> float:
         """Return what bound makes better prices needless: the answer is nearer to it than it has to be."""
-        counted = problem.value(self._best)
-        near = CERTAINTY * self._nearness.enough(goal.level, counted, bound=counted)
-        return counted - near - (goal.tolerated or 0.0) * problem.unit
+        counted = problem.value(self._incumbent.best)
+        return self._nearness.needless(goal, counted, unit=problem.unit)
 
     def _certified(self, goal: Goal, problem: Problem, priced: Priced) -> Priced:
         """Return the same with the mixes that columns lacked, and note what no mix at all can beat."""
@@ -331,9 +258,9 @@ class _Search:
         """Return the mixes that columns lack at some prices, and note what no mix at all can beat."""
         if self._certifier is None:
             return NOTHING_MISSED
-        counted = max(0.0, priced.prices.bound)
-        tolerance = CERTAINTY * self._nearness.enough(level, counted, bound=counted)
-        return self._certifier.missed(self._pools, priced.problem, priced.prices, self._values, tolerance)
+        tolerance = self._nearness.certain(level, priced.prices.bound)
+        values = self._incumbent.values
+        return self._certifier.missed(self._pools, priced.problem, priced.prices, values, tolerance)
 
     def _remember(self, goal: Goal, priced: Priced) -> None:
         """Keep what a level was settled with, for another search and for what is said about columns."""
@@ -341,7 +268,8 @@ class _Search:
         rows = prices.rows / problem.unit
         shared = len(self._resources.capacity)
         names = [self._levels.name(earlier) for earlier in problem.capped]
-        far = 0.0 if self._effort.is_cut_by_clock else max(0.0, problem.value(self._best) - prices.bound)
+        far = max(0.0, problem.value(self._incumbent.best) - prices.bound)
+        far = 0.0 if self._effort.is_cut_by_clock else far
         self._level_prices.append(
             LevelPrices(
                 level=self._levels.name(goal.level),
@@ -360,51 +288,6 @@ class _Search:
             resources=self._resources,
             levels=self._levels,
             level=level,
-            values=tuple(self._values),
-            excess=self._excess(),
+            values=tuple(self._incumbent.values),
+            excess=self._incumbent.excess(),
         )
-
-    def _improve(self, goal: Goal, priced: Priced, *, most_cores: int | None = None) -> int:
-        """Solve growing cores until the level is near its bound; return what its value cannot be below."""
-        problem, prices = priced.problem, priced.prices
-        bound = max(goal.least, prices.bound - ROUNDING * abs(prices.bound) - 1e-6)
-        for turn in count() if most_cores is None else range(most_cores):
-            if not self._effort.is_left or self._is_near(goal, problem, bound):
-                break
-            solved = self._cores.solved(
-                self._pools,
-                problem,
-                self._best,
-                reduced=prices.answer.reduced,
-                ties=self._quote.reduced,
-                distance=problem.value(self._best) - prices.bound,
-                bound=bound,
-                gap=self._gap(goal, problem, bound),
-                turn=turn,
-            )
-            if solved.found and problem.value(solved.found) < problem.value(self._best):
-                self._accept(goal.level, solved.found)
-            if solved.is_complete and self._resources.fits_exactly:
-                bound = max(bound, solved.bound)
-            if solved.is_complete or not solved.is_worth_growing:
-                break
-        return max(goal.least, math.ceil((bound - problem.tie) / problem.unit - 1e-9))
-
-    def _gap(self, goal: Goal, problem: Phase, bound: float) -> float:
-        """Return how near to the bound a core is solved: what is better may yet be found beyond it."""
-        near = self._nearness.enough(goal.level, bound, bound=bound)
-        return near / 2 if goal.tolerated is None else near + goal.tolerated * problem.unit
-
-    def _accept(self, level: int, found: Selection) -> None:
-        """Keep what was found, with the later levels served from what it leaves."""
-        if level < len(self._levels):
-            found = greedy(
-                self._pools,
-                self._resources,
-                self._asking,
-                self._quote,
-                start=found,
-                before=self._best,
-                after=level,
-            )
-        self._best, self._values = found, self._value(found)

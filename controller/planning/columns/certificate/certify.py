@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from controller.planning.columns.resources import Resources
 
 BOXES_PER_MODEL = 10
-"""How many parts of its mixes are bounded at most; where there is an end, one or two are mostly enough."""
+FEWEST_BOXES = 20_000
+"""How many parts of mixes are bounded at least before the search for a better bound is given up; where it has
+an end at all, one or two for each model mostly lead there."""
 
 _ROUNDING = 1e-11
 """Relative error of a sum over all models in double precision."""
@@ -83,7 +85,7 @@ def certify(pools: Sequence[Pool], resources: Resources, quoted: Quoted, *, tole
     ]
     known = np.concatenate([quoted.known[index] for index in where])
     tree = Tree(models_of(costs, needs), roots_of(needs), known, tolerance)
-    bound += float(tree.run(BOXES_PER_MODEL * len(known)).sum())
+    bound += float(tree.run(max(FEWEST_BOXES, BOXES_PER_MODEL * len(known))).sum())
     return Certificate(bound=bound, mixes=dict(_missed(where, needs, *tree.cheaper())))
 
 
