@@ -58,7 +58,7 @@ class Nearness:
         return self._gap * max(counted, self._totals[level] * TRIFLE)
 
     def tolerated(self, goal: Goal, counted: float, *, bound: float, unit: int) -> float:
-        """Return what distance is near enough for a goal, in numbers of a problem, `unit` for one of value."""
+        """Return what is near enough for a goal, in numbers of a problem; `unit` is one of value."""
         return self.enough(goal.level, counted, bound=bound) + BRIEF_TIMES * unit * (goal.tolerated or 0.0)
 
     def gap(self, goal: Goal, *, bound: float, unit: int) -> float:

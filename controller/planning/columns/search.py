@@ -201,7 +201,6 @@ class _Search:
             priced = self._certified(goal, problem, priced)
             if not self._is_complete:
                 self._incumbent.weigh()
-            self._incumbent.improve_first(goal, priced)
             bound = self._incumbent.improve(goal, priced)
         self._remember(goal, priced)
         return bound
