@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.problem import CoverRow, PlacementProblem
+
+
+class Want(NamedTuple):
+    """A requirement that several variants can share."""
+
+    requirement: int
+    amounts: Mapping[int, int]
+    """Of each variant that helps, per replica."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,17 +31,17 @@ class Asking:
 
     priority: int
     variants: tuple[int, ...]
-    demands: tuple[CoverRow, ...]
+    demands: tuple[Want, ...]
     """Required capacity, by any of its variants; by none where no capacity is known."""
 
-    warmth: tuple[CoverRow, ...]
+    warmth: tuple[Want, ...]
     """Replicas to keep, of any of its variants."""
 
-    floors: dict[int, int]
+    floors: Mapping[int, int]
     """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
 
     @property
-    def wanted(self) -> tuple[CoverRow, ...]:
+    def wanted(self) -> tuple[Want, ...]:
         """All that the variants can share."""
         return (*self.warmth, *self.demands)
 
@@ -48,15 +56,12 @@ def askings(problem: PlacementProblem) -> list[Asking]:
     return sorted(found, key=lambda asking: asking.name)
 
 
-def missing(row: CoverRow, replicas: Sequence[int]) -> int:
+def missing(want: Want, replicas: Sequence[int]) -> int:
     """Return what of a requirement is not provided; negative is to spare."""
-    return row.requirement - sum(amount * replicas[v] for v, amount in row.terms)
-
-
-def enough(row: CoverRow, variant: int, lacking: int) -> int | None:
-    """Return how many replicas of a variant provide what is lacking, or None when it can't."""
-    amount = dict(row.terms).get(variant)
-    return max(0, -(-lacking // amount)) if amount else None
+    lacking = want.requirement
+    for v, amount in want.amounts.items():
+        lacking -= amount * replicas[v]
+    return lacking
 
 
 def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
@@ -70,17 +75,19 @@ def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
 
 def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking:
     variants = tuple(sorted({v for row in rows for v, _ in row.terms}))
-    single = [row for row in rows if len(row.terms) == 1 < len(variants)]
-    shared = [row for row in rows if row not in single]
+    shared: dict[Stage, list[Want]] = {Stage.DEMAND: [], Stage.MINIMUM: []}
     own: dict[int, int] = {}
-    for row in single:
-        ((v, amount),) = row.terms
-        own[v] = max(own.get(v, 0), -(-row.requirement // amount))
+    for row in rows:
+        if len(row.terms) == 1 < len(variants):
+            ((v, amount),) = row.terms
+            own[v] = max(own.get(v, 0), -(-row.requirement // amount))
+        else:
+            shared[row.stage].append(Want(row.requirement, dict(row.terms)))
     return Asking(
         name=problem.variants[variants[0]].name,
-        priority=min(row.priority for row in rows),
+        priority=min([row.priority for row in rows]),
         variants=variants,
-        demands=tuple(row for row in shared if row.stage is Stage.DEMAND),
-        warmth=tuple(row for row in shared if row.stage is Stage.MINIMUM),
+        demands=tuple(shared[Stage.DEMAND]),
+        warmth=tuple(shared[Stage.MINIMUM]),
         floors=own,
     )
