@@ -40,19 +40,24 @@ class Asking:
     floors: Mapping[int, int]
     """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
 
-    @property
-    def wanted(self) -> tuple[Want, ...]:
-        """All that the variants can share."""
-        return (*self.warmth, *self.demands)
+    def lacking(self, replicas: Sequence[int]) -> list[tuple[Mapping[int, int], int]]:
+        """Return (amounts, what is missing) of all that the variants can share and that is not met."""
+        return [
+            (want.amounts, lack)
+            for some in (self.warmth, self.demands)
+            for want in some
+            if (lack := missing(want, replicas)) > 0
+        ]
 
 
 def askings(problem: PlacementProblem) -> list[Asking]:
     """Return the models that want anything of a variant, by name; none here knows of continuity."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
+    continuity = Stage.CONTINUITY
     for row in problem.rows:
-        if row.stage is not Stage.CONTINUITY:
+        if row.stage is not continuity:
             rows_of[row.model].append(row)
-    found = [_asking(problem, rows) for rows in rows_of.values() if any(row.terms for row in rows)]
+    found = [_asking(problem, variants, rows) for rows in rows_of.values() if (variants := _named_in(rows))]
     return sorted(found, key=lambda asking: asking.name)
 
 
@@ -73,21 +78,26 @@ def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
     return least
 
 
-def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking:
-    variants = tuple(sorted({v for row in rows for v, _ in row.terms}))
-    shared: dict[Stage, list[Want]] = {Stage.DEMAND: [], Stage.MINIMUM: []}
+def _named_in(rows: Sequence[CoverRow]) -> tuple[int, ...]:
+    """Return the variants of any of these rows."""
+    return tuple(sorted({v for row in rows for v, _ in row.terms}))
+
+
+def _asking(problem: PlacementProblem, variants: tuple[int, ...], rows: Sequence[CoverRow]) -> Asking:
+    demands: list[Want] = []
+    warmth: list[Want] = []
     own: dict[int, int] = {}
     for row in rows:
         if len(row.terms) == 1 < len(variants):
             ((v, amount),) = row.terms
             own[v] = max(own.get(v, 0), -(-row.requirement // amount))
         else:
-            shared[row.stage].append(Want(row.requirement, dict(row.terms)))
+            (demands if row.stage is Stage.DEMAND else warmth).append(Want(row.requirement, dict(row.terms)))
     return Asking(
         name=problem.variants[variants[0]].name,
         priority=min([row.priority for row in rows]),
         variants=variants,
-        demands=tuple(shared[Stage.DEMAND]),
-        warmth=tuple(shared[Stage.MINIMUM]),
+        demands=tuple(demands),
+        warmth=tuple(warmth),
         floors=own,
     )

@@ -8,16 +8,17 @@ point that its feedback loop could find. Models know nothing of each other: acce
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from controller.planning.strategies.asking import missing
-
 if TYPE_CHECKING:
-    from controller.planning.strategies.asking import Asking, Want
+    from controller.planning.strategies.asking import Asking
     from controller.planning.strategies.view import View
 
 DEFAULT_RATE_PERCENT: Final = 200
 _ONE_BLOCK_PERCENT: Final = 100
+_MANY_LENGTHS: Final = 4096
+"""Ranges whose blocks are remembered: most variants share theirs with others."""
 
 
 def counts(view: View, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int, ...]:
@@ -33,45 +34,39 @@ def counts(view: View, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int
     return tuple(replicas)
 
 
-def blocks(length: int, rate_percent: int) -> list[int]:
+@lru_cache(maxsize=_MANY_LENGTHS)
+def blocks(length: int, rate_percent: int) -> tuple[int, ...]:
     """Return the lengths of the blocks that so many replicas are cut into."""
     if rate_percent == _ONE_BLOCK_PERCENT:
-        return [length] if length else []
+        return (length,) if length else ()
     found, size = [], 1.0
     while length:
         block = min(length, int(size))
         found.append(block)
         length -= block
         size = size * rate_percent / _ONE_BLOCK_PERCENT
-    return found
+    return tuple(found)
 
 
 def _expand(view: View, model: Asking, replicas: list[int], rate_percent: int) -> None:
     """Fill blocks in order until every requirement of the model is met."""
-    open_wants = [
-        (want, lack) for want in model.wanted if want.amounts and (lack := missing(want, replicas)) > 0
-    ]
-    if not open_wants:
-        return
+    lacking = [(amounts, lack) for amounts, lack in model.lacking(replicas) if amounts]
     variants = view.problem.variants
     order = sorted(
-        [
-            (variants[v].cost * block, v, block)
-            for v in model.variants
-            for block in blocks(variants[v].upper - replicas[v], rate_percent)
-        ]
+        (variants[v].cost * block, v, block)
+        for v in (model.variants if lacking else ())
+        for block in blocks(variants[v].upper - replicas[v], rate_percent)
     )
     for _, v, block in order:
-        needed = max([_needed(want, lack, v, most=block) for want, lack in open_wants])
+        needed = max([_needed(amounts.get(v), lack, most=block) for amounts, lack in lacking])
         replicas[v] += needed
-        open_wants = [
-            (want, left) for want, lack in open_wants if (left := lack - needed * want.amounts.get(v, 0)) > 0
+        lacking = [
+            (amounts, left) for amounts, lack in lacking if (left := lack - needed * amounts.get(v, 0)) > 0
         ]
-        if not open_wants:
+        if not lacking:
             return
 
 
-def _needed(want: Want, lacking: int, variant: int, *, most: int) -> int:
+def _needed(amount: int | None, lacking: int, *, most: int) -> int:
     """Return how much of a block is filled: all, unless less of it meets what is still missing."""
-    amount = want.amounts.get(variant)
     return min(most, -(-lacking // amount)) if amount else most

@@ -39,9 +39,7 @@ def _decide(
     """Change the targets of one model's variants."""
     for want in model.demands:
         _scale_up(variants, want, targets)
-    spare = [-missing(want, targets) for want in model.demands]
-    if min(spare, default=0) >= 0:
-        _scale_down(variants, model, spare, targets, least)
+    _scale_down(variants, model, targets, least)
     for v in model.variants:
         targets[v] = max(targets[v], least[v])
     for want in model.warmth:
@@ -56,9 +54,7 @@ def _scale_up(variants: Sequence[VariantTerms], want: Want, targets: list[int]) 
     lacking = missing(want, targets)
     if lacking <= 0:
         return
-    for _, v, amount in sorted(
-        [(variants[v].cost / amount, v, amount) for v, amount in want.amounts.items()]
-    ):
+    for _, v, amount in sorted([(variants[v].cost / each, v, each) for v, each in want.amounts.items()]):
         more = min(-(-lacking // amount), variants[v].upper - targets[v])
         targets[v] += more
         lacking -= more * amount
@@ -67,16 +63,18 @@ def _scale_up(variants: Sequence[VariantTerms], want: Want, targets: list[int]) 
 
 
 def _scale_down(
-    variants: Sequence[VariantTerms],
-    model: Asking,
-    spare: list[int],
-    targets: list[int],
-    least: Sequence[int],
+    variants: Sequence[VariantTerms], model: Asking, targets: list[int], least: Sequence[int]
 ) -> None:
-    """Remove whole replicas from the dearest variant on; the last one left is the cheapest."""
+    """Remove whole replicas from the dearest variant on; the last one left is the cheapest.
+
+    Nothing is removed while any demand is not met.
+    """
+    dearest_first = sorted([(-variants[v].cost, v) for v in model.variants if targets[v] > least[v]])
+    spare = [-missing(want, targets) for want in model.demands]
+    if not dearest_first or min(spare, default=0) < 0:
+        return
     cheapest = _cheapest(variants, model.variants)
-    above = [v for v in model.variants if targets[v] > least[v]]
-    for v in sorted(above, key=lambda v: (-variants[v].cost, v)):
+    for _, v in dearest_first:
         keep = least[v]
         if v == cheapest:
             keep = max([keep, *(missing(want, targets) + targets[v] for want in model.warmth)])
@@ -88,21 +86,19 @@ def _scale_down(
 
 
 def _cheapest(variants: Sequence[VariantTerms], some: Iterable[int]) -> int:
-    return min(some, key=lambda v: (variants[v].cost, v))
+    return min([(variants[v].cost, v) for v in some])[1]
 
 
 def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list[int]:
     """Return the targets, scale-ups clipped; what is scaled down now is free for others only next time."""
     variants, pools, result = view.problem.variants, Pools(view, running), list(targets)
-    spare_of = {
-        v: spare
-        for model in view.models
-        if any([targets[v] > running[v] for v in model.variants])
-        for spare in [_spare(model, running)]
-        for v in model.variants
-    }
     ups = [v for v, target in enumerate(targets) if target > running[v]]
-    for v in sorted(ups, key=lambda v: (spare_of.get(v, 0), variants[v].cost, variants[v].name)):
+    spare_of = dict.fromkeys(ups, 0)
+    for model in view.models:
+        growing = spare_of.keys() & model.variants
+        if growing:
+            spare_of |= dict.fromkeys(growing, _spare(model, running))
+    for v in sorted(ups, key=lambda v: (spare_of[v], variants[v].cost, variants[v].name)):
         result[v] = running[v] + pools.take(v, targets[v] - running[v])
     return result
 

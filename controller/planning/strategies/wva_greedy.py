@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
-from controller.planning.strategies.asking import missing
 from controller.planning.strategies.pools import Pools
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def _turn(models: Sequence[Asking], choices: Sequence[Sequence[Choice]], index: 
 
 def _choices(variants: Sequence[VariantTerms], model: Asking, base: Sequence[int]) -> list[Choice]:
     """Return what each variant alone would take, the least value first; nothing when nothing is missing."""
-    lacking = [(want.amounts, lack) for want in model.wanted if (lack := missing(want, base)) > 0]
+    lacking = model.lacking(base)
     if not lacking:
         return []
     running = [v for v in model.variants if variants[v].current]
@@ -92,7 +91,7 @@ def _choices(variants: Sequence[VariantTerms], model: Asking, base: Sequence[int
     for v in model.variants:
         terms = variants[v]
         needed = [-(-lack // amount) for amounts, lack in lacking if (amount := amounts.get(v))]
-        asked = max(needed, default=0)
+        asked = max(needed) if needed else 0
         count = min(asked, terms.upper - base[v])
         if count > 0:
             cost = terms.cost * (base[v] + count)
