@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from controller.planning.problem import Stage
@@ -13,17 +12,11 @@ if TYPE_CHECKING:
 
     from controller.planning.problem import CoverRow, PlacementProblem
 
-
-class Want(NamedTuple):
-    """A requirement that several variants can share."""
-
-    requirement: int
-    amounts: Mapping[int, int]
-    """Of each variant that helps, per replica."""
+    Want = tuple[int, Mapping[int, int]]
+    """A requirement, and what a replica of each variant that helps provides of it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """One model that wants something."""
 
     name: str
@@ -31,23 +24,19 @@ class Asking:
 
     priority: int
     variants: tuple[int, ...]
-    demands: tuple[Want, ...]
+    demands: Sequence[Want]
     """Required capacity, by any of its variants; by none where no capacity is known."""
 
-    warmth: tuple[Want, ...]
+    warmth: Sequence[Want]
     """Replicas to keep, of any of its variants."""
 
     floors: Mapping[int, int]
     """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
 
-    def lacking(self, replicas: Sequence[int]) -> list[tuple[Mapping[int, int], int]]:
-        """Return (amounts, what is missing) of all that the variants can share and that is not met."""
-        return [
-            (want.amounts, lack)
-            for some in (self.warmth, self.demands)
-            for want in some
-            if (lack := missing(want, replicas)) > 0
-        ]
+    def lacking(self, replicas: Sequence[int]) -> list[Want]:
+        """Return what is left of all that the variants can share, when there are some replicas."""
+        left = [(missing(want, replicas), want[1]) for want in (*self.warmth, *self.demands)]
+        return [want for want in left if want[0] > 0]
 
 
 def askings(problem: PlacementProblem) -> list[Asking]:
@@ -57,14 +46,14 @@ def askings(problem: PlacementProblem) -> list[Asking]:
     for row in problem.rows:
         if row.stage is not continuity:
             rows_of[row.model].append(row)
-    found = [_asking(problem, variants, rows) for rows in rows_of.values() if (variants := _named_in(rows))]
+    found = [_asking(problem, rows) for rows in rows_of.values() if any(row.terms for row in rows)]
     return sorted(found, key=lambda asking: asking.name)
 
 
 def missing(want: Want, replicas: Sequence[int]) -> int:
     """Return what of a requirement is not provided; negative is to spare."""
-    lacking = want.requirement
-    for v, amount in want.amounts.items():
+    lacking, amounts = want
+    for v, amount in amounts.items():
         lacking -= amount * replicas[v]
     return lacking
 
@@ -78,26 +67,17 @@ def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
     return least
 
 
-def _named_in(rows: Sequence[CoverRow]) -> tuple[int, ...]:
-    """Return the variants of any of these rows."""
-    return tuple(sorted({v for row in rows for v, _ in row.terms}))
-
-
-def _asking(problem: PlacementProblem, variants: tuple[int, ...], rows: Sequence[CoverRow]) -> Asking:
+def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking:
+    amounts = [dict(row.terms) for row in rows]
+    variants = tuple(sorted(set[int]().union(*amounts)))
     demands: list[Want] = []
     warmth: list[Want] = []
     own: dict[int, int] = {}
-    for row in rows:
-        if len(row.terms) == 1 < len(variants):
+    for row, shares in zip(rows, amounts, strict=True):
+        if len(shares) == 1 < len(variants):
             ((v, amount),) = row.terms
             own[v] = max(own.get(v, 0), -(-row.requirement // amount))
         else:
-            (demands if row.stage is Stage.DEMAND else warmth).append(Want(row.requirement, dict(row.terms)))
-    return Asking(
-        name=problem.variants[variants[0]].name,
-        priority=min([row.priority for row in rows]),
-        variants=variants,
-        demands=tuple(demands),
-        warmth=tuple(warmth),
-        floors=own,
-    )
+            (demands if row.stage is Stage.DEMAND else warmth).append((row.requirement, shares))
+    priority = min([row.priority for row in rows])
+    return Asking(problem.variants[variants[0]].name, priority, variants, demands, warmth, own)

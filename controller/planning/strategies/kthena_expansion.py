@@ -12,7 +12,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from controller.planning.strategies.asking import Asking
+    from collections.abc import Sequence
+
+    from controller.planning.problem import VariantTerms
+    from controller.planning.strategies.asking import Asking, Want
     from controller.planning.strategies.view import View
 
 DEFAULT_RATE_PERCENT: Final = 200
@@ -29,8 +32,10 @@ def counts(view: View, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int
     if rate_percent < _ONE_BLOCK_PERCENT:
         raise ValueError(f"rate_percent: {rate_percent} is less than 100; blocks can't shrink")
     replicas = list(view.floors)
-    for model in view.models:
-        _expand(view, model, replicas, rate_percent)
+    for model, lacking in zip(view.models, view.lacking, strict=True):
+        # Not to know a capacity is no reason to fill anything.
+        if known := [want for want in lacking if want[1]]:
+            _expand(view.problem.variants, model, known, replicas, rate_percent)
     return tuple(replicas)
 
 
@@ -48,25 +53,33 @@ def blocks(length: int, rate_percent: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _expand(view: View, model: Asking, replicas: list[int], rate_percent: int) -> None:
+def _expand(
+    variants: Sequence[VariantTerms],
+    model: Asking,
+    lacking: Sequence[Want],
+    replicas: list[int],
+    rate_percent: int,
+) -> None:
     """Fill blocks in order until every requirement of the model is met."""
-    lacking = [(amounts, lack) for amounts, lack in model.lacking(replicas) if amounts]
-    variants = view.problem.variants
-    order = sorted(
+    order = [
         (variants[v].cost * block, v, block)
-        for v in (model.variants if lacking else ())
+        for v in model.variants
         for block in blocks(variants[v].upper - replicas[v], rate_percent)
-    )
+    ]
+    order.sort()
     for _, v, block in order:
-        needed = max([_needed(amounts.get(v), lack, most=block) for amounts, lack in lacking])
+        needed = _needed(lacking, v, most=block)
         replicas[v] += needed
-        lacking = [
-            (amounts, left) for amounts, lack in lacking if (left := lack - needed * amounts.get(v, 0)) > 0
-        ]
+        left = [(missing - needed * amounts.get(v, 0), amounts) for missing, amounts in lacking]
+        lacking = [want for want in left if want[0] > 0]
         if not lacking:
             return
 
 
-def _needed(amount: int | None, lacking: int, *, most: int) -> int:
+def _needed(lacking: Sequence[Want], variant: int, *, most: int) -> int:
     """Return how much of a block is filled: all, unless less of it meets what is still missing."""
-    return min(most, -(-lacking // amount)) if amount else most
+    needed = 0
+    for missing, amounts in lacking:
+        amount = amounts.get(variant)
+        needed = max(needed, -(-missing // amount) if amount else most)
+    return min(needed, most)

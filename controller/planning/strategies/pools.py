@@ -43,12 +43,13 @@ def kinds(problem: PlacementProblem) -> list[Kind]:
     ]
 
 
-def kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[list[int]]:
+def kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[tuple[int, ...]]:
     """Return for each variant the kinds of nodes that it may use."""
-    usable: list[list[int]] = [[] for _ in problem.variants]
+    usable: list[tuple[int, ...]] = [()] * len(problem.variants)
     for k, kind in enumerate(known):
+        alone = (k,)
         for v in kind.variants:
-            usable[v].append(k)
+            usable[v] = usable[v] + alone if usable[v] else alone
     return usable
 
 
@@ -77,7 +78,9 @@ class Pools:
     def fits(self, variant: int, replicas: int) -> bool:
         """Tell whether so many replicas of the variant are left."""
         each = self._accelerators[variant]
-        return not each or sum([self._left[k] // each for k in self._usable[variant]]) >= replicas
+        for k in self._usable[variant] if each else ():
+            replicas -= self._left[k] // each
+        return not each or replicas <= 0
 
     def take(self, variant: int, replicas: int) -> int:
         """Take so many replicas, or as many as are left; return how many."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from controller.planning.strategies.asking import Asking
+    from controller.planning.strategies.asking import Asking, Want
     from controller.planning.strategies.pools import Kind
 
 
@@ -26,6 +26,9 @@ class View:
 
     floors: tuple[int, ...]
     """Replicas of each variant that are there whatever is decided."""
+
+    lacking: Sequence[Sequence[Want]]
+    """What is left of each model's wants then."""
 
     kinds: Sequence[Kind]
     rooms: tuple[int, ...]
@@ -41,11 +44,13 @@ class View:
 def view_of(problem: PlacementProblem) -> View:
     """Return what there is to see of a problem."""
     models, known = askings(problem), kinds(problem)
+    least = floors(problem, models)
     names = [terms.name for terms in problem.variants]
     return View(
         problem=problem,
         models=models,
-        floors=tuple(floors(problem, models)),
+        floors=tuple(least),
+        lacking=[model.lacking(least) for model in models],
         kinds=known,
         rooms=rooms_of(problem, known),
         usable=kinds_of(problem, known),

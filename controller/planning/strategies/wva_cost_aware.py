@@ -45,7 +45,7 @@ def _decide(
     for want in model.warmth:
         lacking = missing(want, targets)
         if lacking > 0:
-            v = _cheapest(variants, want.amounts)
+            v = _cheapest(variants, want[1])
             targets[v] = max(targets[v], min(targets[v] + lacking, variants[v].upper))
 
 
@@ -54,7 +54,7 @@ def _scale_up(variants: Sequence[VariantTerms], want: Want, targets: list[int]) 
     lacking = missing(want, targets)
     if lacking <= 0:
         return
-    for _, v, amount in sorted([(variants[v].cost / each, v, each) for v, each in want.amounts.items()]):
+    for _, v, amount in sorted([(variants[v].cost / each, v, each) for v, each in want[1].items()]):
         more = min(-(-lacking // amount), variants[v].upper - targets[v])
         targets[v] += more
         lacking -= more * amount
@@ -78,7 +78,7 @@ def _scale_down(
         keep = least[v]
         if v == cheapest:
             keep = max([keep, *(missing(want, targets) + targets[v] for want in model.warmth)])
-        amounts = [want.amounts.get(v, 0) for want in model.demands]
+        amounts = [shares.get(v, 0) for _, shares in model.demands]
         most = [left // amount for left, amount in zip(spare, amounts, strict=True) if amount]
         count = max(0, min([targets[v] - keep, *most]))
         targets[v] -= count
@@ -105,4 +105,4 @@ def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list
 
 def _spare(model: Asking, running: Sequence[int]) -> int:
     """Return what the model has beyond its demand, per mille of it; negative when it has too little."""
-    return min([-missing(want, running) * PER_MILLE // want.requirement for want in model.demands], default=0)
+    return min([-missing(want, running) * PER_MILLE // want[0] for want in model.demands], default=0)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import VariantTerms
-    from controller.planning.strategies.asking import Asking
+    from controller.planning.strategies.asking import Asking, Want
     from controller.planning.strategies.view import View
 
     Turn = tuple[int, int, int, int, str, int, int]
@@ -42,7 +42,11 @@ def counts(view: View) -> tuple[int, ...]:
     """Return the replicas of each variant, by the number of accelerators of each kind only."""
     replicas = list(view.floors)
     pools = Pools(view, replicas)
-    choices = [_choices(view.problem.variants, model, replicas) for model in view.models]
+    variants = view.problem.variants
+    choices = [
+        _choices(variants, model, lacking, view.floors)
+        for model, lacking in zip(view.models, view.lacking, strict=True)
+    ]
     left = _allocate(view.models, choices, pools, replicas)
     for index in left:
         for choice in choices[index]:
@@ -80,9 +84,10 @@ def _turn(models: Sequence[Asking], choices: Sequence[Sequence[Choice]], index: 
     return model.priority, 1, value - own[position + 1].value, -value, model.name, index, position
 
 
-def _choices(variants: Sequence[VariantTerms], model: Asking, base: Sequence[int]) -> list[Choice]:
+def _choices(
+    variants: Sequence[VariantTerms], model: Asking, lacking: Sequence[Want], base: Sequence[int]
+) -> list[Choice]:
     """Return what each variant alone would take, the least value first; nothing when nothing is missing."""
-    lacking = model.lacking(base)
     if not lacking:
         return []
     running = [v for v in model.variants if variants[v].current]
@@ -90,11 +95,15 @@ def _choices(variants: Sequence[VariantTerms], model: Asking, base: Sequence[int
     found = []
     for v in model.variants:
         terms = variants[v]
-        needed = [-(-lack // amount) for amounts, lack in lacking if (amount := amounts.get(v))]
-        asked = max(needed) if needed else 0
+        asked, is_useless = 0, False
+        for missing, amounts in lacking:
+            if amount := amounts.get(v):
+                asked = max(asked, -(-missing // amount))
+            else:
+                is_useless = True
         count = min(asked, terms.upper - base[v])
         if count > 0:
             cost = terms.cost * (base[v] + count)
             value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
-            found.append(Choice(value, v, count, count == asked and len(needed) == len(lacking)))
+            found.append(Choice(value, v, count, count == asked and not is_useless))
     return sorted(found)
