@@ -33,11 +33,6 @@ class Asking(NamedTuple):
     floors: Mapping[int, int]
     """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
 
-    def lacking(self, replicas: Sequence[int]) -> list[Want]:
-        """Return what is left of all that the variants can share, when there are some replicas."""
-        left = [(missing(want, replicas), want[1]) for want in (*self.warmth, *self.demands)]
-        return [want for want in left if want[0] > 0]
-
 
 def askings(problem: PlacementProblem) -> list[Asking]:
     """Return the models that want anything of a variant, by name; none here knows of continuity."""
@@ -46,16 +41,28 @@ def askings(problem: PlacementProblem) -> list[Asking]:
     for row in problem.rows:
         if row.stage is not continuity:
             rows_of[row.model].append(row)
-    found = [_asking(problem, rows) for rows in rows_of.values() if any(row.terms for row in rows)]
+    found = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
     return sorted(found, key=lambda asking: asking.name)
+
+
+def lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Want]]:
+    """Return what is left of all that each model's variants can share, when there are some replicas."""
+    some = {v for v, count in enumerate(replicas) if count}
+    found = []
+    for model in models:
+        wants = [*model.warmth, *model.demands]
+        if not some.isdisjoint(model.variants):
+            wants = [(missing(want, replicas), want[1]) for want in wants]
+        found.append([want for want in wants if want[0] > 0])
+    return found
 
 
 def missing(want: Want, replicas: Sequence[int]) -> int:
     """Return what of a requirement is not provided; negative is to spare."""
-    lacking, amounts = want
+    left, amounts = want
     for v, amount in amounts.items():
-        lacking -= amount * replicas[v]
-    return lacking
+        left -= amount * replicas[v]
+    return left
 
 
 def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
@@ -67,17 +74,21 @@ def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
     return least
 
 
-def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking:
+def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking | None:
     amounts = [dict(row.terms) for row in rows]
-    variants = tuple(sorted(set[int]().union(*amounts)))
+    named: set[int] = set()
+    named.update(*amounts)
+    if not named:
+        return None
     demands: list[Want] = []
     warmth: list[Want] = []
     own: dict[int, int] = {}
     for row, shares in zip(rows, amounts, strict=True):
-        if len(shares) == 1 < len(variants):
+        if len(shares) == 1 < len(named):
             ((v, amount),) = row.terms
             own[v] = max(own.get(v, 0), -(-row.requirement // amount))
         else:
             (demands if row.stage is Stage.DEMAND else warmth).append((row.requirement, shares))
+    variants = tuple(sorted(named))
     priority = min([row.priority for row in rows])
     return Asking(problem.variants[variants[0]].name, priority, variants, demands, warmth, own)

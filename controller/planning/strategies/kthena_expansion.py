@@ -70,8 +70,11 @@ def _expand(
     for _, v, block in order:
         needed = _needed(lacking, v, most=block)
         replicas[v] += needed
-        left = [(missing - needed * amounts.get(v, 0), amounts) for missing, amounts in lacking]
-        lacking = [want for want in left if want[0] > 0]
+        lacking = [
+            (left, amounts)
+            for missing, amounts in lacking
+            if (left := missing - needed * amounts.get(v, 0)) > 0
+        ]
         if not lacking:
             return
 
@@ -81,5 +84,8 @@ def _needed(lacking: Sequence[Want], variant: int, *, most: int) -> int:
     needed = 0
     for missing, amounts in lacking:
         amount = amounts.get(variant)
-        needed = max(needed, -(-missing // amount) if amount else most)
-    return min(needed, most)
+        if not amount or amount * most <= missing:
+            return most
+        if amount * needed < missing:
+            needed = -(-missing // amount)
+    return needed

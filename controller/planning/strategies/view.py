@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.strategies.asking import askings, floors
+from controller.planning.strategies.asking import askings, floors, lacking
 from controller.planning.strategies.pools import kinds, kinds_of, rooms_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def view_of(problem: PlacementProblem) -> View:
         problem=problem,
         models=models,
         floors=tuple(least),
-        lacking=[model.lacking(least) for model in models],
+        lacking=lacking(models, least),
         kinds=known,
         rooms=rooms_of(problem, known),
         usable=kinds_of(problem, known),

@@ -38,8 +38,13 @@ def _decide(
 ) -> None:
     """Change the targets of one model's variants."""
     for want in model.demands:
-        _scale_up(variants, want, targets)
-    _scale_down(variants, model, targets, least)
+        lacking = missing(want, targets)
+        if lacking > 0:
+            _scale_up(variants, (lacking, want[1]), targets)
+    above = [(-variants[v].cost, v) for v in model.variants if targets[v] > least[v]]
+    if above:
+        above.sort()
+        _scale_down(variants, model, above, targets, least)
     for v in model.variants:
         targets[v] = max(targets[v], least[v])
     for want in model.warmth:
@@ -49,40 +54,44 @@ def _decide(
             targets[v] = max(targets[v], min(targets[v] + lacking, variants[v].upper))
 
 
-def _scale_up(variants: Sequence[VariantTerms], want: Want, targets: list[int]) -> None:
+def _scale_up(variants: Sequence[VariantTerms], lacking: Want, targets: list[int]) -> None:
     """Add what is missing where capacity costs least; to the next variant only what a maximum leaves over."""
-    lacking = missing(want, targets)
-    if lacking <= 0:
-        return
-    for _, v, amount in sorted([(variants[v].cost / each, v, each) for v, each in want[1].items()]):
-        more = min(-(-lacking // amount), variants[v].upper - targets[v])
+    left, amounts = lacking
+    by_ratio = [(variants[v].cost / amount, v, amount) for v, amount in amounts.items()]
+    by_ratio.sort()
+    for _, v, amount in by_ratio:
+        more = min(-(-left // amount), variants[v].upper - targets[v])
         targets[v] += more
-        lacking -= more * amount
-        if lacking <= 0:
+        left -= more * amount
+        if left <= 0:
             return
 
 
 def _scale_down(
-    variants: Sequence[VariantTerms], model: Asking, targets: list[int], least: Sequence[int]
+    variants: Sequence[VariantTerms],
+    model: Asking,
+    dearest_first: Sequence[tuple[int, int]],
+    targets: list[int],
+    least: Sequence[int],
 ) -> None:
-    """Remove whole replicas from the dearest variant on; the last one left is the cheapest.
+    """Remove whole replicas, (-cost, variant) after (-cost, variant); the last one left is the cheapest.
 
     Nothing is removed while any demand is not met.
     """
-    dearest_first = sorted([(-variants[v].cost, v) for v in model.variants if targets[v] > least[v]])
-    spare = [-missing(want, targets) for want in model.demands]
-    if not dearest_first or min(spare, default=0) < 0:
-        return
-    cheapest = _cheapest(variants, model.variants)
+    spare = [(-missing(want, targets), want[1]) for want in model.demands]
+    for left, _ in spare:
+        if left < 0:
+            return
     for _, v in dearest_first:
-        keep = least[v]
-        if v == cheapest:
-            keep = max([keep, *(missing(want, targets) + targets[v] for want in model.warmth)])
-        amounts = [shares.get(v, 0) for _, shares in model.demands]
-        most = [left // amount for left, amount in zip(spare, amounts, strict=True) if amount]
-        count = max(0, min([targets[v] - keep, *most]))
-        targets[v] -= count
-        spare = [left - count * amount for left, amount in zip(spare, amounts, strict=True)]
+        count = targets[v] - least[v]
+        for left, amounts in spare:
+            if amount := amounts.get(v):
+                count = min(count, left // amount)
+        if count and v == _cheapest(variants, model.variants):
+            count = min([count, *(-missing(want, targets) for want in model.warmth)])
+        if count > 0:
+            targets[v] -= count
+            spare = [(left - count * amounts.get(v, 0), amounts) for left, amounts in spare]
 
 
 def _cheapest(variants: Sequence[VariantTerms], some: Iterable[int]) -> int:
@@ -95,9 +104,9 @@ def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list
     ups = [v for v, target in enumerate(targets) if target > running[v]]
     spare_of = dict.fromkeys(ups, 0)
     for model in view.models:
-        growing = spare_of.keys() & model.variants
+        growing = [v for v in model.variants if v in spare_of]
         if growing:
-            spare_of |= dict.fromkeys(growing, _spare(model, running))
+            spare_of.update(dict.fromkeys(growing, _spare(model, running)))
     for v in sorted(ups, key=lambda v: (spare_of[v], variants[v].cost, variants[v].name)):
         result[v] = running[v] + pools.take(v, targets[v] - running[v])
     return result

@@ -95,15 +95,17 @@ def _choices(
     found = []
     for v in model.variants:
         terms = variants[v]
-        asked, is_useless = 0, False
+        asked, is_whole = 0, True
         for missing, amounts in lacking:
-            if amount := amounts.get(v):
-                asked = max(asked, -(-missing // amount))
-            else:
-                is_useless = True
+            amount = amounts.get(v)
+            if not amount:
+                is_whole = False
+            elif amount * asked < missing:
+                asked = -(-missing // amount)
         count = min(asked, terms.upper - base[v])
         if count > 0:
             cost = terms.cost * (base[v] + count)
             value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
-            found.append(Choice(value, v, count, count == asked and not is_useless))
-    return sorted(found)
+            found.append(Choice(value, v, count, is_whole and count == asked))
+    found.sort()
+    return found
