@@ -7,7 +7,7 @@ nothing then takes as many replicas as are left, by priority (its policy `Priori
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from controller.planning.strategies.pools import Pools
 
@@ -18,24 +18,17 @@ if TYPE_CHECKING:
     from controller.planning.strategies.asking import Asking, Want
     from controller.planning.strategies.view import View
 
+    Choice = tuple[int, int, int, bool]
+    """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
+
+    The value is the cost against what runs now, and a price for changing the variant. The replicas come on top
+    of those that are there whatever is decided.
+    """
+
     Turn = tuple[int, int, int, int, str, int, int]
 
 _TENTHS = 10
 """Changing the variant costs a tenth of both costs; values are counted in tenths."""
-
-
-class Choice(NamedTuple):
-    """All that a model needs, of one variant; the least value sorts first."""
-
-    value: int
-    """Cost against what runs now, and a price for changing the variant."""
-
-    variant: int
-    replicas: int
-    """Beyond those that are there whatever is decided."""
-
-    is_whole: bool
-    """Whether it meets every requirement."""
 
 
 def counts(view: View) -> tuple[int, ...]:
@@ -49,9 +42,9 @@ def counts(view: View) -> tuple[int, ...]:
     ]
     left = _allocate(view.models, choices, pools, replicas)
     for index in left:
-        for choice in choices[index]:
-            if got := pools.take(choice.variant, choice.replicas):
-                replicas[choice.variant] += got
+        for _, v, count, _ in choices[index]:
+            if got := pools.take(v, count):
+                replicas[v] += got
                 break
     return tuple(replicas)
 
@@ -61,27 +54,27 @@ def _allocate(
 ) -> list[int]:
     """Serve whole requirements in turn; return the models that got nothing, the most important first."""
     left = []
-    turns = [_turn(models, choices, index, 0) for index in range(len(models)) if choices[index]]
+    turns = [_turn(models[index], own, index, 0) for index, own in enumerate(choices) if own]
     heapq.heapify(turns)
     while turns:
         *_, index, position = heapq.heappop(turns)
-        choice = choices[index][position]
-        if choice.is_whole and pools.fits(choice.variant, choice.replicas):
-            replicas[choice.variant] += pools.take(choice.variant, choice.replicas)
-        elif position + 1 < len(choices[index]):
-            heapq.heappush(turns, _turn(models, choices, index, position + 1))
+        own = choices[index]
+        _, v, count, is_whole = own[position]
+        if is_whole and pools.fits(v, count):
+            replicas[v] += pools.take(v, count)
+        elif position + 1 < len(own):
+            heapq.heappush(turns, _turn(models[index], own, index, position + 1))
         else:
             left.append(index)
     return left
 
 
-def _turn(models: Sequence[Asking], choices: Sequence[Sequence[Choice]], index: int, position: int) -> Turn:
+def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Turn:
     """Return when a model's choice is tried: by priority, regret, value, name."""
-    model, own = models[index], choices[index]
-    value = own[position].value
+    value = own[position][0]
     if position + 1 == len(own):
         return model.priority, 0, 0, -value, model.name, index, position
-    return model.priority, 1, value - own[position + 1].value, -value, model.name, index, position
+    return model.priority, 1, value - own[position + 1][0], -value, model.name, index, position
 
 
 def _choices(
@@ -106,6 +99,6 @@ def _choices(
         if count > 0:
             cost = terms.cost * (base[v] + count)
             value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
-            found.append(Choice(value, v, count, is_whole and count == asked))
+            found.append((value, v, count, is_whole and count == asked))
     found.sort()
     return found
