@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Choice = tuple[int, int, int, bool]
     """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
 
-    The value is the cost against what runs now, and a price for changing the variant. The replicas come on top
-    of those that are there whatever is decided.
+    The value is the cost against what runs now, and a price for changing the variant. The replicas come on
+    top of those that are there whatever is decided.
     """
 
     Turn = tuple[int, int, int, int, str, int, int]
