@@ -33,8 +33,7 @@ from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
 from controller.planning.proofs import proven, with_values
-from controller.planning.strategies import COUNTS, ORDERS
-from controller.planning.strategies.granting import granted
+from controller.planning.strategies.contest import contenders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,12 +143,7 @@ class ColumnModel:
     def _no_worse(self, solution: Solution) -> Solution:
         """Return the solution, or what a simple rule makes of the problem, should that be better."""
         values, best = [proof.value for proof in solution.proofs], None
-        for name, counts in COUNTS.items():
-            # Nobody is granted more than is asked for: to ask for too little is lost already.
-            asked = counts(self._problem)
-            if self._levels.values(self._problem, asked, ())[:-1] > values[:-1]:
-                continue
-            answer = granted(self._problem, asked, ORDERS[name](self._problem))
+        for answer in contenders(self._problem, self._levels.keys, values):
             reached = self._levels.values(self._problem, answer.replicas, answer.added)
             if reached < values:
                 values, best = reached, answer

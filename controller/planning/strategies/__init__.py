@@ -14,36 +14,29 @@ from typing import TYPE_CHECKING, Final
 
 from controller.planning.strategies import kthena_expansion, wva_cost_aware, wva_greedy
 from controller.planning.strategies.granting import by_arrival, by_priority
+from controller.planning.strategies.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from controller.planning.problem import PlacementProblem, Solution
 
+RULES: Final = (
+    Rule(name="wva-greedy", asks=wva_greedy.counts, order=by_priority),
+    Rule(name="wva-cost-aware", asks=wva_cost_aware.counts, order=by_priority),
+    Rule(name="kthena-expansion", asks=kthena_expansion.counts, order=by_arrival),
+)
+"""All of them; whatever else there is by name is made of these."""
+
 STRATEGIES: Final[Mapping[str, Callable[[PlacementProblem], Solution]]] = {
-    "wva-greedy": wva_greedy.place,
-    "wva-cost-aware": wva_cost_aware.place,
-    "kthena-expansion": kthena_expansion.place,
+    rule.name: rule.place for rule in RULES
 }
 """Engines by name; each returns a possible plan."""
 
-PENDING: Final[Mapping[str, Callable[[PlacementProblem], int]]] = {
-    "wva-greedy": wva_greedy.pending_accelerators,
-    "wva-cost-aware": wva_cost_aware.pending_accelerators,
-    "kthena-expansion": kthena_expansion.pending_accelerators,
-}
+PENDING: Final[Mapping[str, Callable[[PlacementProblem], int]]] = {rule.name: rule.pending for rule in RULES}
 """Accelerators that each asks for by its counts alone and that no node has: its pods would stay pending."""
 
 COUNTS: Final[Mapping[str, Callable[[PlacementProblem], tuple[int, ...]]]] = {
-    "wva-greedy": wva_greedy.counts,
-    "wva-cost-aware": wva_cost_aware.counts,
-    "kthena-expansion": kthena_expansion.counts,
+    rule.name: rule.counts for rule in RULES
 }
 """Replicas of each variant that each asks for, before limits and nodes cut them."""
-
-ORDERS: Final[Mapping[str, Callable[[PlacementProblem], list[int]]]] = {
-    "wva-greedy": by_priority,
-    "wva-cost-aware": by_priority,
-    "kthena-expansion": by_arrival,
-}
-"""Whose replicas are granted first, by variant."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from controller.planning.problem import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.problem import CoverRow, PlacementProblem
 
+    Want = tuple[int, Mapping[int, int]]
+    """A requirement, and what a replica of each variant that helps provides of it."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
+
+class Asking(NamedTuple):
     """One model that wants something."""
 
     name: str
@@ -23,40 +24,45 @@ class Asking:
 
     priority: int
     variants: tuple[int, ...]
-    demands: tuple[CoverRow, ...]
+    demands: Sequence[Want]
     """Required capacity, by any of its variants; by none where no capacity is known."""
 
-    warmth: tuple[CoverRow, ...]
+    warmth: Sequence[Want]
     """Replicas to keep, of any of its variants."""
 
-    floors: dict[int, int]
+    floors: Mapping[int, int]
     """Replicas of a variant of its own that are wanted whatever the model needs; 0 is left out."""
-
-    @property
-    def wanted(self) -> tuple[CoverRow, ...]:
-        """All that the variants can share."""
-        return (*self.warmth, *self.demands)
 
 
 def askings(problem: PlacementProblem) -> list[Asking]:
     """Return the models that want anything of a variant, by name; none here knows of continuity."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
+    continuity = Stage.CONTINUITY
     for row in problem.rows:
-        if row.stage is not Stage.CONTINUITY:
+        if row.stage is not continuity:
             rows_of[row.model].append(row)
-    found = [_asking(problem, rows) for rows in rows_of.values() if any(row.terms for row in rows)]
+    found = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
     return sorted(found, key=lambda asking: asking.name)
 
 
-def missing(row: CoverRow, replicas: Sequence[int]) -> int:
+def lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Want]]:
+    """Return what is left of all that each model's variants can share, when there are some replicas."""
+    some = {v for v, count in enumerate(replicas) if count}
+    found = []
+    for model in models:
+        wants = [*model.warmth, *model.demands]
+        if not some.isdisjoint(model.variants):
+            wants = [(missing(want, replicas), want[1]) for want in wants]
+        found.append([want for want in wants if want[0] > 0])
+    return found
+
+
+def missing(want: Want, replicas: Sequence[int]) -> int:
     """Return what of a requirement is not provided; negative is to spare."""
-    return row.requirement - sum(amount * replicas[v] for v, amount in row.terms)
-
-
-def enough(row: CoverRow, variant: int, lacking: int) -> int | None:
-    """Return how many replicas of a variant provide what is lacking, or None when it can't."""
-    amount = dict(row.terms).get(variant)
-    return max(0, -(-lacking // amount)) if amount else None
+    left, amounts = want
+    for v, amount in amounts.items():
+        left -= amount * replicas[v]
+    return left
 
 
 def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
@@ -68,19 +74,21 @@ def floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
     return least
 
 
-def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking:
-    variants = tuple(sorted({v for row in rows for v, _ in row.terms}))
-    single = [row for row in rows if len(row.terms) == 1 < len(variants)]
-    shared = [row for row in rows if row not in single]
+def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking | None:
+    amounts = [dict(row.terms) for row in rows]
+    named: set[int] = set()
+    named.update(*amounts)
+    if not named:
+        return None
+    demands: list[Want] = []
+    warmth: list[Want] = []
     own: dict[int, int] = {}
-    for row in single:
-        ((v, amount),) = row.terms
-        own[v] = max(own.get(v, 0), -(-row.requirement // amount))
-    return Asking(
-        name=problem.variants[variants[0]].name,
-        priority=min(row.priority for row in rows),
-        variants=variants,
-        demands=tuple(row for row in shared if row.stage is Stage.DEMAND),
-        warmth=tuple(row for row in shared if row.stage is Stage.MINIMUM),
-        floors=own,
-    )
+    for row, shares in zip(rows, amounts, strict=True):
+        if len(shares) == 1 < len(named):
+            ((v, amount),) = row.terms
+            own[v] = max(own.get(v, 0), -(-row.requirement // amount))
+        else:
+            (demands if row.stage is Stage.DEMAND else warmth).append((row.requirement, shares))
+    variants = tuple(sorted(named))
+    priority = min([row.priority for row in rows])
+    return Asking(problem.variants[variants[0]].name, priority, variants, demands, warmth, own)

@@ -8,77 +8,84 @@ point that its feedback loop could find. Models know nothing of each other: acce
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from controller.planning.strategies.asking import Asking, askings, floors, missing
-from controller.planning.strategies.granting import by_arrival, granted, pending
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from controller.planning.problem import PlacementProblem, Solution
+    from controller.planning.problem import VariantTerms
+    from controller.planning.strategies.asking import Asking, Want
+    from controller.planning.strategies.view import View
 
 DEFAULT_RATE_PERCENT: Final = 200
 _ONE_BLOCK_PERCENT: Final = 100
+_MANY_LENGTHS: Final = 4096
+"""Ranges whose blocks are remembered: most variants share theirs with others."""
 
 
-def place(problem: PlacementProblem, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> Solution:
-    """Return the plan as far as limits and nodes allow."""
-    return granted(problem, counts(problem, rate_percent=rate_percent), by_arrival(problem))
-
-
-def pending_accelerators(problem: PlacementProblem, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> int:
-    """Return how many accelerators the counts ask for and no node has."""
-    return pending(problem, counts(problem, rate_percent=rate_percent), by_arrival(problem))
-
-
-def counts(problem: PlacementProblem, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int, ...]:
+def counts(view: View, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int, ...]:
     """Return the replicas of each variant, as if there were accelerators for all.
 
     Raises ValueError for a rate below 100.
     """
     if rate_percent < _ONE_BLOCK_PERCENT:
         raise ValueError(f"rate_percent: {rate_percent} is less than 100; blocks can't shrink")
-    models = askings(problem)
-    replicas = floors(problem, models)
-    for model in models:
-        _expand(problem, model, replicas, rate_percent)
+    replicas = list(view.floors)
+    for model, lacking in zip(view.models, view.lacking, strict=True):
+        # Not to know a capacity is no reason to fill anything.
+        if known := [want for want in lacking if want[1]]:
+            _expand(view.problem.variants, model, known, replicas, rate_percent)
     return tuple(replicas)
 
 
-def blocks(length: int, rate_percent: int) -> Iterator[int]:
-    """Yield the lengths of the blocks that so many replicas are cut into."""
+@lru_cache(maxsize=_MANY_LENGTHS)
+def blocks(length: int, rate_percent: int) -> tuple[int, ...]:
+    """Return the lengths of the blocks that so many replicas are cut into."""
     if rate_percent == _ONE_BLOCK_PERCENT:
-        yield from [length] if length else []
-        return
-    size = 1.0
+        return (length,) if length else ()
+    found, size = [], 1.0
     while length:
         block = min(length, int(size))
-        yield block
+        found.append(block)
         length -= block
         size = size * rate_percent / _ONE_BLOCK_PERCENT
+    return tuple(found)
 
 
-def _expand(problem: PlacementProblem, model: Asking, replicas: list[int], rate_percent: int) -> None:
+def _expand(
+    variants: Sequence[VariantTerms],
+    model: Asking,
+    lacking: Sequence[Want],
+    replicas: list[int],
+    rate_percent: int,
+) -> None:
     """Fill blocks in order until every requirement of the model is met."""
-    order = sorted(
-        (problem.variants[v].cost * block, v, block)
+    order = [
+        (variants[v].cost * block, v, block)
         for v in model.variants
-        for block in blocks(problem.variants[v].upper - replicas[v], rate_percent)
-    )
+        for block in blocks(variants[v].upper - replicas[v], rate_percent)
+    ]
+    order.sort()
     for _, v, block in order:
-        needed = _needed(model, v, replicas, most=block)
-        if not needed:
-            return
+        needed = _needed(lacking, v, most=block)
         replicas[v] += needed
+        lacking = [
+            (left, amounts)
+            for missing, amounts in lacking
+            if (left := missing - needed * amounts.get(v, 0)) > 0
+        ]
+        if not lacking:
+            return
 
 
-def _needed(model: Asking, variant: int, replicas: Sequence[int], *, most: int) -> int:
+def _needed(lacking: Sequence[Want], variant: int, *, most: int) -> int:
     """Return how much of a block is filled: all, unless less of it meets what is still missing."""
-    needs = []
-    for row in model.wanted:
-        lacking = missing(row, replicas)
-        if lacking > 0 and row.terms:
-            amount = dict(row.terms).get(variant)
-            needs.append(min(most, -(-lacking // amount)) if amount else most)
-    return max(needs, default=0)
+    needed = 0
+    for missing, amounts in lacking:
+        amount = amounts.get(variant)
+        if not amount or amount * most <= missing:
+            return most
+        if amount * needed < missing:
+            needed = -(-missing // amount)
+    return needed

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
+    from controller.planning.strategies.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,44 +43,44 @@ def kinds(problem: PlacementProblem) -> list[Kind]:
     ]
 
 
-def kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[list[int]]:
+def kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[tuple[int, ...]]:
     """Return for each variant the kinds of nodes that it may use."""
-    usable: list[list[int]] = [[] for _ in problem.variants]
+    usable: list[tuple[int, ...]] = [()] * len(problem.variants)
     for k, kind in enumerate(known):
+        alone = (k,)
         for v in kind.variants:
-            usable[v].append(k)
+            usable[v] = usable[v] + alone if usable[v] else alone
     return usable
+
+
+def rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ...]:
+    """Return the accelerators of each kind that are free or in use by the variants of the problem."""
+    room = list(problem.free)
+    for terms in problem.variants:
+        for places in terms.bound:
+            for node in places:
+                room[node] += terms.accelerators
+    return tuple(max(0, sum([room[node] for node in kind.nodes])) for kind in known)
 
 
 class Pools:
     """Accelerators left of each kind, in sum over its nodes."""
 
-    def __init__(self, problem: PlacementProblem) -> None:
-        """Begin with all that are free or in use by the variants of the problem."""
-        room = list(problem.free)
-        for terms in problem.variants:
-            for places in terms.bound:
-                for node in places:
-                    room[node] += terms.accelerators
-        known = kinds(problem)
-        self._left = [max(0, sum(room[node] for node in kind.nodes)) for kind in known]
-        self._usable = kinds_of(problem, known)
-        self._accelerators = [terms.accelerators_per_replica for terms in problem.variants]
-        self._by_name = sorted(range(len(problem.variants)), key=lambda v: problem.variants[v].name)
+    def __init__(self, view: View, replicas: Sequence[int]) -> None:
+        """Begin without what some replicas of each variant take, by name and as far as it goes."""
+        self._left = list(view.rooms)
+        self._usable = view.usable
+        self._accelerators = [terms.accelerators_per_replica for terms in view.problem.variants]
+        for v in view.by_name:
+            if replicas[v]:
+                self.take(v, replicas[v])
 
     def fits(self, variant: int, replicas: int) -> bool:
         """Tell whether so many replicas of the variant are left."""
-        return self.room(variant, replicas) == replicas
-
-    def room(self, variant: int, most: int) -> int:
-        """Return how many whole replicas of the variant are left, and no more than asked for."""
         each = self._accelerators[variant]
-        return min(most, sum(self._left[k] // each for k in self._usable[variant])) if each else most
-
-    def take_all(self, replicas: Sequence[int]) -> None:
-        """Take what is there already, as far as it goes."""
-        for v in self._by_name:
-            self.take(v, replicas[v])
+        for k in self._usable[variant] if each else ():
+            replicas -= self._left[k] // each
+        return not each or replicas <= 0
 
     def take(self, variant: int, replicas: int) -> int:
         """Take so many replicas, or as many as are left; return how many."""

@@ -43,12 +43,16 @@ class Slots:
 
     def __init__(self, kind: Kind, free: Sequence[int]) -> None:
         """Count the slots of every size."""
-        self._left = {size: sum(max(0, free[n]) // size for n in kind.nodes) for size in kind.sizes}
+        self._left = {size: sum([max(0, free[n]) // size for n in kind.nodes]) for size in kind.sizes}
+        self._slots_of: dict[int, list[tuple[int, int]]] = {}
 
     def take(self, accelerators: int, replicas: int) -> int:
         """Take slots for replicas of a size, as many as are left; return how many."""
-        each = {size: accelerators // size for size in self._left if size <= accelerators}
-        count = min([replicas, *(self._left[size] // slots for size, slots in each.items())])
-        for size, slots in each.items():
+        if accelerators not in self._slots_of:
+            self._slots_of[accelerators] = [(s, accelerators // s) for s in self._left if s <= accelerators]
+        count = replicas
+        for size, slots in self._slots_of[accelerators]:
+            count = min(count, self._left[size] // slots)
+        for size, slots in self._slots_of[accelerators]:
             self._left[size] -= count * slots
         return count

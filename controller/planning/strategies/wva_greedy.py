@@ -7,17 +7,23 @@ nothing then takes as many replicas as are left, by priority (its policy `Priori
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.strategies.asking import Asking, askings, enough, floors, missing
-from controller.planning.strategies.granting import by_priority, granted, pending
 from controller.planning.strategies.pools import Pools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.problem import PlacementProblem, Solution
+    from controller.planning.problem import VariantTerms
+    from controller.planning.strategies.asking import Asking, Want
+    from controller.planning.strategies.view import View
+
+    Choice = tuple[int, int, int, bool]
+    """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
+
+    The value is the cost against what runs now, and a price for changing the variant. The replicas come on
+    top of those that are there whatever is decided.
+    """
 
     Turn = tuple[int, int, int, int, str, int, int]
 
@@ -25,43 +31,20 @@ _TENTHS = 10
 """Changing the variant costs a tenth of both costs; values are counted in tenths."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """All that a model needs, of one variant."""
-
-    value: int
-    """Cost against what runs now, and a price for changing the variant."""
-
-    variant: int
-    replicas: int
-    """Beyond those that are there whatever is decided."""
-
-    is_whole: bool
-    """Whether it meets every requirement."""
-
-
-def place(problem: PlacementProblem) -> Solution:
-    """Return the plan as far as limits and nodes allow."""
-    return granted(problem, counts(problem), by_priority(problem))
-
-
-def pending_accelerators(problem: PlacementProblem) -> int:
-    """Return how many accelerators the counts ask for and no node has."""
-    return pending(problem, counts(problem), by_priority(problem))
-
-
-def counts(problem: PlacementProblem) -> tuple[int, ...]:
+def counts(view: View) -> tuple[int, ...]:
     """Return the replicas of each variant, by the number of accelerators of each kind only."""
-    models = askings(problem)
-    replicas = floors(problem, models)
-    pools = Pools(problem)
-    pools.take_all(replicas)
-    choices = [_choices(problem, model, replicas) for model in models]
-    left = _allocate(models, choices, pools, replicas)
+    replicas = list(view.floors)
+    pools = Pools(view, replicas)
+    variants = view.problem.variants
+    choices = [
+        _choices(variants, model, lacking, view.floors)
+        for model, lacking in zip(view.models, view.lacking, strict=True)
+    ]
+    left = _allocate(view.models, choices, pools, replicas)
     for index in left:
-        for choice in choices[index]:
-            if got := pools.take(choice.variant, choice.replicas):
-                replicas[choice.variant] += got
+        for _, v, count, _ in choices[index]:
+            if got := pools.take(v, count):
+                replicas[v] += got
                 break
     return tuple(replicas)
 
@@ -71,46 +54,51 @@ def _allocate(
 ) -> list[int]:
     """Serve whole requirements in turn; return the models that got nothing, the most important first."""
     left = []
-    turns = [_turn(models, choices, index, 0) for index in range(len(models)) if choices[index]]
+    turns = [_turn(models[index], own, index, 0) for index, own in enumerate(choices) if own]
     heapq.heapify(turns)
     while turns:
         *_, index, position = heapq.heappop(turns)
-        choice = choices[index][position]
-        if choice.is_whole and pools.fits(choice.variant, choice.replicas):
-            replicas[choice.variant] += pools.take(choice.variant, choice.replicas)
-        elif position + 1 < len(choices[index]):
-            heapq.heappush(turns, _turn(models, choices, index, position + 1))
+        own = choices[index]
+        _, v, count, is_whole = own[position]
+        if is_whole and pools.fits(v, count):
+            replicas[v] += pools.take(v, count)
+        elif position + 1 < len(own):
+            heapq.heappush(turns, _turn(models[index], own, index, position + 1))
         else:
             left.append(index)
     return left
 
 
-def _turn(models: Sequence[Asking], choices: Sequence[Sequence[Choice]], index: int, position: int) -> Turn:
+def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Turn:
     """Return when a model's choice is tried: by priority, regret, value, name."""
-    model, own = models[index], choices[index]
-    is_last = position + 1 == len(own)
-    regret = 0 if is_last else own[position + 1].value - own[position].value
-    value = own[position].value
-    return model.priority, 0 if is_last else 1, -regret, -value, model.name, index, position
+    value = own[position][0]
+    if position + 1 == len(own):
+        return model.priority, 0, 0, -value, model.name, index, position
+    return model.priority, 1, value - own[position + 1][0], -value, model.name, index, position
 
 
-def _choices(problem: PlacementProblem, model: Asking, base: Sequence[int]) -> list[Choice]:
+def _choices(
+    variants: Sequence[VariantTerms], model: Asking, lacking: Sequence[Want], base: Sequence[int]
+) -> list[Choice]:
     """Return what each variant alone would take, the least value first; nothing when nothing is missing."""
-    lacking = {row: missing(row, base) for row in model.wanted}
-    if not any(lack > 0 for lack in lacking.values()):
+    if not lacking:
         return []
-    running = {v: problem.variants[v].current for v in model.variants if problem.variants[v].current}
-    cost_now = sum(problem.variants[v].cost * count for v, count in running.items())
+    running = [v for v in model.variants if variants[v].current]
+    cost_now = sum([variants[v].cost * variants[v].current for v in running])
     found = []
     for v in model.variants:
-        terms = problem.variants[v]
-        needed = [enough(row, v, lack) for row, lack in lacking.items() if lack > 0]
-        asked = max((count for count in needed if count is not None), default=0)
+        terms = variants[v]
+        asked, is_whole = 0, True
+        for missing, amounts in lacking:
+            amount = amounts.get(v)
+            if not amount:
+                is_whole = False
+            elif amount * asked < missing:
+                asked = -(-missing // amount)
         count = min(asked, terms.upper - base[v])
-        if count <= 0:
-            continue
-        cost = terms.cost * (base[v] + count)
-        value = _TENTHS * (cost - cost_now) + (0 if list(running) == [v] else cost + cost_now)
-        is_whole = count == asked and None not in needed
-        found.append(Choice(value=value, variant=v, replicas=count, is_whole=is_whole))
-    return sorted(found, key=lambda choice: (choice.value, choice.variant))
+        if count > 0:
+            cost = terms.cost * (base[v] + count)
+            value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
+            found.append((value, v, count, is_whole and count == asked))
+    found.sort()
+    return found

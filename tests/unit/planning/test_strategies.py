@@ -12,6 +12,7 @@ from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.planning.columns.cohorts import levels_of
 from controller.planning.problem import (
     Bin,
     CoverRow,
@@ -21,8 +22,11 @@ from controller.planning.problem import (
     Stage,
     VariantTerms,
 )
-from controller.planning.strategies import PENDING, STRATEGIES, kthena_expansion, wva_cost_aware, wva_greedy
+from controller.planning.strategies import COUNTS, PENDING, RULES, STRATEGIES, kthena_expansion
+from controller.planning.strategies.contest import contenders
+from controller.planning.strategies.granting import most
 from controller.planning.strategies.kthena_expansion import blocks
+from controller.planning.strategies.view import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +113,7 @@ def test_cost_aware_decides_as_its_own_examples(
     rows = [warm(0, 0, 1)]
     rows += [demand(0, requirement, (0, cheap[1]), (1, dear[1]))] if requirement else []
 
-    asked = wva_cost_aware.counts(problem(variants, rows, ((PLENTY,), (0, 1))))
+    asked = COUNTS["wva-cost-aware"](problem(variants, rows, ((PLENTY,), (0, 1))))
 
     assert asked == want
 
@@ -119,7 +123,7 @@ def test_cost_aware_takes_whole_replicas_from_the_dearest_on() -> None:
     variants = [terms(5, current=2), terms(10, current=1), terms(15, current=3)]
     amounts = ((0, 10_000), (1, 15_000), (2, 20_000))
 
-    asked = wva_cost_aware.counts(problem(variants, [demand(0, 45_000, *amounts)], ((PLENTY,), (0, 1, 2))))
+    asked = COUNTS["wva-cost-aware"](problem(variants, [demand(0, 45_000, *amounts)], ((PLENTY,), (0, 1, 2))))
 
     assert asked == (1, 1, 1)
 
@@ -140,7 +144,7 @@ def test_the_limiter_grants_as_its_own_examples(
     variants = [terms(cost, current=now, size=2) for cost, now, _ in decisions]
     rows = [demand(i, needed, (i, 1)) for i, (_, _, needed) in enumerate(decisions)]
 
-    asked = wva_cost_aware.counts(problem(variants, rows, ((accelerators,), tuple(range(len(variants))))))
+    asked = COUNTS["wva-cost-aware"](problem(variants, rows, ((accelerators,), tuple(range(len(variants))))))
 
     assert list(asked) == want
 
@@ -150,7 +154,7 @@ def test_the_limiter_serves_whoever_has_least_first() -> None:
     variants = [terms(1, current=1), terms(9, current=1)]
     rows = [demand(0, 2, (0, 1)), demand(1, 10, (1, 1))]
 
-    assert wva_cost_aware.counts(problem(variants, rows, ((9,), (0, 1)))) == (1, 8)
+    assert COUNTS["wva-cost-aware"](problem(variants, rows, ((9,), (0, 1)))) == (1, 8)
 
 
 def test_not_to_know_is_no_reason_to_scale_down() -> None:
@@ -159,14 +163,14 @@ def test_not_to_know_is_no_reason_to_scale_down() -> None:
 
     for now, want in ((3, (3,)), (0, (1,))):
         unknown = problem([terms(1, current=now)], rows, ((9,), (0,)))
-        assert wva_cost_aware.counts(unknown) == want
+        assert COUNTS["wva-cost-aware"](unknown) == want
 
 
 def test_greedy_takes_the_cheaper_whole_and_not_the_better_ratio() -> None:
     """For 100: one of 200 for 10, or one of 100 for 6."""
     rows = [demand(0, 100, (0, 200), (1, 100))]
 
-    assert wva_greedy.counts(problem([terms(10), terms(6)], rows, ((8,), (0, 1)))) == (0, 1)
+    assert COUNTS["wva-greedy"](problem([terms(10), terms(6)], rows, ((8,), (0, 1)))) == (0, 1)
 
 
 def test_greedy_never_mixes() -> None:
@@ -174,8 +178,8 @@ def test_greedy_never_mixes() -> None:
     variants = [terms(100, upper=3), terms(32)]
     rows = [demand(0, 1_000_000, (0, 268_955), (1, 20_141))]
 
-    assert wva_greedy.counts(problem(variants, rows, ((8,), (0,)), ((64,), (1,)))) == (0, 50)
-    assert wva_greedy.counts(problem([terms(100), terms(32)], rows, ((8,), (0,)), ((64,), (1,)))) == (4, 0)
+    assert COUNTS["wva-greedy"](problem(variants, rows, ((8,), (0,)), ((64,), (1,)))) == (0, 50)
+    assert COUNTS["wva-greedy"](problem([terms(100), terms(32)], rows, ((8,), (0,)), ((64,), (1,)))) == (4, 0)
 
 
 def test_greedy_serves_the_larger_regret_first_within_a_priority() -> None:
@@ -184,10 +188,10 @@ def test_greedy_serves_the_larger_regret_first_within_a_priority() -> None:
     rows = [demand(0, 1, (0, 1), (1, 1)), demand(1, 1, (2, 1), (3, 1))]
     pools = ((1,), (0, 2)), ((8,), (1, 3))
 
-    assert wva_greedy.counts(problem(variants, rows, *pools)) == (0, 1, 1, 0)
+    assert COUNTS["wva-greedy"](problem(variants, rows, *pools)) == (0, 1, 1, 0)
 
     urgent = [replace(rows[0], priority=0), rows[1]]
-    assert wva_greedy.counts(problem(variants, urgent, *pools)) == (1, 0, 0, 1)
+    assert COUNTS["wva-greedy"](problem(variants, urgent, *pools)) == (1, 0, 0, 1)
 
 
 def test_greedy_stays_where_changing_costs_more() -> None:
@@ -196,14 +200,14 @@ def test_greedy_stays_where_changing_costs_more() -> None:
         variants = [terms(10, current=1), terms(other)]
         rows = [demand(0, 1, (0, 1), (1, 1))]
 
-        assert wva_greedy.counts(problem(variants, rows, ((8,), (0, 1)))) == want
+        assert COUNTS["wva-greedy"](problem(variants, rows, ((8,), (0, 1)))) == want
 
 
 def test_greedy_gives_the_rest_by_priority_as_far_as_it_goes() -> None:
     """Nobody can be served whole; the first by priority takes all that is left."""
     rows = [demand(0, 5, (0, 1), priority=2), demand(1, 6, (1, 1), priority=1)]
 
-    assert wva_greedy.counts(problem([terms(1), terms(1)], rows, ((4,), (0, 1)))) == (0, 4)
+    assert COUNTS["wva-greedy"](problem([terms(1), terms(1)], rows, ((4,), (0, 1)))) == (0, 4)
 
 
 CUT = {
@@ -218,7 +222,7 @@ CUT = {
 @pytest.mark.parametrize(("length", "rate", "want"), CUT.values(), ids=CUT.keys())
 def test_ranges_are_cut_into_growing_blocks(length: int, rate: int, want: list[int]) -> None:
     """Each is the last times the rate, rounded down; the last is what is left."""
-    assert list(blocks(length, rate)) == want
+    assert [*blocks(length, rate)] == want
 
 
 EXPANDED = {
@@ -232,7 +236,7 @@ EXPANDED = {
 def test_expansion_orders_blocks_by_their_whole_cost(requirement: int, want: tuple[int, int]) -> None:
     """Costs 1 and 3: the order is 1, 2 of the first, 1 of the second, 4 of the first, 2 of the second."""
     rows = [demand(0, requirement, (0, 1), (1, 1))]
-    asked = kthena_expansion.counts(problem([terms(1, upper=7), terms(3, upper=7)], rows, ((0,), (0, 1))))
+    asked = COUNTS["kthena-expansion"](problem([terms(1, upper=7), terms(3, upper=7)], rows, ((0,), (0, 1))))
 
     assert asked == want
 
@@ -240,7 +244,7 @@ def test_expansion_orders_blocks_by_their_whole_cost(requirement: int, want: tup
 def test_a_rate_that_would_shrink_blocks_is_refused() -> None:
     """Kthena's own schema allows 100 and more."""
     with pytest.raises(ValueError, match="rate_percent: 99 is less than 100"):
-        kthena_expansion.counts(problem([], []), rate_percent=99)
+        kthena_expansion.counts(view_of(problem([], [])), rate_percent=99)
 
 
 def test_what_has_no_room_is_cut_from_the_least_important_and_counted_as_pending() -> None:
@@ -250,9 +254,9 @@ def test_what_has_no_room_is_cut_from_the_least_important_and_counted_as_pending
     cut = problem(variants, rows, ((2, 2, 2, 2), (0, 1)))
     whole = problem(variants, rows, ((4, 4), (0, 1)))
 
-    assert wva_greedy.place(cut).replicas == (0, 2)
+    assert STRATEGIES["wva-greedy"](cut).replicas == (0, 2)
     assert PENDING["wva-greedy"](cut) == 4
-    assert wva_greedy.place(whole).replicas == (1, 2)
+    assert STRATEGIES["wva-greedy"](whole).replicas == (1, 2)
     assert PENDING["wva-greedy"](whole) == 0
 
 
@@ -261,9 +265,9 @@ def test_priority_decides_at_the_node_and_arrival_for_kthena() -> None:
     rows = [demand(0, 1, (0, 1), priority=5), demand(1, 1, (1, 1), priority=0)]
     one = problem([terms(1), terms(1)], rows, ((1,), (0, 1)))
 
-    assert wva_greedy.place(one).replicas == (0, 1)
-    assert wva_cost_aware.place(one).replicas == (1, 0)
-    assert kthena_expansion.place(one).replicas == (1, 0)
+    assert STRATEGIES["wva-greedy"](one).replicas == (0, 1)
+    assert STRATEGIES["wva-cost-aware"](one).replicas == (1, 0)
+    assert STRATEGIES["kthena-expansion"](one).replicas == (1, 0)
 
 
 def test_a_limit_is_kept() -> None:
@@ -282,7 +286,7 @@ def test_who_shrinks_makes_room() -> None:
     rows = [demand(0, 1, (0, 1)), demand(1, 1, (1, 1))]
     full = problem([shrinking, terms(1)], rows, ((0, 0), (0, 1)))
 
-    assert wva_greedy.place(full) == Solution(replicas=(1, 1), placements=((1, 0, 1),))
+    assert STRATEGIES["wva-greedy"](full) == Solution(replicas=(1, 1), placements=((1, 0, 1),))
 
 
 @st.composite
@@ -387,3 +391,52 @@ def test_the_order_of_the_models_does_not_matter(
     found = STRATEGIES[name](shuffled)
 
     assert tuple(found.replicas[at[v]] for v in range(len(order))) == STRATEGIES[name](world).replicas
+
+
+@given(world=_problems())
+@settings(max_examples=often(40), deadline=None)
+def test_nothing_more_is_granted_than_promised(world: PlacementProblem) -> None:
+    """A rule is left by what it could get at most: by no variant does its plan have more."""
+    view = view_of(world)
+    for rule in RULES:
+        asked, order = rule.asks(view), rule.order(view)
+        promise = most(view, asked, order).replicas
+        found = rule.place(world).replicas
+        lower = (terms.lower for terms in world.variants)
+
+        assert all(got <= may for got, may in zip(found, promise, strict=True))
+        assert all(may <= max(least, n) for least, may, n in zip(lower, promise, asked, strict=True))
+
+
+@given(world=_problems(), data=st.data())
+@settings(max_examples=often(40), deadline=None)
+def test_only_rules_that_are_behind_are_left_out(world: PlacementProblem, data: st.DataObject) -> None:
+    """Whatever the shortfalls to compare with: who is left out has more at the first level that differs."""
+    levels = levels_of(world)
+    plans = [place(world) for place in STRATEGIES.values()]
+    shortfalls = [levels.values(world, made.replicas, made.added)[:-1] for made in plans]
+    other = st.lists(st.integers(0, 1000), min_size=len(levels), max_size=len(levels))
+    values = data.draw(st.sampled_from(shortfalls) | other)
+
+    kept = list(contenders(world, levels.keys, values))
+
+    assert all(made in kept for made, reached in zip(plans, shortfalls, strict=True) if reached <= values)
+    assert all(made in plans for made in kept)
+
+
+def test_who_can_only_be_behind_is_left_out() -> None:
+    """Room for three of five: nobody serves everything, so nobody is compared with who would."""
+    rows = [demand(0, 5, (0, 1))]
+    scarce = problem([terms(1)], rows, ((3,), (0,)))
+    keys = levels_of(scarce).keys
+
+    assert list(contenders(scarce, keys, (0,))) == []
+    assert [made.replicas for made in contenders(scarce, keys, (400,))] == [(3,)] * 3
+
+
+def test_all_tables_are_of_the_same_rules() -> None:
+    """A name for each, and whatever is asked by name is there."""
+    names = [rule.name for rule in RULES]
+
+    assert len({*names}) == len(names)
+    assert [*STRATEGIES] == [*COUNTS] == [*PENDING] == names
