@@ -19,10 +19,14 @@ from controller.planning.state import PlanningState
 from hack.bench.placement.worlds import carried_out, changed, world
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from controller.planning.decision import Plan
     from controller.planning.problem import PlacementProblem
+    from controller.planning.snapshot import Snapshot
 
 SEEDS = range(300)
+BEGAN = 1_700_000_000.0
 UNHURRIED = replace(Settings(), deterministic_seconds=0.2, wall_seconds=600, relief_solves=1)
 
 
@@ -108,6 +112,61 @@ def test_a_search_that_was_cut_short_spoils_no_later_one() -> None:
     _check_no_worse(again, afresh)
 
 
+def _chain(models: int, *, cycles: int, settings: Settings) -> Iterator[tuple[Snapshot, PlanningState, Plan]]:
+    """Yield plans with what they were made of; little changes in the quarter of a minute between them."""
+    snapshot, state = replace(world("plan-scarce", models, seed=2), taken_seconds=BEGAN), PlanningState()
+    for cycle in range(cycles):
+        made, later = plan(snapshot, state, settings)
+        yield snapshot, state, made
+        moved = changed(carried_out(snapshot, made), share=0.02, seed=cycle)
+        snapshot, state = replace(moved, taken_seconds=snapshot.taken_seconds + 15), later
+
+
+def test_a_brief_search_comes_about_as_near_as_a_thorough_one() -> None:
+    """Beside a plan of the same state that takes its time: no level is given up for speed."""
+    chained = list(_chain(130, cycles=4, settings=UNHURRIED))
+    assert [state.thorough_seconds for _, state, _ in chained] == [0.0, BEGAN, BEGAN, BEGAN]
+    for snapshot, state, made in chained[1:]:
+        thorough, _ = plan(snapshot, replace(state, thorough_seconds=0.0), UNHURRIED)
+        for level, other in zip(made.solver.levels, thorough.solver.levels, strict=True):
+            assert level.value <= 1.05 * other.value + 1
+            if level.value > other.value:
+                break
+
+
+def test_a_thorough_search_is_made_again_before_long() -> None:
+    """Whatever brief ones miss is missed until then; without a clock no search is brief."""
+    (snapshot, state, _), (later, known, _) = _chain(110, cycles=2, settings=UNHURRIED)
+    assert known.thorough_seconds == snapshot.taken_seconds
+    cases = {
+        "soon after": (later, UNHURRIED, BEGAN),
+        "just before": (replace(later, taken_seconds=BEGAN + 299), UNHURRIED, BEGAN),
+        "when the time is over": (replace(later, taken_seconds=BEGAN + 300), UNHURRIED, BEGAN + 300),
+        "when the clock was set back": (replace(later, taken_seconds=BEGAN - 1), UNHURRIED, BEGAN - 1),
+        "when nobody knows the time": (replace(later, taken_seconds=0.0), UNHURRIED, 0.0),
+        "when all are to be": (later, replace(UNHURRIED, thorough_seconds=0.0), later.taken_seconds),
+    }
+    for sentence, (found, settings, thorough_seconds) in cases.items():
+        made, after = plan(found, known, settings)
+        assert after.thorough_seconds == thorough_seconds, sentence
+        if thorough_seconds != BEGAN:
+            afresh, _ = plan(found, replace(known, thorough_seconds=0.0), settings)
+            assert made == afresh, sentence
+
+
+def test_no_search_is_brief_because_a_hurried_one_was_bad() -> None:
+    """How near one with less effort came says nothing of how near one can come."""
+    snapshot = replace(world("plan-scarce", 110, seed=3), taken_seconds=BEGAN)
+    hurried = replace(UNHURRIED, deterministic_seconds=1e-3)
+    made, state = plan(snapshot, PlanningState(), hurried)
+    assert state.prices is not None
+    assert state.thorough_seconds == BEGAN
+    later = replace(carried_out(snapshot, made), taken_seconds=BEGAN + 15)
+    brief, _ = plan(later, state, UNHURRIED)
+    thorough, _ = plan(later, replace(state, thorough_seconds=0.0), UNHURRIED)
+    assert brief == thorough
+
+
 def _check_no_worse(made: Plan, afresh: Plan) -> None:
     """Demand that the first level that differs is at most one per cent above the other plan's."""
     for level, other in zip(made.solver.levels, afresh.solver.levels, strict=True):
@@ -129,6 +188,6 @@ def test_a_plan_with_its_memory_can_be_saved_and_repeated() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_small_world_in_scarcity_has_a_plan(seed: int) -> None:
-    """Also where an answer near the divisible one would give way at a level that was settled before."""
+    """Also where what is better at one level would give way at a level that was settled before."""
     made, _ = plan(world("plan-scarce", 20, seed=seed), PlanningState(), UNHURRIED)
     assert not made.solver.message
