@@ -142,6 +142,7 @@ class Case:
     """One variant among its model's."""
 
     whole: ModelCase
+    demand: ModelDemand
     position: int
     """Of this variant among the model's."""
 
@@ -162,11 +163,6 @@ class Case:
     def answer(self) -> Answer:
         """The solved problem."""
         return self.whole.answer
-
-    @property
-    def demand(self) -> ModelDemand:
-        """What the model asks for."""
-        return self.whole.demand
 
     @property
     def number(self) -> int:
@@ -257,6 +253,7 @@ def cases(answer: Answer) -> Iterator[Case]:
             placed = whole.placed[position]
             yield Case(
                 whole=whole,
+                demand=demand,
                 position=position,
                 variant=variant,
                 capacity=whole.capacities[position],

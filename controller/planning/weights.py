@@ -36,7 +36,11 @@ def weighted(
     for index in values:
         levels[rows[index].priority].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple(replace(row, weight=weights.get(index, 1)) for index, row in enumerate(rows))
+    return tuple([_weighing(row, weights.get(index, 1)) for index, row in enumerate(rows)])
+
+
+def _weighing(row: CoverRow, weight: int) -> CoverRow:
+    return row if row.weight == weight else replace(row, weight=weight)
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
@@ -51,6 +55,6 @@ def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, 
 def _value(row: CoverRow, terms: Sequence[VariantTerms]) -> int:
     """Return what it costs at least to serve a requirement."""
     return min(
-        (-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount),
+        [-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount],
         default=0,
     )
