@@ -137,7 +137,7 @@ def _model_demand(
         lower_tokens=round_up((tokens or 0) / settings.scale_up_threshold),
         upper_tokens=round_up((tokens or 0) / settings.scale_down_boundary),
         anticipated_tokens=sum([each * allowed_replicas(v) for v, each in zip(variants, held, strict=True)]),
-        supply_tokens=sum([each * _ready(v) for v, each in zip(variants, held, strict=True) if each]),
+        supply_tokens=sum([each * _ready(v) for v, each in zip(variants, held, strict=True) if v.replicas]),
     )
 
 
@@ -158,12 +158,14 @@ def _asked(
     if rule and rule.demand_tokens is not None:
         return Signal.FRESH, None, 0, rule.demand_tokens
     samples = [sample for _, sample, _ in reports if sample]
-    silent = sum([ready and sample is None for ready, sample, _ in reports])
+    some_silent = len(samples) < len(reports)
+    silent = sum([ready and sample is None for ready, sample, _ in reports]) if some_silent else 0
     if not samples:
         return Signal.UNKNOWN, None, silent, None
     mean_input = mean(samples, "avg_input_tokens")
     age = max([sample.age_seconds for sample in samples])
-    unmeasured = any(sample.waiting and _input_tokens(sample, mean_input) is None for sample in samples)
+    queueing = [sample for sample in samples if sample.waiting]
+    unmeasured = any(_input_tokens(sample, mean_input) is None for sample in queueing)
     old = silent or unmeasured or age > settings.fresh_seconds
     return Signal.HELD if old else Signal.FRESH, age, silent, _tokens(reports, mean_input)
 

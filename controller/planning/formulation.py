@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Signal
@@ -42,7 +43,7 @@ def formulate(
     settings: Settings,
 ) -> PlacementProblem:
     """Return the problem over the nodes by name, and over the variants of all models, in the order given."""
-    nodes = sorted(snapshot.nodes, key=lambda node: node.name)
+    nodes = sorted(snapshot.nodes, key=attrgetter("name"))
     places_of = _places(nodes)
     pools = sorted(snapshot.pools, key=lambda pool: pool.name)
     topologies = Topologies(nodes, [node_to_come(pool) for pool in pools], snapshot.variants)
@@ -105,7 +106,7 @@ def _rows(
     """Return the requirements of one model."""
     name = f"{demand.namespace}/{demand.model_id}"
 
-    def row(stage: Stage, requirement: int, terms: Sequence[tuple[int, int]]) -> CoverRow:
+    def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
         whole, kept = _whole(requirement, terms)
         return CoverRow(
             name=name,
@@ -120,13 +121,13 @@ def _rows(
     holding = capacity_terms(demand, capacities, first_variant=first_variant)
     is_fresh = demand.signal is Signal.FRESH
     if floor := max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0):
-        one_each = [(first_variant + position, 1) for position in range(len(demand.variants))]
+        one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
         rows.append(row(Stage.MINIMUM, floor, one_each))
     for index, variant in enumerate(demand.variants, start=first_variant):
         if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
-            rows.append(row(Stage.MINIMUM, least, [(index, 1)]))
+            rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
         if not is_fresh and (held := held_replicas(variant)):
-            rows.append(row(Stage.DEMAND, held, [(index, 1)]))
+            rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if required := demand.required_tokens:
         rows.append(row(Stage.DEMAND, required, holding))
     if is_fresh and (continued := demand.continuity_tokens):
@@ -134,26 +135,26 @@ def _rows(
     return rows
 
 
-def _whole(requirement: int, terms: Sequence[tuple[int, int]]) -> tuple[int, tuple[tuple[int, int], ...]]:
+def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Return a requirement and what meets it in a unit in which both are whole, and not too large."""
+    if requirement <= MAX_REQUIREMENT and max([amount for _, amount in terms], default=0) <= requirement:
+        return requirement, terms
     unit = -(-requirement // MAX_REQUIREMENT)
-    if unit == 1:
-        return requirement, tuple(
-            [term if term[1] <= requirement else (term[0], requirement) for term in terms]
-        )
     whole = -(-requirement // unit)
     return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
 
 
 def capacity_terms(
     demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity], *, first_variant: int
-) -> list[tuple[int, int]]:
+) -> tuple[tuple[int, int], ...]:
     """Return (variant, tokens per replica) for each variant of the model whose capacity is known."""
-    return [
-        (index, capacity.tokens)
-        for index, variant in enumerate(demand.variants, start=first_variant)
-        if (capacity := capacities.get(variant.key)) and capacity.tokens
-    ]
+    return tuple(
+        [
+            (index, capacity.tokens)
+            for index, variant in enumerate(demand.variants, start=first_variant)
+            if (capacity := capacities.get(variant.key)) and capacity.tokens
+        ]
+    )
 
 
 def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:

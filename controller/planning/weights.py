@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.problem import Stage
+from controller.planning.problem import CoverRow, Stage
 from controller.planning.settings import UnmetUnit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.problem import CoverRow, VariantTerms
+    from controller.planning.problem import VariantTerms
     from controller.planning.settings import Settings
 
 STEPS = 1000
@@ -40,7 +39,17 @@ def weighted(
 
 
 def _weighing(row: CoverRow, weight: int) -> CoverRow:
-    return row if row.weight == weight else replace(row, weight=weight)
+    if row.weight == weight:
+        return row
+    return CoverRow(
+        name=row.name,
+        stage=row.stage,
+        priority=row.priority,
+        model=row.model,
+        requirement=row.requirement,
+        terms=row.terms,
+        weight=weight,
+    )
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
