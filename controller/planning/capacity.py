@@ -42,18 +42,14 @@ def learn(
     variants: Sequence[Variant], state: PlanningState, settings: Settings
 ) -> tuple[Mapping[Key, Capacity], PlanningState]:
     """Return the capacity per replica of each variant for which there is one, and the next memory."""
-    windows = push(variants, state, settings)
-    now = _now(variants, windows, state, settings)
-    known = _remembered(variants, state) | now
-    queued = sorted(
-        (variant.namespace, replica.name) for variant, replica, _ in full_replicas(variants, settings)
-    )
-    remembered = tuple(
-        KnownCapacity(namespace=namespace, name=name, tokens=capacity.tokens)
-        for (namespace, name), capacity in sorted(known.items())
-    )
+    full = [*full_replicas(variants, settings)]
+    windows = push(variants, full, state, settings)
+    stored = {(item.namespace, item.name): item for item in state.capacities}
+    known = _known(variants, _now(variants, windows, state, settings), stored)
     next_state = PlanningState(
-        windows=tuple(windows[key] for key in sorted(windows)), capacities=remembered, queued=tuple(queued)
+        windows=tuple([windows[key] for key in sorted(windows)]),
+        capacities=tuple([_to_store(key, known[key].tokens, stored) for key in sorted(known)]),
+        queued=tuple(sorted([(variant.namespace, replica.name) for variant, replica, _ in full])),
     )
     return _estimated(variants, known, settings) | known, next_state
 
@@ -61,41 +57,56 @@ def learn(
 def _now(
     variants: Sequence[Variant], windows: Mapping[WindowKey, Window], state: PlanningState, settings: Settings
 ) -> dict[Key, Capacity]:
+    """Return what the replicas of each variant show, where any report."""
     queued = set(state.queued)
-    capacities: dict[Key, list[Capacity]] = defaultdict(list)
+
+    def shown(variant: Variant, replica: Replica, sample: ReplicaSample) -> Capacity:
+        key = window_key(variant, sample)
+        return replica_capacity(
+            variant,
+            sample,
+            window=windows[key].tokens if key and key in windows else (),
+            observed=is_full(sample, settings) and (variant.namespace, replica.name) in queued,
+            settings=settings,
+        )
+
+    found = {}
     for variant in variants:
-        for replica in variant.replicas:
-            sample = usable_sample(replica, settings)
-            if sample is None:
-                continue
-            key = window_key(variant, sample)
-            capacity = replica_capacity(
-                variant,
-                sample,
-                window=windows[key].tokens if key and key in windows else (),
-                observed=is_full(sample, settings) and (variant.namespace, replica.name) in queued,
-                settings=settings,
-            )
-            capacities[variant.key].append(capacity)
-    return {key: median_capacity(values) for key, values in capacities.items()}
+        reports = [(replica, usable_sample(replica, settings)) for replica in variant.replicas]
+        if capacities := [shown(variant, replica, sample) for replica, sample in reports if sample]:
+            found[variant.key] = median_capacity(capacities)
+    return found
 
 
-def _remembered(variants: Sequence[Variant], state: PlanningState) -> dict[Key, Capacity]:
-    stored = {(known.namespace, known.name): known.tokens for known in state.capacities}
-    tokens = {
-        variant.key: stored.get(variant.key) or variant.published_capacity_tokens for variant in variants
-    }
-    return {
-        key: Capacity(tokens=value, source=CapacitySource.LAST_KNOWN)
-        for key, value in tokens.items()
-        if value
-    }
+def _known(
+    variants: Sequence[Variant], now: Mapping[Key, Capacity], stored: Mapping[Key, KnownCapacity]
+) -> dict[Key, Capacity]:
+    """Return what each variant's replicas show now, else what they last showed."""
+    found = {}
+    for variant in variants:
+        key = variant.key
+        if key in now:
+            found[key] = now[key]
+        elif tokens := (key in stored and stored[key].tokens) or variant.published_capacity_tokens:
+            found[key] = Capacity(tokens=tokens, source=CapacitySource.LAST_KNOWN)
+    return found
+
+
+def _to_store(key: Key, tokens: int, stored: Mapping[Key, KnownCapacity]) -> KnownCapacity:
+    """Return what to remember of a variant: the same record where nothing is new."""
+    before = stored.get(key)
+    if before and before.tokens == tokens:
+        return before
+    return KnownCapacity(namespace=key[0], name=key[1], tokens=tokens)
 
 
 def _estimated(
     variants: Sequence[Variant], known: Mapping[Key, Capacity], settings: Settings
 ) -> dict[Key, Capacity]:
     """Estimate variants that never ran, so that they can be chosen; corrected as soon as one reports."""
+    unknown = [variant for variant in variants if variant.key not in known]
+    if not unknown:
+        return {}
     siblings: dict[Key, list[Variant]] = defaultdict(list)
     for variant in variants:
         siblings[variant.namespace, variant.model_id].append(variant)
@@ -103,8 +114,7 @@ def _estimated(
         variant.key: _estimate(
             variant, siblings[variant.namespace, variant.model_id], known, settings=settings
         )
-        for variant in variants
-        if variant.key not in known
+        for variant in unknown
     }
     return {
         key: Capacity(tokens=tokens, source=CapacitySource.ESTIMATED)
@@ -119,10 +129,16 @@ def _estimate(
     """Return what the batch limits allow, but no more than its share of what the best known sibling holds."""
     running = [sibling for sibling in siblings if sibling.key in known]
     shares = [round_down(known[sibling.key].tokens * _share(variant, sibling)) for sibling in running]
+    samples = [
+        sample
+        for sibling in siblings
+        for replica in sibling.replicas
+        if (sample := usable_sample(replica, settings))
+    ]
     derived = derived_capacity(
         variant,
-        avg_input_tokens=average(siblings, "avg_input_tokens", settings),
-        avg_output_tokens=average(siblings, "avg_output_tokens", settings),
+        avg_input_tokens=mean(samples, "avg_input_tokens"),
+        avg_output_tokens=mean(samples, "avg_output_tokens"),
     )
     bounds = [derived or 0, max(shares, default=0)]
     return min((bound for bound in bounds if bound), default=None)
@@ -141,12 +157,7 @@ def _share(variant: Variant, sibling: Variant) -> float:
     return min(1.0, own / theirs if own and theirs else 1.0, float(price) or 1.0)
 
 
-def average(variants: Sequence[Variant], field: str, settings: Settings) -> float | None:
-    """Return the mean of a sample's field over all engines that know it; None when none does."""
-    values = [
-        getattr(sample, field)
-        for variant in variants
-        for replica in variant.replicas
-        if (sample := usable_sample(replica, settings)) and getattr(sample, field) is not None
-    ]
+def mean(samples: Sequence[ReplicaSample], field: str) -> float | None:
+    """Return the mean of a field over all engines that know it; None when none does."""
+    values = [value for sample in samples if (value := getattr(sample, field)) is not None]
     return fmean(values) if values else None

@@ -13,10 +13,12 @@ from controller.planning.decision import Alternative, Signal
 from controller.planning.demand import allowed_replicas
 from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.housing import Vacancies
+from controller.planning.model_case import model_cases
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
+from controller.planning.utilisation import provided_tokens
 from controller.planning.wording import count, rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from controller.planning.decision import Relief
     from controller.planning.demand import ModelDemand
     from controller.planning.flapping import Restless
+    from controller.planning.model_case import ModelCase
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
@@ -138,40 +141,33 @@ class Answer:
 class Case:
     """One variant among its model's."""
 
-    answer: Answer
+    whole: ModelCase
     demand: ModelDemand
-    first: int
-    """Number of the model's first variant."""
-
     position: int
     """Of this variant among the model's."""
 
-    model: int
+    variant: Variant
+    capacity: Capacity | None
+    """What one replica holds, if known."""
+
+    wanted: int
+    """Replicas with unlimited nodes."""
+
+    placed: int
+    """Replicas that have a place."""
+
+    granted: int
+    """Replicas to publish."""
 
     @property
-    def variant(self) -> Variant:
-        """The variant itself."""
-        return self.demand.variants[self.position]
+    def answer(self) -> Answer:
+        """The solved problem."""
+        return self.whole.answer
 
     @property
-    def capacity(self) -> Capacity | None:
-        """What one replica holds, if known."""
-        return self.answer.capacities.get(self.variant.key)
-
-    @property
-    def wanted(self) -> int:
-        """Replicas with unlimited nodes."""
-        return self.answer.wanted.replicas[self.first + self.position]
-
-    @property
-    def placed(self) -> int:
-        """Replicas that have a place."""
-        return self.answer.granted.replicas[self.first + self.position]
-
-    @property
-    def granted(self) -> int:
-        """Replicas to publish."""
-        return published_replicas(self.variant, self.demand, self.placed)
+    def number(self) -> int:
+        """Of this variant in the problem."""
+        return self.whole.first + self.position
 
     @property
     def held(self) -> int:
@@ -179,59 +175,37 @@ class Case:
         return held_replicas(self.variant)
 
     @property
-    def siblings(self) -> list[tuple[Variant, int, int]]:
-        """All variants of the model: (variant, wanted, placed)."""
-        span = slice(self.first, self.first + len(self.demand.variants))
-        wanted, placed = self.answer.wanted.replicas[span], self.answer.granted.replicas[span]
-        return list(zip(self.demand.variants, wanted, placed, strict=True))
-
-    def provided(self, *, unlimited: bool = False) -> int:
-        """Return the model's capacity in tokens, as granted or with unlimited nodes."""
-        return sum(
-            self.answer.capacities[variant.key].tokens * (wanted if unlimited else placed)
-            for variant, wanted, placed in self.siblings
-            if variant.key in self.answer.capacities
-        )
-
-    def unmet_per_mille(self, *, unlimited: bool = False) -> int:
-        """Return the share of the model's required capacity that is missing, rounded up."""
-        return per_mille_missing(self.demand.required_tokens, self.provided(unlimited=unlimited))
-
-    @property
     def alternative(self) -> Alternative | None:
         """Return the model's next best mix, in which this variant has another number of replicas."""
         listed = self.answer.granted.alternatives
-        mix = dict(listed[self.first + self.position]) if listed else {}
+        mix = dict(listed[self.number]) if listed else {}
         if not mix:
             return None
-        granted = self.answer.granted.replicas
-        replicas = {v: mix.get(v, granted[v]) for v in self.answer.variants_of(self.model)}
+        whole, variants = self.whole, self.demand.variants
+        replicas = [mix.get(number, placed) for number, placed in enumerate(whole.placed, start=whole.first)]
         difference = sum(
-            (
-                variant.cost_per_replica * (mix.get(number, placed) - placed)
-                for number, (variant, _, placed) in enumerate(self.siblings, start=self.first)
-            ),
+            [
+                variant.cost_per_replica * (there - placed)
+                for variant, there, placed in zip(variants, replicas, whole.placed, strict=True)
+            ],
             start=Decimal(0),
         )
         return Alternative(
-            replicas=tuple((self.answer.variants[number].name, n) for number, n in sorted(mix.items())),
+            replicas=tuple([(variants[number - whole.first].name, n) for number, n in sorted(mix.items())]),
             extra_cost=difference,
-            unmet_per_mille=self.answer.unmet_per_mille(self.model, replicas),
+            unmet_per_mille=per_mille_missing(
+                whole.required_tokens, provided_tokens(whole.capacities, replicas)
+            ),
         )
 
     @property
     def limit(self) -> LimitRow | None:
         """Return the quota, budget or ceiling that leaves no room for one more replica, or None."""
-        return self.answer.limit_of(self.first + self.position)
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether the model must be kept warm and is not."""
-        return not self.demand.may_scale_to_zero and not any(placed for _, _, placed in self.siblings)
+        return self.answer.limit_of(self.number)
 
     def scarcity(self) -> Scarcity | None:
         """Return what keeps one more replica out of the nodes, or None."""
-        return self.answer.scarcities.of(self.first + self.position)
+        return self.answer.scarcities.of(self.number)
 
     @property
     def gives_way_later(self) -> str:
@@ -251,10 +225,10 @@ class Case:
     @property
     def rule_clause(self) -> str:
         """Return which rule of its pods keeps one more replica out though a node has room; empty for none."""
-        terms = self.answer.problem.variants[self.first + self.position]
+        terms = self.answer.problem.variants[self.number]
         if not terms.is_choosy and terms.pods == 1:
             return ""
-        if self.answer.vacancies.has_room_for_one(self.first + self.position):
+        if self.answer.vacancies.has_room_for_one(self.number):
             return ""
         return rule_clause(self.variant)
 
@@ -273,8 +247,17 @@ def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> in
 
 def cases(answer: Answer) -> Iterator[Case]:
     """Yield every variant's case, in order."""
-    first = 0
-    for model, demand in enumerate(answer.demands):
-        for position in range(len(demand.variants)):
-            yield Case(answer=answer, demand=demand, first=first, position=position, model=model)
-        first += len(demand.variants)
+    for whole in model_cases(answer):
+        demand = whole.demand
+        for position, variant in enumerate(demand.variants):
+            placed = whole.placed[position]
+            yield Case(
+                whole=whole,
+                demand=demand,
+                position=position,
+                variant=variant,
+                capacity=whole.capacities[position],
+                wanted=whole.wanted[position],
+                placed=placed,
+                granted=published_replicas(variant, demand, placed),
+            )

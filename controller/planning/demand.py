@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.capacity import average, usable_sample
+from controller.planning.capacity import mean, usable_sample
 from controller.planning.decision import Signal
 from controller.planning.saturation import round_up, tokens_in_use
 
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import ModelRule, Replica, ReplicaSample, Snapshot, Variant
 
     Key = tuple[str, str]
+
+    _Report = tuple[bool, ReplicaSample | None, int]
+    """Of a replica: whether it is ready, what it reports, and what it holds in tokens."""
+
+_NODES = attrgetter("nodes")
+_MAY_GO = attrgetter("may_scale_to_zero")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +83,10 @@ class ModelDemand:
 
 def staying_replicas(variant: Variant) -> tuple[Replica, ...]:
     """Return the pods that the scale target still asks for, in removal order, pods without a node first."""
-    ordered = sorted(variant.replicas, key=lambda replica: bool(replica.nodes))
-    return tuple(ordered[max(0, len(ordered) - variant.current_replicas) :])
+    ordered = variant.replicas
+    if not all(map(_NODES, ordered)):
+        ordered = tuple(sorted(ordered, key=lambda replica: bool(replica.nodes)))
+    return ordered[max(0, len(ordered) - variant.current_replicas) :]
 
 
 def allowed_replicas(variant: Variant) -> int:
@@ -92,7 +101,7 @@ def model_demands(
 ) -> tuple[ModelDemand, ...]:
     """Return the demand of each model, sorted by namespace and model."""
     models: dict[Key, list[Variant]] = defaultdict(list)
-    for variant in sorted(snapshot.variants, key=lambda variant: variant.key):
+    for variant in sorted(snapshot.variants, key=attrgetter("namespace", "name")):
         models[variant.namespace, variant.model_id].append(variant)
     rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
     return tuple(
@@ -107,17 +116,19 @@ def _model_demand(
     *,
     settings: Settings,
 ) -> ModelDemand:
-    mean_input = average(variants, "avg_input_tokens", settings)
-    signal, age, silent = _grade(variants, mean_input, settings=settings)
-    known = signal is not Signal.UNKNOWN
-    tokens = _tokens(variants, capacities, mean_input=mean_input, settings=settings) if known else None
-    if rule and rule.demand_tokens is not None:
-        signal, age, silent, tokens = Signal.FRESH, None, 0, rule.demand_tokens
+    known = [capacities.get(variant.key) for variant in variants]
+    held = [capacity.tokens if capacity else 0 for capacity in known]
+    reports = [
+        (replica.ready, usable_sample(replica, settings), tokens)
+        for variant, tokens in zip(variants, held, strict=True)
+        for replica in variant.replicas
+    ]
+    signal, age, silent, tokens = _asked(reports, rule, settings)
     return ModelDemand(
         namespace=variants[0].namespace,
         model_id=variants[0].model_id,
-        priority=min(variant.priority for variant in variants),
-        may_scale_to_zero=all(variant.may_scale_to_zero for variant in variants) and not _in_grace(rule),
+        priority=min([variant.priority for variant in variants]),
+        may_scale_to_zero=all(map(_MAY_GO, variants)) and not _in_grace(rule),
         variants=tuple(variants),
         signal=signal,
         signal_age_seconds=age,
@@ -125,11 +136,14 @@ def _model_demand(
         tokens=None if tokens is None else round_up(tokens),
         lower_tokens=round_up((tokens or 0) / settings.scale_up_threshold),
         upper_tokens=round_up((tokens or 0) / settings.scale_down_boundary),
-        anticipated_tokens=sum(_capacity(v, capacities) * allowed_replicas(v) for v in variants),
-        supply_tokens=sum(
-            _capacity(v, capacities) * sum(replica.ready for replica in staying_replicas(v)) for v in variants
-        ),
+        anticipated_tokens=sum([each * allowed_replicas(v) for v, each in zip(variants, held, strict=True)]),
+        supply_tokens=sum([each * _ready(v) for v, each in zip(variants, held, strict=True) if v.replicas]),
     )
+
+
+def _ready(variant: Variant) -> int:
+    """Return how many of the replicas that stay are ready."""
+    return sum([replica.ready for replica in staying_replicas(variant)])
 
 
 def _in_grace(rule: ModelRule | None) -> bool:
@@ -137,39 +151,34 @@ def _in_grace(rule: ModelRule | None) -> bool:
     return rule is not None and rule.idle_seconds is not None and rule.idle_seconds < rule.grace_seconds
 
 
-def _grade(
-    variants: Sequence[Variant], mean_input: float | None, *, settings: Settings
-) -> tuple[Signal, float | None, int]:
-    """Return the signal's grade, the age of its oldest usable sample and the number of silent replicas."""
-    replicas = [replica for variant in variants for replica in variant.replicas]
-    samples = [sample for replica in replicas if (sample := usable_sample(replica, settings))]
-    silent = sum(replica.ready and usable_sample(replica, settings) is None for replica in replicas)
+def _asked(
+    reports: Sequence[_Report], rule: ModelRule | None, settings: Settings
+) -> tuple[Signal, float | None, int, float | None]:
+    """Return the signal's grade, the age of its oldest sample, the number of silent replicas, the demand."""
+    if rule and rule.demand_tokens is not None:
+        return Signal.FRESH, None, 0, rule.demand_tokens
+    samples = [sample for _, sample, _ in reports if sample]
+    some_silent = len(samples) < len(reports)
+    silent = sum([ready and sample is None for ready, sample, _ in reports]) if some_silent else 0
     if not samples:
-        return Signal.UNKNOWN, None, silent
-    age = max(sample.age_seconds for sample in samples)
-    unmeasured = any(sample.waiting and _input_tokens(sample, mean_input) is None for sample in samples)
-    held = silent or unmeasured or age > settings.fresh_seconds
-    return (Signal.HELD if held else Signal.FRESH), age, silent
+        return Signal.UNKNOWN, None, silent, None
+    mean_input = mean(samples, "avg_input_tokens")
+    age = max([sample.age_seconds for sample in samples])
+    queueing = [sample for sample in samples if sample.waiting]
+    unmeasured = any(_input_tokens(sample, mean_input) is None for sample in queueing)
+    old = silent or unmeasured or age > settings.fresh_seconds
+    return Signal.HELD if old else Signal.FRESH, age, silent, _tokens(reports, mean_input)
 
 
-def _tokens(
-    variants: Sequence[Variant],
-    capacities: Mapping[Key, Capacity],
-    *,
-    mean_input: float | None,
-    settings: Settings,
-) -> float:
+def _tokens(reports: Sequence[_Report], mean_input: float | None) -> float:
     """Return the demand; a ready replica that is silent is taken to be as loaded as those that report."""
     known = reporting = silent = 0.0
-    for variant in variants:
-        capacity = _capacity(variant, capacities)
-        for replica in variant.replicas:
-            sample = usable_sample(replica, settings)
-            if sample is not None:
-                known += tokens_in_use(sample) + sample.waiting * (_input_tokens(sample, mean_input) or 0.0)
-                reporting += capacity
-            elif replica.ready:
-                silent += capacity
+    for ready, sample, capacity in reports:
+        if sample is not None:
+            known += tokens_in_use(sample) + sample.waiting * (_input_tokens(sample, mean_input) or 0.0)
+            reporting += capacity
+        elif ready:
+            silent += capacity
     return known + (known / reporting * silent if reporting else 0.0)
 
 
@@ -180,8 +189,3 @@ def _input_tokens(sample: ReplicaSample, mean_input: float | None) -> float | No
     if mean_input is None and sample.running and sample.kv_usage:
         return tokens_in_use(sample) / sample.running
     return mean_input
-
-
-def _capacity(variant: Variant, capacities: Mapping[Key, Capacity]) -> int:
-    capacity = capacities.get(variant.key)
-    return capacity.tokens if capacity else 0

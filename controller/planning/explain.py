@@ -6,6 +6,7 @@ A case goes down a list of verdicts, and the first that applies is the decision'
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.case import Answer, Case, cases
@@ -31,22 +32,29 @@ _LIMITED = {
 def decisions(answer: Answer) -> tuple[Decision, ...]:
     """Return one decision per variant, sorted by namespace and name."""
     made = [_decision(case) for case in cases(answer)]
-    return tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name)))
+    return tuple(sorted(made, key=attrgetter("namespace", "name")))
 
 
 def _decision(case: Case) -> Decision:
-    verdict = next(found for explain in _EXPLANATIONS if (found := explain(case)))
+    whole, verdict = case.whole, _verdict(case)
+    reliefs = case.answer.reliefs.get(whole.model, ())
+    if verdict.reason is Reason.SHORTAGE and reliefs:
+        verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
     grant = Grant(
         replicas=case.granted,
         unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
-        unmet_per_mille=case.unmet_per_mille(),
+        unmet_per_mille=whole.unmet_per_mille,
+        alternative=case.alternative,
+        reliefs=reliefs,
     )
-    reliefs = case.answer.reliefs.get(case.model, ())
-    alternative = case.alternative
-    if verdict.reason is Reason.SHORTAGE and reliefs:
-        verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
-    decision = decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
-    return replace(decision, alternative=alternative, reliefs=reliefs)
+    return decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
+
+
+def _verdict(case: Case) -> Verdict:
+    for explain in _EXPLANATIONS:
+        if found := explain(case):
+            return found
+    return _served(case)
 
 
 def _helps(reliefs: Sequence[Relief]) -> str:
@@ -76,7 +84,7 @@ def _ordered(case: Case) -> Verdict | None:
 
 def _cold(case: Case) -> Verdict | None:
     """Explain a model that must be kept warm while no replica has a place."""
-    if not case.is_cold:
+    if not case.whole.is_cold:
         return None
     return _lacking(
         case, f"{case.variant.name} {_change(case)}: {case.variant.model_id} must keep one replica"
@@ -94,7 +102,7 @@ def _holding(case: Case) -> Verdict | None:
     """Explain that too little is known to decide anew."""
     if not _is_frozen(case) or case.granted > max(case.held, case.variant.current_replicas):
         return None
-    if case.demand.signal is Signal.HELD and (case.unmet_per_mille() or case.granted > case.held):
+    if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.granted > case.held):
         return None
     stale = case.demand.signal is Signal.HELD and not case.demand.silent_replicas
     message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
@@ -107,7 +115,7 @@ def _holding(case: Case) -> Verdict | None:
 
 def _short(case: Case) -> Verdict | None:
     """Explain that the model does not get the capacity that it requires."""
-    unmet = case.unmet_per_mille()
+    unmet = case.whole.unmet_per_mille
     if not unmet:
         return None
     if case.wanted > case.placed:
@@ -115,7 +123,7 @@ def _short(case: Case) -> Verdict | None:
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {_percent(unmet)} "
-        f"of the {tokens(case.demand.required_tokens)} tokens of capacity that it needs",
+        f"of the {tokens(case.whole.required_tokens)} tokens of capacity that it needs",
     )
 
 
@@ -127,7 +135,7 @@ def _steadied(case: Case) -> Verdict | None:
     if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):
         return None  # it could not have more anyway
     capacity = case.capacity.tokens if case.capacity else 0
-    is_spare = case.provided() - capacity >= case.demand.required_tokens
+    is_spare = case.whole.provided_tokens - capacity >= case.whole.required_tokens
     if (case.wanted > case.granted) != (found.direction < 0) or (found.direction > 0 and not is_spare):
         return None
     times = f"changed direction {count(found.reversals, 'time')} in the last"
@@ -149,7 +157,13 @@ def _replaced(case: Case) -> Verdict | None:
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
     otherwise = BoundBy.TOPOLOGY if rule else BoundBy.ACCELERATORS
-    others = [v.name for v, wanted, placed in case.siblings if placed > wanted]
+    others = [
+        variant.name
+        for variant, wanted, placed in zip(
+            case.demand.variants, case.whole.wanted, case.whole.placed, strict=True
+        )
+        if placed > wanted
+    ]
     instead = f", {listing(others)} instead" if others else ""
     return Verdict(
         bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else otherwise,
@@ -161,10 +175,10 @@ def _replaced(case: Case) -> Verdict | None:
 def _minimum(case: Case) -> Verdict | None:
     """Explain a replica that demand alone would not need."""
     capacity = case.capacity.tokens if case.capacity else 0
-    alone = sum(placed for _, _, placed in case.siblings) == case.placed == 1
+    alone = case.placed == 1 and sum(case.whole.placed) == 1
     warm = alone and not case.demand.may_scale_to_zero
     at_minimum = case.placed == case.variant.min_replicas > 0
-    if not (warm or at_minimum) or case.provided() - capacity < case.demand.required_tokens:
+    if not (warm or at_minimum) or case.whole.provided_tokens - capacity < case.whole.required_tokens:
         return None
     why = (
         f"minReplicas is {case.variant.min_replicas}"
@@ -196,7 +210,6 @@ _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
     _steadied,
     _replaced,
     _minimum,
-    _served,
 )
 
 
@@ -206,7 +219,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
         bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
-    elif case.capacity is None and case.demand.required_tokens:
+    elif case.capacity is None and case.whole.required_tokens:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica can hold is not known yet"
     elif limit:
         bound_by, why = (
@@ -238,9 +251,9 @@ def _change(case: Case) -> str:
 
 def _need(case: Case) -> str:
     """Return `llama needs 3 replicas for 41.2k tokens (85 % of 3 x 16.1k)`."""
-    demand = f"{tokens(case.demand.tokens or 0)} tokens"
-    share = _utilisation(case, unlimited=True)
-    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {demand} ({share})"
+    filled = case.whole.filled_if_unlimited()
+    share = filled.seen_from(case.position) if filled else "nothing holds any"
+    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked} ({share})"
 
 
 def _load(case: Case) -> str:
@@ -249,23 +262,10 @@ def _load(case: Case) -> str:
         return "demand is unknown while nothing is ready"
     if not case.demand.tokens:
         return "no request runs or waits"
-    if not case.provided():
-        return f"{tokens(case.demand.tokens)} tokens are in demand"
-    return f"{tokens(case.demand.tokens)} tokens in demand are {_utilisation(case, unlimited=False)}"
-
-
-def _utilisation(case: Case, *, unlimited: bool) -> str:
-    """Return `85 % of 3 x 16.1k`, the own replicas first, then those of the other variants by name."""
-    provided = case.provided(unlimited=unlimited)
-    if not provided:
-        return "nothing holds any"
-    parts = []
-    for variant, wanted, placed in sorted(case.siblings, key=lambda item: item[0].key != case.variant.key):
-        number = wanted if unlimited else placed
-        if number and variant.key in case.answer.capacities:
-            own = "" if variant.key == case.variant.key else f" {variant.name}"
-            parts.append(f"{number} x {tokens(case.answer.capacities[variant.key].tokens)}{own}")
-    return f"{round(100 * (case.demand.tokens or 0) / provided)} % of {' + '.join(parts)}"
+    filled = case.whole.filled
+    if not filled:
+        return f"{case.whole.asked} are in demand"
+    return f"{case.whole.asked} in demand are {filled.seen_from(case.position)}"
 
 
 def _percent(per_mille: int) -> str:

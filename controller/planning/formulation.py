@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Signal
@@ -22,7 +23,7 @@ from controller.planning.units import PERCENT, cost_units
 from controller.planning.weights import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controller.planning.cluster import Node, NodePool
     from controller.planning.demand import ModelDemand
@@ -42,8 +43,8 @@ def formulate(
     settings: Settings,
 ) -> PlacementProblem:
     """Return the problem over the nodes by name, and over the variants of all models, in the order given."""
-    nodes = sorted(snapshot.nodes, key=lambda node: node.name)
-    node_index = {node.name: index for index, node in enumerate(nodes)}
+    nodes = sorted(snapshot.nodes, key=attrgetter("name"))
+    places_of = _places(nodes)
     pools = sorted(snapshot.pools, key=lambda pool: pool.name)
     topologies = Topologies(nodes, [node_to_come(pool) for pool in pools], snapshot.variants)
     rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
@@ -52,12 +53,12 @@ def formulate(
     for model, demand in enumerate(demands):
         rule = rules.get((demand.namespace, demand.model_id))
         own = _rows(demand, capacities, rule, model=model, first_variant=len(terms))
-        for variant in demand.variants:
-            most = max((_enough(row, len(terms)) for row in own), default=0)
+        enough = _enough(own)
+        for index, variant in enumerate(demand.variants, start=len(terms)):
             untouchable = _untouchable(variant, demand, capacities)
-            made = _terms(variant, node_index, most=most, lower=untouchable, settings=settings)
+            most = enough.get(index, 0)
             terms.append(
-                replace(made, together=topologies.together(variant), spread=topologies.spread(variant))
+                _terms(variant, places_of, topologies, most=most, lower=untouchable, settings=settings)
             )
         rows += own
     variants = [variant for demand in demands for variant in demand.variants]
@@ -103,52 +104,68 @@ def _rows(
     first_variant: int,
 ) -> list[CoverRow]:
     """Return the requirements of one model."""
+    name = f"{demand.namespace}/{demand.model_id}"
 
-    def row(stage: Stage, requirement: int, terms: Sequence[tuple[int, int]]) -> list[CoverRow]:
-        if not requirement:
-            return []
-        unit = -(-requirement // MAX_REQUIREMENT)
-        whole = -(-requirement // unit)
-        kept = tuple((variant, min(amount // unit, whole)) for variant, amount in terms if amount >= unit)
-        return [
-            CoverRow(
-                name=f"{demand.namespace}/{demand.model_id}",
-                stage=stage,
-                priority=demand.priority,
-                model=model,
-                requirement=whole,
-                terms=kept,
-            )
-        ]
+    def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
+        whole, kept = _whole(requirement, terms)
+        return CoverRow(
+            name=name,
+            stage=stage,
+            priority=demand.priority,
+            model=model,
+            requirement=whole,
+            terms=kept,
+        )
 
-    numbered = list(enumerate(demand.variants, start=first_variant))
+    rows = []
     holding = capacity_terms(demand, capacities, first_variant=first_variant)
-    floor = max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0)
-    rows = row(Stage.MINIMUM, floor, [(index, 1) for index, _ in numbered])
-    for index, variant in numbered:
-        rows += row(Stage.MINIMUM, max(variant.min_replicas, ordered_replicas(variant) or 0), [(index, 1)])
-        if demand.signal is not Signal.FRESH:
-            rows += row(Stage.DEMAND, held_replicas(variant), [(index, 1)])
-    rows += row(Stage.DEMAND, demand.required_tokens, holding)
-    if demand.signal is Signal.FRESH:
-        rows += row(Stage.CONTINUITY, demand.continuity_tokens, holding)
+    is_fresh = demand.signal is Signal.FRESH
+    if floor := max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0):
+        one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
+        rows.append(row(Stage.MINIMUM, floor, one_each))
+    for index, variant in enumerate(demand.variants, start=first_variant):
+        if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
+            rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
+        if not is_fresh and (held := held_replicas(variant)):
+            rows.append(row(Stage.DEMAND, held, ((index, 1),)))
+    if required := demand.required_tokens:
+        rows.append(row(Stage.DEMAND, required, holding))
+    if is_fresh and (continued := demand.continuity_tokens):
+        rows.append(row(Stage.CONTINUITY, continued, holding))
     return rows
+
+
+def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Return a requirement and what meets it in a unit in which both are whole, and not too large."""
+    if requirement <= MAX_REQUIREMENT and max([amount for _, amount in terms], default=0) <= requirement:
+        return requirement, terms
+    unit = -(-requirement // MAX_REQUIREMENT)
+    whole = -(-requirement // unit)
+    return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
 
 
 def capacity_terms(
     demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity], *, first_variant: int
-) -> list[tuple[int, int]]:
+) -> tuple[tuple[int, int], ...]:
     """Return (variant, tokens per replica) for each variant of the model whose capacity is known."""
-    return [
-        (index, capacities[variant.key].tokens)
-        for index, variant in enumerate(demand.variants, start=first_variant)
-        if variant.key in capacities and capacities[variant.key].tokens
-    ]
+    return tuple(
+        [
+            (index, capacity.tokens)
+            for index, variant in enumerate(demand.variants, start=first_variant)
+            if (capacity := capacities.get(variant.key)) and capacity.tokens
+        ]
+    )
 
 
-def _enough(row: CoverRow, variant: int) -> int:
-    """Return how many replicas of one variant meet the row alone; more are never needed."""
-    return max((-(-row.requirement // amount) for index, amount in row.terms if index == variant), default=0)
+def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:
+    """Return by variant how many replicas of it alone meet each of the rows; more are never needed."""
+    enough: dict[int, int] = {}
+    for row in rows:
+        for variant, amount in row.terms:
+            most = -(-row.requirement // amount)
+            if most > enough.get(variant, 0):
+                enough[variant] = most
+    return enough
 
 
 def ordered_replicas(variant: Variant) -> int | None:
@@ -174,13 +191,16 @@ def _needed(variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str
 
 
 def _terms(
-    variant: Variant, node_index: Mapping[str, int], *, most: int, lower: int, settings: Settings
+    variant: Variant,
+    places_of: Callable[[tuple[str, ...]], tuple[int, ...]],
+    topologies: Topologies,
+    *,
+    most: int,
+    lower: int,
+    settings: Settings,
 ) -> VariantTerms:
-    bound = tuple(
-        tuple(node_index[node] for node in replica.nodes if node in node_index)
-        for replica in staying_replicas(variant)
-        if replica.nodes
-    )
+    staying = staying_replicas(variant)
+    bound = tuple([places_of(nodes) for replica in staying if (nodes := replica.nodes)])
     limit = UNLIMITED_REPLICAS if variant.max_replicas is None else variant.max_replicas
     ordered = ordered_replicas(variant)
     limit = limit if ordered is None else min(limit, ordered)
@@ -193,12 +213,25 @@ def _terms(
         stop_price=cost // PERCENT * settings.stop_price_percent,
         current=allowed_replicas(variant),
         bound=bound,
-        ready=sum(replica.ready for replica in staying_replicas(variant)),
+        ready=sum([replica.ready for replica in staying]),
         pods=variant.pods_per_replica,
         most_per_node=variant.most_per_node,
         lower=min(len(bound), lower, limit),
         upper=min(limit, max(most, variant.current_replicas)),
+        together=topologies.together(variant),
+        spread=topologies.spread(variant),
     )
+
+
+def _places(nodes: Sequence[Node]) -> Callable[[tuple[str, ...]], tuple[int, ...]]:
+    """Return what numbers the nodes of a replica, of those that are known; the same ones share a record."""
+    index = {node.name: number for number, node in enumerate(nodes)}
+
+    @cache
+    def places_of(names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple([index[name] for name in names if name in index])
+
+    return places_of
 
 
 def _free(nodes: Sequence[Node], terms: Sequence[VariantTerms]) -> tuple[int, ...]:

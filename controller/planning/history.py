@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Replica, ReplicaSample, Variant
     from controller.planning.state import PlanningState
 
+    _Full = tuple[Variant, Replica, ReplicaSample]
+
 
 def window_key(variant: Variant, sample: ReplicaSample) -> WindowKey | None:
     """Return where this engine's observations belong; None while its output length is not known."""
@@ -29,9 +31,7 @@ def window_key(variant: Variant, sample: ReplicaSample) -> WindowKey | None:
     )
 
 
-def full_replicas(
-    variants: Sequence[Variant], settings: Settings
-) -> Iterator[tuple[Variant, Replica, ReplicaSample]]:
+def full_replicas(variants: Sequence[Variant], settings: Settings) -> Iterator[_Full]:
     """Yield the replicas whose fresh report says that they are full."""
     for variant in variants:
         for replica in variant.replicas:
@@ -40,14 +40,16 @@ def full_replicas(
                 yield variant, replica, sample
 
 
-def push(variants: Sequence[Variant], state: PlanningState, settings: Settings) -> dict[WindowKey, Window]:
-    """Return the windows after this cycle.
+def push(
+    variants: Sequence[Variant], full: Sequence[_Full], state: PlanningState, settings: Settings
+) -> dict[WindowKey, Window]:
+    """Return the windows after this cycle, in which some replicas are full.
 
     An engine that was not full a cycle ago may still be filling up: it does not count yet. Windows of models
     that are gone, or quiet for too long, are dropped.
     """
-    seen = _observations(variants, state, settings)
-    models = {(variant.namespace, variant.model_id) for variant in variants}
+    seen = _observations(full, state)
+    models = {(variant.namespace, variant.model_id) for variant in variants} if state.windows else set()
     windows = {w.key: w for w in state.windows if (w.key.namespace, w.key.model_id) in models}
     next_windows = {
         key: Window(key=key, tokens=window.tokens, quiet_cycles=window.quiet_cycles + 1)
@@ -60,12 +62,10 @@ def push(variants: Sequence[Variant], state: PlanningState, settings: Settings) 
     return next_windows
 
 
-def _observations(
-    variants: Sequence[Variant], state: PlanningState, settings: Settings
-) -> dict[WindowKey, list[int]]:
+def _observations(full: Sequence[_Full], state: PlanningState) -> dict[WindowKey, list[int]]:
     queued = set(state.queued)
     seen: dict[WindowKey, list[int]] = defaultdict(list)
-    for variant, replica, sample in full_replicas(variants, settings):
+    for variant, replica, sample in full:
         key = window_key(variant, sample)
         if key and (variant.namespace, replica.name) in queued:
             seen[key].append(round_down(tokens_in_use(sample)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.capacity import learn
@@ -92,7 +93,7 @@ class Prepared:
 
 def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
     """Return what is known; the next state has learned from the snapshot."""
-    variants = sorted(snapshot.variants, key=lambda variant: variant.key)
+    variants = sorted(snapshot.variants, key=attrgetter("namespace", "name"))
     capacities, next_state = learn(variants, state, settings)
     demands = model_demands(snapshot, capacities, settings)
     plain = formulate(snapshot, demands, capacities, settings=settings)

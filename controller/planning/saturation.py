@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import CapacitySource
@@ -93,8 +94,10 @@ def median_capacity(capacities: list[Capacity]) -> Capacity:
 
     Of an even number, the mean of the middle two, rounded down. Raises IndexError without any.
     """
-    ranked = sorted(capacities, key=lambda capacity: capacity.tokens)
+    ranked = sorted(capacities, key=attrgetter("tokens"))
     low, high = ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]
+    if low is high:
+        return low
     return Capacity(tokens=(low.tokens + high.tokens) // 2, source=low.source)
 
 

@@ -43,7 +43,7 @@ class Topologies:
 
     def of_nodes(self) -> tuple[tuple[int, ...], ...]:
         """Return per topology the domain of each node."""
-        rows = [self.domains(node) for node in self._nodes]
+        rows = [self.domains(node) for node in self._nodes] if self._keys else []
         return tuple(tuple(row[index] for row in rows) for index, _ in enumerate(self._keys))
 
     def together(self, variant: Variant) -> int | None:

@@ -11,7 +11,7 @@ from controller.planning.decision import CapacitySource, Decision
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.decision import BoundBy, Reason
+    from controller.planning.decision import Alternative, BoundBy, Reason, Relief
     from controller.planning.demand import ModelDemand
     from controller.planning.saturation import Capacity
     from controller.planning.snapshot import Variant
@@ -33,6 +33,8 @@ class Grant:
     replicas: int
     unconstrained_replicas: int
     unmet_per_mille: int
+    alternative: Alternative | None = None
+    reliefs: tuple[Relief, ...] = ()
 
 
 def decide(
@@ -58,6 +60,8 @@ def decide(
         bound_by=verdict.bound_by,
         reason=verdict.reason,
         message=verdict.message,
+        alternative=grant.alternative,
+        reliefs=grant.reliefs,
     )
 
 

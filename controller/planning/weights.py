@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.problem import Stage
+from controller.planning.problem import CoverRow, Stage
 from controller.planning.settings import UnmetUnit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.problem import CoverRow, VariantTerms
+    from controller.planning.problem import VariantTerms
     from controller.planning.settings import Settings
 
 STEPS = 1000
@@ -36,7 +35,21 @@ def weighted(
     for index in values:
         levels[rows[index].priority].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple(replace(row, weight=weights.get(index, 1)) for index, row in enumerate(rows))
+    return tuple([_weighing(row, weights.get(index, 1)) for index, row in enumerate(rows)])
+
+
+def _weighing(row: CoverRow, weight: int) -> CoverRow:
+    if row.weight == weight:
+        return row
+    return CoverRow(
+        name=row.name,
+        stage=row.stage,
+        priority=row.priority,
+        model=row.model,
+        requirement=row.requirement,
+        terms=row.terms,
+        weight=weight,
+    )
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
@@ -51,6 +64,6 @@ def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, 
 def _value(row: CoverRow, terms: Sequence[VariantTerms]) -> int:
     """Return what it costs at least to serve a requirement."""
     return min(
-        (-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount),
+        [-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount],
         default=0,
     )

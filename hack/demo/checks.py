@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from hack.demo.following import unfollowed
+from hack.demo.giving_way import gives_way, retreats
 from hack.demo.history import model_view
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hack.demo.history import History
-    from hack.demo.observation import ModelView, VariantView
+    from hack.demo.observation import ModelView
 
 _DECIDED_WITHIN_SECONDS = 30.0
 _FEWEST_ERRORS = 3
@@ -79,19 +80,24 @@ def surge_scales_up(history: History) -> Finding:
 
 
 def lower_priority_gives_way(history: History) -> Finding:
-    """Check that in the shortage premium grows, freemium shrinks, and its decision says why."""
+    """Check that in the shortage premium grows, freemium shrinks for it, and its decision says why."""
     name = "in a shortage the lower priority gives way"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
     if not premium or not freemium:
         return Finding(name=name, holds=False, detail="the shortage was not reached")
-    grown = max(model.current_replicas for model in premium) - premium[0].current_replicas
-    shrunk = freemium[0].current_replicas - min(model.current_replicas for model in freemium)
-    why = [v.message for model in freemium for v in model.variants if gives_way(v)]
-    counts = f"{premium[0].model_id} {grown:+d}, {freemium[0].model_id} {-shrunk:+d} replicas"
+    begin, end = _span("shortage")
+    grown = _rise([*_chapter(history, "surge", index=0)[-1:], *premium])
+    given = [*retreats(history, freemium[0].model_id, from_seconds=begin, to_seconds=end)]
+    detail = f"{premium[0].model_id} {grown:+d} replicas"
+    if not given:
+        spoken = any(gives_way(v) for model in freemium for v in model.variants)
+        why = "is not seen to do what its decisions say" if spoken else "has no decision that gives way"
+        return Finding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
+    most = max(given, key=lambda retreat: retreat.replicas)
     return Finding(
         name=name,
-        holds=grown > 0 and shrunk > 0 and bool(why),
-        detail=f"{counts}: {why[0]}" if why else f"{counts}; no decision speaks of a shortage",
+        holds=grown > 0,
+        detail=f"{detail}, {freemium[0].model_id} {-most.replicas:+d} at once: {most.message}",
     )
 
 
@@ -139,11 +145,6 @@ def outages_change_nothing(history: History) -> Finding:
     )
 
 
-def gives_way(variant: VariantView) -> bool:
-    """Tell whether a variant gets less than it needs because a higher priority has it, and says so."""
-    return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
-
-
 CHECKS = (
     both_shapes_are_planned_for,
     bad_manifest_is_refused,
@@ -156,11 +157,21 @@ CHECKS = (
 """In the order of the summary."""
 
 
+def _span(name: str) -> tuple[float, float]:
+    """Return when a chapter begins and ends, in seconds."""
+    ends = [*(chapter.from_seconds for chapter in CHAPTERS[1:]), END_SECONDS]
+    return next((c.from_seconds, e) for c, e in zip(CHAPTERS, ends, strict=True) if c.name == name)
+
+
 def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]:
     """Return one model in one chapter: the last by priority, or the first."""
-    ends = [*(chapter.from_seconds for chapter in CHAPTERS[1:]), END_SECONDS]
-    begin, end = next((c.from_seconds, e) for c, e in zip(CHAPTERS, ends, strict=True) if c.name == name)
-    return [o.models[index] for o in history.between(begin, end) if o.models]
+    return [o.models[index] for o in history.between(*_span(name)) if o.models]
+
+
+def _rise(models: Sequence[ModelView]) -> int:
+    """Return by how many replicas a model exceeds at most what it had before."""
+    counts = [model.current_replicas for model in models]
+    return max(count - least for count, least in zip(counts, accumulate(counts, min), strict=True))
 
 
 def _undecided_changes(

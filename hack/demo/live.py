@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.live import Live
 
-from hack.demo.checks import gives_way
+from hack.demo.giving_way import gives_way
 from hack.demo.screen import screen
 
 if TYPE_CHECKING:

@@ -155,6 +155,56 @@ def test_a_missing_part_of_the_story_is_found(check: object, history: History) -
     assert not check(history).holds
 
 
+LATE: tuple[Row, ...] = (
+    *WHOLE_STORY[:3],
+    (START["shortage"] - 1, 1, 3, {}),
+    (START["shortage"] + 8, 5, 3, {}),
+    (START["shortage"] + 30, 5, 8, {}),
+    (START["shortage"] + 55, 5, 8, GIVES_WAY | {"desired_replicas": 4}),
+    (START["relief"] + 4, 5, 4, GIVES_WAY),
+    (END_SECONDS - 1, 1, 1, {}),
+)
+"""The same on a slow machine: who gives way still grew when it had to, and does so later.
+
+Nothing is seen of the premium model before it has grown, and the freemium one never has fewer replicas than
+when the shortage began.
+"""
+
+
+def late(moment: float, **said: object) -> History:
+    """Tell the late story, with something else said at a moment."""
+    return story(tuple((s, b, n, d | said) if s == moment else (s, b, n, d) for s, b, n, d in LATE))
+
+
+def test_who_gives_way_may_take_its_time() -> None:
+    """What counts is that it goes where it said, not how many replicas there were at one moment."""
+    finding = checks.lower_priority_gives_way(story(LATE))
+
+    assert finding.holds
+    assert finding.detail == "big +4 replicas, small -4 at once: granted 2: priority 1 has the rest"
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param(
+            late(START["shortage"] + 55, bound_by="Accelerators"), id="nobody of a higher priority has them"
+        ),
+        pytest.param(late(START["shortage"] + 55, desired_replicas=6), id="it goes elsewhere than it said"),
+        pytest.param(
+            story((*LATE[:-2], (START["relief"] + 30, 5, 4, {}), *LATE[-1:])), id="it goes long after"
+        ),
+        pytest.param(
+            story((*LATE[:-3], (START["relief"] + 1, 5, 8, GIVES_WAY | {"desired_replicas": 4}), *LATE[-2:])),
+            id="it says so only when the shortage is over",
+        ),
+    ],
+)
+def test_fewer_replicas_for_another_reason_are_no_giving_way(history: History) -> None:
+    """That the model shrinks some time is not enough."""
+    assert not checks.lower_priority_gives_way(history).holds
+
+
 def test_both_shapes_must_have_decisions() -> None:
     """An object that nobody decides on is not planned for, whatever its shape."""
     undecided = variant("big-h100", 1, shape="legacy", desired_replicas=None)
