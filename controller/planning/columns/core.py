@@ -115,15 +115,32 @@ class CoreProgram:
         self._counted = self._objective()
 
     def solve(
-        self, incumbent: Selection, *, bound: float, gap: float, limits: Limits
+        self, incumbent: Selection, *, placed: Integers | None, bound: float, gap: float, limits: Limits
     ) -> tuple[Selection | None, Result]:
-        """Return the best selection found, if any, and the account of the search, over the core only."""
+        """Return the best selection found, if any, and the account of the search, over the core only.
+
+        `placed` says how many new replicas of the incumbent go where, (classes, bins), if that is known.
+        """
         self._program.row(self._counted, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
-        for variables, pairs, columns in zip(self._columns, self._open_pairs, incumbent.columns, strict=True):
-            self._program.hint(variables, (columns[pairs[:, 0]] == pairs[:, 1]).astype(int).tolist())
-        self._program.hint(self._growth, incumbent.added.tolist())
+        self._hint(incumbent, placed)
         result = self._program.solve(limits, absolute_gap=gap)
         return (self._selection(result.values) if result.values else None), result
+
+    def _hint(self, incumbent: Selection, placed: Integers | None) -> None:
+        """Begin with the incumbent: whatever the time comes to, there is an answer, if all of it is said."""
+        hints = dict(zip(self._growth, incumbent.added.tolist(), strict=True))
+        for variables, pairs, columns in zip(self._columns, self._open_pairs, incumbent.columns, strict=True):
+            is_chosen = columns[pairs[:, 0]] == pairs[:, 1]
+            hints.update(zip(variables, is_chosen.astype(int).tolist(), strict=True))
+        for slots in self._fitting.slots:
+            free = slots.free + sum(weight * hints.get(variable, 0) for variable, weight in slots.gone)
+            hints[slots.variable] = max(0, free) // slots.size
+            if slots.has_room is not None:
+                hints[slots.has_room] = int(free >= 0)
+        if placed is not None:
+            for part, group, bin_ in self._fitting.routed:
+                hints[part] = int(placed[group, bin_])
+        self._program.hint(list(hints), list(hints.values()))
 
     @property
     def _open_pairs(self) -> list[Integers]:
@@ -155,7 +172,9 @@ class CoreProgram:
             turn = np.cumsum(is_open) - 1
             for column, node, accelerators in part.leaving[is_open[part.leaving[:, 0]]].tolist():
                 leaving[node].append((variables[turn[column]], accelerators))
-        fit_replicas(self._program, self._resources, asked=new, leaving=leaving, growth=self._growth)
+        self._fitting = fit_replicas(
+            self._program, self._resources, asked=new, leaving=leaving, growth=self._growth
+        )
         for terms, most in zip(limits, self._resources.limits.tolist(), strict=True):
             self._program.row(terms, most=most)
 

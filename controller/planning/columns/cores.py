@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from controller.planning.columns.core import CoreProgram, core_of
+from controller.planning.columns.room import Room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Floats
+    from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.asked import Asking
     from controller.planning.columns.effort import Effort
     from controller.planning.columns.phase import Phase
@@ -57,6 +60,7 @@ class Cores:
         *,
         reduced: Sequence[Floats],
         ties: Sequence[Floats],
+        bin_price: Floats,
         distance: float,
         bound: float,
         gap: float,
@@ -64,13 +68,15 @@ class Cores:
     ) -> Solved:
         """Return what the core of some turn comes to, the first being 0, to within a gap of its bound.
 
-        `reduced` and `ties` are per pool (n, j), as in `core_of`; `distance` is that of the best answer from
+        `reduced` and `ties` are per pool (n, j), as in `core_of`; `bin_price` (classes, bins) says where new
+        replicas go first; `distance` is that of the best answer from
         what the prices prove, and `bound` what no answer counts less than.
         """
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in pools)) * GROWTH**turn
         core = core_of(problem, reduced, ties, best, distance=distance, extra=extra, most=GROWTH * extra)
         program = CoreProgram(pools, self._resources, self._asking, problem, core)
-        found, result = program.solve(best, bound=bound, gap=gap, limits=self._effort.share)
+        placed = self._placed(pools, best, bin_price)
+        found, result = program.solve(best, placed=placed, bound=bound, gap=gap, limits=self._effort.share)
         self._effort.spend(result)
         left = self._effort.share.deterministic_seconds
         return Solved(
@@ -79,3 +85,13 @@ class Cores:
             is_complete=core.is_complete,
             is_worth_growing=result.deterministic_seconds * GROWTH <= left,
         )
+
+    def _placed(self, pools: Sequence[Pool], best: Selection, bin_price: Floats) -> Integers | None:
+        """Return where the new replicas of an answer may go, (classes, bins); None where that is not easy."""
+        room = Room(resources=self._resources, bin_price=bin_price)
+        models = [np.arange(len(columns)) for columns in best.columns]
+        asked = [self._asking.of(*of) for of in zip(pools, models, best.columns, strict=True)]
+        none = [
+            self._asking.of(pool, which[:0], which[:0]) for pool, which in zip(pools, models, strict=True)
+        ]
+        return room.placed if room.exchange(none, asked) else None

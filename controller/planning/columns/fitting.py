@@ -42,6 +42,26 @@ class Fitting:
     on_node: dict[tuple[int, int], int] = field(default_factory=dict)
     """(class, node) -> pods of the class there; only in bins whose nodes are looked at one by one."""
 
+    routed: list[tuple[int, int, int]] = field(default_factory=list)
+    """(variable, class, bin) of the flows of classes that have several bins to go to."""
+
+    slots: list[NodeSlots] = field(default_factory=list)
+    """Of nodes that others might leave; only where slots suffice."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeSlots:
+    """The variable for how many slots of a size a node has that replicas might leave."""
+
+    variable: int
+    size: int
+    free: int
+    """Accelerators, when all stay."""
+
+    gone: Terms
+    has_room: int | None
+    """Variable for whether anything is free at all, on a node that is overcommitted when all stay."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Site:
@@ -79,7 +99,7 @@ def fit_replicas(
         if resources.fits_by_nodes[bin_]:
             _fit_each_node(program, resources, fitting, site)
         elif by_slots:
-            _fit_slots(program, resources, site)
+            _fit_slots(program, resources, fitting, site)
         else:
             _fit_patterns(program, resources, fitting, site)
     return fitting
@@ -96,9 +116,10 @@ def _route(program: Program, resources: Resources, asked: Sequence[Terms], fitti
         program.row([*terms, *((part, -1) for part in parts)], most=0)
         for bin_, part in zip(bins, parts, strict=True):
             fitting.flows[group, bin_] = [(part, 1)]
+            fitting.routed.append((part, group, bin_))
 
 
-def _fit_slots(program: Program, resources: Resources, site: _Site) -> None:
+def _fit_slots(program: Program, resources: Resources, fitting: Fitting, site: _Site) -> None:
     """Let no size's slots run out, neither on nodes nor in blocks of them."""
     _keep_apart(program, resources, site)
     uses = (resources.uses if resources.is_exact[site.bin] else resources.safe_uses)[:, site.bin]
@@ -113,7 +134,7 @@ def _fit_slots(program: Program, resources: Resources, site: _Site) -> None:
             continue
         terms += [(variable, -int(resources.growth_slots[g, row])) for g, variable in site.growth.items()]
         supply = _supply_of_blocks if resources.row_pods[row] > 1 else _supply_of_nodes
-        capacity, freed = supply(program, resources, row, site.leaving)
+        capacity, freed = supply(program, resources, fitting, row, site.leaving)
         program.row([*terms, *freed], most=capacity)
 
 
@@ -158,19 +179,19 @@ def _fit_each_node(program: Program, resources: Resources, fitting: Fitting, sit
 
 
 def _supply_of_nodes(
-    program: Program, resources: Resources, row: int, leaving: Mapping[int, Terms]
+    program: Program, resources: Resources, fitting: Fitting, row: int, leaving: Mapping[int, Terms]
 ) -> tuple[int, Terms]:
     """Return the slots of nodes that nobody might leave, and as terms those of the others."""
     size, capacity = int(resources.row_size[row]), int(resources.slots[row])
     terms: Terms = []
     for node, gone in leaving.items():
         capacity -= max(0, int(resources.free[node])) // size
-        terms.append((_slots_of_node(program, resources, node, size, gone), -1))
+        terms.append((_slots_of_node(program, resources, fitting, node, size, gone), -1))
     return capacity, terms
 
 
 def _supply_of_blocks(
-    program: Program, resources: Resources, row: int, leaving: Mapping[int, Terms]
+    program: Program, resources: Resources, fitting: Fitting, row: int, leaving: Mapping[int, Terms]
 ) -> tuple[int, Terms]:
     """Return the slots of blocks that nobody might leave, and as terms those of the others."""
     size, pods = int(resources.row_size[row]), int(resources.row_pods[row])
@@ -185,7 +206,7 @@ def _supply_of_blocks(
         parts: Terms = []
         most = kept
         for node in (n for n in here.tolist() if n in leaving):
-            parts.append((_slots_of_node(program, resources, node, size, leaving[node]), -1))
+            parts.append((_slots_of_node(program, resources, fitting, node, size, leaving[node]), -1))
             most += max(0, int(resources.free[node]) + sum(weight for _, weight in leaving[node])) // size
         (slots,) = program.variables(1, most // pods)
         program.row([(slots, pods), *parts], most=kept)
@@ -194,27 +215,32 @@ def _supply_of_blocks(
     return capacity, terms
 
 
-def _slots_of_node(program: Program, resources: Resources, node: int, size: int, gone: Terms) -> int:
+def _slots_of_node(
+    program: Program, resources: Resources, fitting: Fitting, node: int, size: int, gone: Terms
+) -> int:
     """Return the variable for how many slots of a size a node has that replicas might leave."""
     free = int(resources.free[node])
     (slots,) = program.variables(1, max(0, free + sum(weight for _, weight in gone)) // size)
-    _limit_by_free(program, [(slots, size)], free, gone)
+    has_room = _limit_by_free(program, [(slots, size)], free, gone)
+    fitting.slots.append(NodeSlots(variable=slots, size=size, free=free, gone=gone, has_room=has_room))
     return slots
 
 
-def _limit_by_free(program: Program, taken: Terms, free: int, gone: Terms) -> None:
+def _limit_by_free(program: Program, taken: Terms, free: int, gone: Terms) -> int | None:
     """Let what is taken on a node be at most what is free once others have gone.
 
-    An overcommitted node gives nothing until enough has gone; without the switch it would force them to go.
+    An overcommitted node gives nothing until enough has gone; without the switch, which is returned, it would
+    force them to go.
     """
     rest = [(variable, -weight) for variable, weight in gone]
     if free >= 0:
         program.row([*taken, *rest], most=free)
-        return
+        return None
     (has_room,) = program.variables(1)
     program.row([*taken, *rest], most=free, only_if=has_room)
     for variable, _ in taken:
         program.switch(variable, has_room)
+    return has_room
 
 
 def _fit_patterns(program: Program, resources: Resources, fitting: Fitting, site: _Site) -> None:

@@ -7,6 +7,7 @@ last one by one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,8 +43,8 @@ def greedy(
 ) -> Selection:
     """Return a selection that has room: what serves the levels after one level best, on top of a start.
 
-    Models that count at that level or before it keep the columns of the start; others first get what they had
-    before, where there is still room. The columns that are wanted, per pool (n,), stand for those at which
+    Models first get what they had before, where that serves no level up to that one worse and there is still
+    room; otherwise those that count at it or before it keep the columns of the start. The columns that are wanted, per pool (n,), stand for those at which
     models are served best.
     """
     fill = _Fill(pools, resources, asking, quote)
@@ -91,6 +92,15 @@ def _counts_after(pool: Pool, level: int) -> Booleans:
     return later
 
 
+def _is_worse(pool: Pool, columns: Integers, held: Integers, after: int) -> Booleans:
+    """(n,): whether columns leave a model shorter than those that it holds at any level up to this one."""
+    model = np.arange(len(columns))
+    short, shorter = pool.shortfalls[:, model, columns], pool.shortfalls[:, model, held]
+    counts = (pool.cohort.levels >= 0) & (pool.cohort.levels <= after)
+    worse: Booleans = np.any(counts.T & (short > shorter), axis=0)
+    return worse
+
+
 def _least(pool: Pool, models: Integers, tariff: Floats) -> Integers:
     """Return the cheapest columns among those that serve the minimum best, (models,)."""
     over = pool.shortfalls[Stage.MINIMUM, models] > pool.least[Stage.MINIMUM, models][:, None]
@@ -125,12 +135,23 @@ class _Fill:
         )
 
     def restore(self, before: Selection, after: int) -> None:
-        """Give back the columns that models had which count only after a level."""
-        wishes = []
+        """Give back the columns that models had where it does no harm up to a level, and there is room."""
+        wishes: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for index, (pool, columns) in enumerate(zip(self._pools, before.columns, strict=True)):
-            later = np.flatnonzero(_counts_after(pool, after) & (columns != self._columns[index]))
-            wishes += [(index, model, int(columns[model])) for model in later.tolist()]
-        self._take(wishes)
+            held = self._columns[index]
+            models = np.flatnonzero((columns != held) & ~_is_worse(pool, columns, held, after))
+            at = pool.cohort.levels[models, Stage.DEMAND].tolist()
+            for level, model, column in zip(at, models.tolist(), columns[models].tolist(), strict=True):
+                wishes[level].append((index, model, column))
+        for level in sorted(wishes):
+            self._restore(wishes[level])
+
+    def _restore(self, wishes: Sequence[tuple[int, int, int]]) -> None:
+        """Grant (pool, model, column) all together, or by halves as far as there is room."""
+        if self._exchange(wishes) or len(wishes) == 1:
+            return
+        self._restore(wishes[: len(wishes) // 2])
+        self._restore(wishes[len(wishes) // 2 :])
 
     def serve(self, stage: Stage, level: int, after: int, wanted: Sequence[Integers] | None = None) -> None:
         """Let the models of a level take what is wanted or serves them best, those that gain most first."""

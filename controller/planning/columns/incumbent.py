@@ -115,6 +115,7 @@ class Incumbent:
                 self.best,
                 reduced=prices.answer.reduced,
                 ties=self.quote.reduced,
+                bin_price=self.quote.bin_price,
                 distance=problem.value(self.best) - prices.bound,
                 bound=bound,
                 gap=self._nearness.gap(goal, bound=bound, unit=problem.unit),
@@ -149,6 +150,7 @@ class Incumbent:
             self.best,
             reduced=reduced,
             ties=reduced,
+            bin_price=self.quote.bin_price,
             distance=counted - bound,
             bound=bound / worth - sum(len(pool.cost) for pool in pools),
             gap=TOGETHER_GAP * abs(self.quote.bound) / worth,
@@ -158,16 +160,11 @@ class Incumbent:
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""
+        values = self._value(found)
         if level < len(self._levels):
-            found = greedy(
-                self._pricing.pools,
-                self._resources,
-                self._asking,
-                self.quote,
-                start=found,
-                before=self.best,
-                after=level,
-            )
+            given = self._pricing.pools, self._resources, self._asking, self.quote
+            served = greedy(*given, start=found, before=self.best, after=level)
+            found = served if self._value(served) < values else found
         self.best, self.values = found, self._value(found)
 
     def _value(self, selection: Selection) -> list[int]:
