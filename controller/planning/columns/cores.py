@@ -37,6 +37,9 @@ class Solved:
     bound: float
     """No answer of the core counts for less; minus infinity where there is none."""
 
+    is_optimal: bool
+    """Whether nothing in the core is better by more than the gap."""
+
     is_complete: bool
     """Whether no better answer lies beyond the core."""
 
@@ -82,6 +85,7 @@ class Cores:
         return Solved(
             found=found,
             bound=result.bound if result.values else -math.inf,
+            is_optimal=result.is_optimal,
             is_complete=core.is_complete,
             is_worth_growing=result.deterministic_seconds * GROWTH <= left,
         )

@@ -186,7 +186,7 @@ def _supply_of_nodes(
     terms: Terms = []
     for node, gone in leaving.items():
         capacity -= max(0, int(resources.free[node])) // size
-        terms.append((_slots_of_node(program, resources, fitting, node, size, gone), -1))
+        terms.append((_slots_of_node(program, resources, fitting, (node, size), gone), -1))
     return capacity, terms
 
 
@@ -206,7 +206,7 @@ def _supply_of_blocks(
         parts: Terms = []
         most = kept
         for node in (n for n in here.tolist() if n in leaving):
-            parts.append((_slots_of_node(program, resources, fitting, node, size, leaving[node]), -1))
+            parts.append((_slots_of_node(program, resources, fitting, (node, size), leaving[node]), -1))
             most += max(0, int(resources.free[node]) + sum(weight for _, weight in leaving[node])) // size
         (slots,) = program.variables(1, most // pods)
         program.row([(slots, pods), *parts], most=kept)
@@ -216,9 +216,10 @@ def _supply_of_blocks(
 
 
 def _slots_of_node(
-    program: Program, resources: Resources, fitting: Fitting, node: int, size: int, gone: Terms
+    program: Program, resources: Resources, fitting: Fitting, at: tuple[int, int], gone: Terms
 ) -> int:
-    """Return the variable for how many slots of a size a node has that replicas might leave."""
+    """Return the variable for how many slots a node that replicas might leave has; `at` is (node, size)."""
+    node, size = at
     free = int(resources.free[node])
     (slots,) = program.variables(1, max(0, free + sum(weight for _, weight in gone)) // size)
     has_room = _limit_by_free(program, [(slots, size)], free, gone)

@@ -44,8 +44,8 @@ def greedy(
     """Return a selection that has room: what serves the levels after one level best, on top of a start.
 
     Models first get what they had before, where that serves no level up to that one worse and there is still
-    room; otherwise those that count at it or before it keep the columns of the start. The columns that are wanted, per pool (n,), stand for those at which
-    models are served best.
+    room; otherwise those that count at it or before it keep the columns of the start. The columns that are
+    wanted, per pool (n,), stand for those at which models are served best.
     """
     fill = _Fill(pools, resources, asking, quote)
     if start and not fill.adopt(start):

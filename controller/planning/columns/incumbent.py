@@ -64,6 +64,7 @@ class Incumbent:
         self._nearness = nearness
         self._joint = joint
         self._cores = Cores(resources, asking, effort)
+        self._is_weighing = True
         self.weigh()
         self.best = self._first(begun)
         self.values = self._value(self.best)
@@ -137,9 +138,12 @@ class Incumbent:
         return found or greedy(*given, wanted=begun.wanted)
 
     def _improve_weighed(self, problem: Phase, reduced: Sequence[Floats], bound: float) -> None:
-        """Keep what a core of a problem of several levels makes better, by their order."""
+        """Keep what a core of a problem of several levels makes better, by their order.
+
+        Once the effort for one was spent in vain, no other is tried.
+        """
         counted = problem.value(self.best)
-        if not math.isfinite(counted):
+        if not self._is_weighing or not math.isfinite(counted):
             return
         self._effort.begin(TOGETHER_SHARE)
         small, worth = in_small_numbers(problem, self._resources)
@@ -157,6 +161,8 @@ class Incumbent:
         )
         if solved.found and (values := self._value(solved.found)) < self.values:
             self.best, self.values = solved.found, values
+        else:
+            self._is_weighing = solved.is_optimal
 
     def _accept(self, level: int, found: Selection) -> None:
         """Keep what was found, with the later levels served from what it leaves."""

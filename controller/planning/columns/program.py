@@ -96,6 +96,7 @@ class Program:
         parameters.random_seed = limits.seed
         parameters.linearization_level = 2
         parameters.cp_model_probing_level = 0
+        # It takes more than a core of thousands of models has to spend, and finds nothing.
         parameters.find_big_linear_overlap = False
         parameters.max_deterministic_time = limits.deterministic_seconds
         parameters.max_time_in_seconds = limits.wall_seconds
