@@ -11,7 +11,7 @@ from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
 
 from controller.planning import columns
-from controller.planning.columns import cohorts
+from controller.planning.columns import cohorts, nearness
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -84,6 +84,26 @@ def test_a_change_with_generated_columns_keeps_its_bounds(monkeypatch: pytest.Mo
             assert proof.bound_of_all is None or proof.bound_of_all <= least, seed
             if value != least:
                 break
+
+
+def test_a_brief_search_says_nothing_of_itself_that_is_not_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may stay short of the best, but what it grants is possible, counted as it is, and bounded."""
+    monkeypatch.setattr(cohorts, "ENUMERABLE_MIXES", 0)
+    monkeypatch.setattr(nearness, "PROVEN_MODELS", 0)
+    searched = 0
+    for seed in SEEDS:
+        before = small_problem(Random(seed))
+        problem = _busier(before, Random(seed))
+        like = columns.place(before, limits=LIMITS)
+        solution = columns.place_again(problem, limits=LIMITS, like=like)
+        searched += like.prices is not None and solution.prices is not None
+        added = solution.added or (0,) * len(problem.growth)
+        reached, best = rank(problem, solution.replicas, added), best_rank(problem)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert [proof.value for proof in solution.proofs] == reached, seed
+        assert all(proof.bound <= proof.value for proof in solution.proofs), seed
+        assert reached >= best, seed
+    assert searched > len(SEEDS) / 8
 
 
 @pytest.mark.parametrize(("models", "seed"), [(20, 3), (12, 5)])
