@@ -5,6 +5,7 @@ resources, asked       what models share, and what their columns take of it.
 phase, prices, pricing one level of the lexicographic order, prices that bound it, columns they call for.
 room, greedy           an answer at once, at the prices.
 core, fitting, program what is left for CP-SAT: few columns, and rows that fit replicas to nodes exactly.
+incumbent, cores       the best answer so far, and growing cores that make it better.
 certificate            a bound over all mixes, by branch and bound.
 search, selection      level by level to an answer with proofs.
 earlier, running       where a search begins that differs little from the last one.
