@@ -24,7 +24,8 @@ class LevelPrices:
     """(earlier level, price of a unit of its shortfall)."""
 
     distance: float = 0.0
-    """How far above what the prices prove the value stayed after a thorough search."""
+    """How far above what the prices prove the value stayed after a thorough search, as a share of it (or of a
+    tenth of all that is wanted at the level, if that is more)."""
 
     def __post_init__(self) -> None:
         """Refuse what is no price or distance. Raises ValueError."""
@@ -48,7 +49,7 @@ class KnownPrices:
     levels: tuple[LevelPrices, ...]
 
     effort_seconds: float = 0.0
-    """How much of the solver's deterministic time the search might take in all."""
+    """How much of the solver's deterministic time a thorough search might take in all, per 2,500 models."""
 
     def __post_init__(self) -> None:
         """Refuse prices that are none, or not one for each row. Raises ValueError."""

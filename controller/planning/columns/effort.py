@@ -25,6 +25,7 @@ class Effort:
         times = max(1.0, models / MODELS)
         self._left = replace(limits, deterministic_seconds=times * limits.deterministic_seconds)
         self._deadline_seconds = deadline_seconds
+        self._is_cut = False
         self.share = limits
 
     @property
@@ -34,8 +35,8 @@ class Effort:
 
     @property
     def is_cut_by_clock(self) -> bool:
-        """Whether the time for what is at hand has passed, so that another machine might do more."""
-        return self.share.wall_seconds <= 0
+        """Whether time has ever run out, so that another machine might have done more."""
+        return self._is_cut or monotonic() >= self._deadline_seconds
 
     def begin(self, share: float = SHARE_PER_LEVEL) -> None:
         """Give what is at hand, by default a level, its share of what is left."""
@@ -59,3 +60,4 @@ class Effort:
             deterministic_seconds=max(0.0, self.share.deterministic_seconds - result.deterministic_seconds),
             wall_seconds=max(0.0, self.share.wall_seconds - result.wall_seconds),
         )
+        self._is_cut |= self.share.wall_seconds <= 0

@@ -15,6 +15,7 @@ from controller.planning.columns.cores import Cores
 from controller.planning.columns.greedy import greedy, resumed
 from controller.planning.columns.phase import combined, in_small_numbers
 from controller.planning.columns.selection import excess_values, level_values
+from controller.planning.columns.settled import safe_bound, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,6 @@ TOGETHER_SHARE = 0.1
 
 TOGETHER_GAP = 1e-4
 """Relative distance to the bound at which that ends."""
-
-ROUNDING = 1e-9
-"""Relative error of a bound that was computed in double precision."""
 
 
 class Incumbent:
@@ -80,8 +78,8 @@ class Incumbent:
     def is_near(self, goal: Goal, problem: Phase, bound: float) -> bool:
         """Tell whether the answer is near enough to a bound of the problem."""
         counted = problem.value(self.best)
-        near = self._nearness.tolerated(goal, counted, bound=bound, unit=problem.unit)
-        return counted - bound < 1 or counted - bound <= near
+        near = self._nearness.tolerated(goal, counted, bound=bound)
+        return math.isfinite(counted) and (counted - bound < 1 or counted - bound <= near)
 
     def improve_together(self) -> None:
         """Keep what a core of all levels weighed together makes better."""
@@ -106,7 +104,7 @@ class Incumbent:
     def improve(self, goal: Goal, priced: Priced, *, most_cores: int | None = None) -> int:
         """Solve growing cores until a level is near its bound; return what its value cannot be below."""
         problem, prices = priced.problem, priced.prices
-        bound = max(goal.least, prices.bound - ROUNDING * abs(prices.bound) - 1e-6)
+        bound = max(goal.least, safe_bound(prices.bound))
         for turn in count() if most_cores is None else range(most_cores):
             if not self._effort.is_left or self.is_near(goal, problem, bound):
                 break
@@ -119,7 +117,7 @@ class Incumbent:
                 bin_price=self.quote.bin_price,
                 distance=problem.value(self.best) - prices.bound,
                 bound=bound,
-                gap=self._nearness.gap(goal, bound=bound, unit=problem.unit),
+                gap=self._nearness.gap(goal, bound=bound),
                 turn=turn,
             )
             if solved.found and problem.value(solved.found) < problem.value(self.best):
@@ -128,7 +126,7 @@ class Incumbent:
                 bound = max(bound, solved.bound)
             if solved.is_complete or not solved.is_worth_growing:
                 break
-        return max(goal.least, math.ceil((bound - problem.tie) / problem.unit - 1e-9))
+        return max(goal.least, whole_number(problem, bound))
 
     def _first(self, begun: Beginning | None) -> Selection:
         given = self._pricing.pools, self._resources, self._asking, self.quote
@@ -148,6 +146,7 @@ class Incumbent:
         self._effort.begin(TOGETHER_SHARE)
         small, worth = in_small_numbers(problem, self._resources)
         pools = self._pricing.pools
+        rounded = sum(len(pool.cost) for pool in pools) + int(self._resources.growth_limit.sum())
         solved = self._cores.solved(
             pools,
             small,
@@ -156,7 +155,7 @@ class Incumbent:
             ties=reduced,
             bin_price=self.quote.bin_price,
             distance=counted - bound,
-            bound=bound / worth - sum(len(pool.cost) for pool in pools),
+            bound=bound / worth - rounded,
             gap=TOGETHER_GAP * abs(self.quote.bound) / worth,
         )
         if solved.found and (values := self._value(solved.found)) < self.values:
@@ -165,13 +164,16 @@ class Incumbent:
             self._is_weighing = solved.is_optimal
 
     def _accept(self, level: int, found: Selection) -> None:
-        """Keep what was found, with the later levels served from what it leaves."""
-        values = self._value(found)
+        """Keep what was found, with the later levels served from what it leaves, if that is better by order.
+
+        It can be worse although its level is better: an earlier one may have become better than its cap says.
+        """
         if level < len(self._levels):
             given = self._pricing.pools, self._resources, self._asking, self.quote
             served = greedy(*given, start=found, before=self.best, after=level)
-            found = served if self._value(served) < values else found
-        self.best, self.values = found, self._value(found)
+            found = min(served, found, key=self._value)
+        if (values := self._value(found)) < self.values:
+            self.best, self.values = found, values
 
     def _value(self, selection: Selection) -> list[int]:
         return level_values(self._pricing.pools, self._resources, self._levels, selection)

@@ -33,7 +33,8 @@ class Goal:
     """It comes to no less, whatever is done."""
 
     tolerated: float | None
-    """How far from its bound a thorough search stayed, in units of value; None where this is to be one."""
+    """How far from its bound a thorough search stayed, as a share of what counts as all of the level (see
+    `Nearness.whole`); None where this is to be one."""
 
 
 class Nearness:
@@ -49,29 +50,37 @@ class Nearness:
         """Whether there are so few models that the best is sought."""
         return not self._gap
 
+    def whole(self, level: int, counted: float) -> float:
+        """Return what distances are a share of: what counts, or a trifle of all if that is more."""
+        if level == len(self._totals):
+            return counted
+        return max(counted, self._totals[level] * TRIFLE)
+
     def enough(self, level: int, counted: float, *, bound: float) -> float:
         """Return what distance to the bound is not worth any more effort; none where all might be served."""
-        if level == len(self._totals):
-            return self._gap * counted
-        if bound <= self._least[level]:
+        if level < len(self._totals) and bound <= self._least[level]:
             return 0.0
-        return self._gap * max(counted, self._totals[level] * TRIFLE)
+        return self._gap * self.whole(level, counted)
 
-    def tolerated(self, goal: Goal, counted: float, *, bound: float, unit: int) -> float:
-        """Return what is near enough for a goal, in numbers of a problem; `unit` is one of value."""
-        return self.enough(goal.level, counted, bound=bound) + BRIEF_TIMES * unit * (goal.tolerated or 0.0)
+    def tolerated(self, goal: Goal, counted: float, *, bound: float) -> float:
+        """Return what distance is near enough for a goal."""
+        return self.enough(goal.level, counted, bound=bound) + BRIEF_TIMES * self._kept(goal, counted)
 
-    def gap(self, goal: Goal, *, bound: float, unit: int) -> float:
+    def gap(self, goal: Goal, *, bound: float) -> float:
         """Return how near to the bound a core is solved: what is better may yet be found beyond it."""
         near = self.enough(goal.level, bound, bound=bound)
-        return near / 2 if goal.tolerated is None else near + unit * goal.tolerated
+        return near / 2 if goal.tolerated is None else near + self._kept(goal, max(0.0, bound))
 
-    def needless(self, goal: Goal, counted: float, *, unit: int) -> float:
+    def needless(self, goal: Goal, counted: float) -> float:
         """Return from what bound on better prices are needless: the answer is nearer than it has to be."""
         near = CERTAINTY * self.enough(goal.level, counted, bound=counted)
-        return counted - near - unit * (goal.tolerated or 0.0)
+        return counted - near - self._kept(goal, counted)
 
     def certain(self, level: int, bound: float) -> float:
         """Return to what distance a bound over all mixes is sought, near one over some of them."""
         counted = max(0.0, bound)
         return CERTAINTY * self.enough(level, counted, bound=counted)
+
+    def _kept(self, goal: Goal, counted: float) -> float:
+        """Return how far a thorough search would have stayed from its bound."""
+        return (goal.tolerated or 0.0) * self.whole(goal.level, counted)

@@ -60,12 +60,12 @@ def place(problem: PlacementProblem, *, limits: Limits, certifies: bool = False)
 
 
 def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) -> Solution:
-    """Return a placement for a problem that differs little from one that is solved, and as near to its bound.
+    """Return a placement for a problem that differs little from one that is solved.
 
     Raises as `place` does.
     """
     model = ColumnModel(problem)
-    return model.place(limits, known=like.prices, replicas=like.replicas, is_brief=True, no_worse=False)
+    return model.place(limits, known=like.prices, replicas=like.replicas, no_worse=False)
 
 
 class ColumnModel:
@@ -104,8 +104,8 @@ class ColumnModel:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
         With known prices the search begins from some replicas, by default from those that run. A brief one
-        ends as near to each bound as the search did that the prices are of, if that had as much effort. It
-        may be left out to see whether a simple rule does better.
+        ends at twice the distance from each bound at which the search stayed that the prices are of, if that
+        had as much effort. Without `no_worse` nobody asks whether a simple rule does better.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())

@@ -23,6 +23,7 @@ from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import beginning
 from controller.planning.columns.selection import least_values, total_values
+from controller.planning.columns.settled import Settled, column_counts
 from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
 
@@ -106,16 +107,17 @@ class _Search:
         self._asking = asking
         self._levels = levels
         self._scope = scope_of(pools)
-        self._is_complete = self._scope is Scope.EVERYTHING
+        is_complete = self._scope is Scope.EVERYTHING
+        self._is_closed = is_complete
         deadline_seconds = monotonic() + limits.wall_seconds
         models = sum(len(pool.cost) for pool in pools)
         self._effort = Effort(limits, models=models, deadline_seconds=deadline_seconds)
-        self._certifier = None if self._is_complete else certifier
+        self._certifier = None if is_complete else certifier
         self._pricing = Pricing(
             pools,
             resources,
             levels,
-            is_complete=self._is_complete,
+            is_complete=is_complete,
             deadline_seconds=deadline_seconds,
         )
         self._running = running
@@ -137,7 +139,8 @@ class _Search:
             begun=begun,
         )
         self._tariffs = self._incumbent.quote.tariffs
-        self._level_prices: list[LevelPrices] = []
+        self._level_prices: dict[int, LevelPrices] = {}
+        self._settled: dict[int, Settled] = {}
 
     @property
     def _pools(self) -> list[Pool]:
@@ -146,9 +149,8 @@ class _Search:
     def run(self) -> Found:
         """Settle each level in turn."""
         self._incumbent.improve_together()
-        bounds = [self._settle(level) for level in range(len(self._levels) + 1)]
+        bounds = self._settle_all()
         values = self._incumbent.values
-        # Values are those at the end: a later level may have improved an earlier one.
         proofs = [
             Proof(
                 level=self._levels.name(level),
@@ -167,9 +169,40 @@ class _Search:
             proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
             tariffs=self._tariffs,
             joint=self._joint_prices,
-            level_prices=tuple(self._level_prices),
+            level_prices=tuple(prices for _, prices in sorted(self._level_prices.items())),
             effort_seconds=self._thorough_seconds,
         )
+
+    def _settle_all(self) -> list[int]:
+        """Settle all levels, and return what each cannot be below.
+
+        Columns that came for a later level can undo the proof of an earlier one. Where that is far from its
+        bound then, levels are settled again, from that one on, and no more columns come.
+        """
+        levels = range(len(self._levels) + 1)
+        for level in levels:
+            self._settle(level)
+        bounds = [self._bound(level) for level in levels]
+        undone = [level for level in levels if self._is_undone(level, bounds[level])]
+        if not undone:
+            return bounds
+        self._is_closed = True
+        for level in levels[undone[0] :]:
+            self._settle(level)
+        return [self._bound(level) for level in levels]
+
+    def _bound(self, level: int) -> int:
+        """Return what a level cannot be below, over the columns that there are."""
+        least = 0 if level == len(self._levels) else self._least[level]
+        settled = self._settled.get(level)
+        return max(least, settled.over(self._pools, self._resources)) if settled else least
+
+    def _is_undone(self, level: int, bound: int) -> bool:
+        """Tell whether a level is no longer near to what it cannot be below, and was when it was settled."""
+        settled, value = self._settled.get(level), self._incumbent.values[level]
+        if settled is None or bound >= min(settled.bound, value):
+            return False
+        return value - bound > self._nearness.enough(level, value, bound=bound)
 
     def _begin(self, running: Running | None) -> Beginning | None:
         """Find prices for all levels together, or take those that are known, and return a beginning."""
@@ -184,12 +217,13 @@ class _Search:
         _, quote = self._pricing.together(self._joint_prices)
         return beginning(self._pools, quote.reduced, mixes)
 
-    def _settle(self, level: int) -> int:
-        """Bring one level as low as the effort allows, and return what it cannot be below."""
+    def _settle(self, level: int) -> None:
+        """Bring one level as low as the effort allows, and keep what it cannot be below."""
         is_cost = level == len(self._levels)
         least = 0 if is_cost else self._least[level]
         if not is_cost and self._incumbent.values[level] <= least:
-            return least
+            self._settled.pop(level, None)
+            return
         self._effort.begin()
         goal = Goal(level=level, least=least, tolerated=self._tolerated(level))
         problem = self._problem_of(level)
@@ -197,13 +231,22 @@ class _Search:
         bound = self._settled_soon(goal, priced)
         if bound is None:
             goal = replace(goal, tolerated=None)
-            priced = self._pricing.widened(problem, priced, enough=partial(self._enough, goal))
-            priced = self._certified(goal, problem, priced)
-            if not self._is_complete:
-                self._incumbent.weigh()
+            priced = self._widened(goal, problem, priced)
             bound = self._incumbent.improve(goal, priced)
+        self._settled[level] = Settled(
+            problem=problem, rows=priced.prices.rows, bound=bound, columns=column_counts(self._pools)
+        )
         self._remember(goal, priced)
-        return bound
+
+    def _widened(self, goal: Goal, problem: Problem, priced: Priced) -> Priced:
+        """Return a problem with its prices for a thorough search, and with the mixes that columns lacked."""
+        enough = partial(self._enough, goal)
+        if self._is_closed:
+            return self._pricing.repriced(problem, priced, enough=enough)
+        priced = self._pricing.widened(problem, priced, enough=enough)
+        priced = self._certified(goal, problem, priced)
+        self._incumbent.weigh()
+        return priced
 
     def _tolerated(self, level: int) -> float | None:
         """Return how far from its bound a level may stay; None where it has to be searched thoroughly."""
@@ -240,7 +283,7 @@ class _Search:
     def _enough(self, goal: Goal, problem: Phase) -> float:
         """Return what bound makes better prices needless: the answer is nearer to it than it has to be."""
         counted = problem.value(self._incumbent.best)
-        return self._nearness.needless(goal, counted, unit=problem.unit)
+        return self._nearness.needless(goal, counted)
 
     def _certified(self, goal: Goal, problem: Problem, priced: Priced) -> Priced:
         """Return the same with the mixes that columns lacked, and note what no mix at all can beat."""
@@ -267,18 +310,21 @@ class _Search:
         rows = prices.rows / problem.unit
         shared = len(self._resources.capacity)
         names = [self._levels.name(earlier) for earlier in problem.capped]
-        far = max(0.0, problem.value(self._incumbent.best) - prices.bound)
-        far = 0.0 if self._effort.is_cut_by_clock else far
-        self._level_prices.append(
-            LevelPrices(
-                level=self._levels.name(goal.level),
-                rows=tuple(rows[:shared].tolist()),
-                caps=tuple(zip(names, rows[shared:].tolist(), strict=True)),
-                distance=far / problem.unit if goal.tolerated is None else goal.tolerated,
-            )
+        self._level_prices[goal.level] = LevelPrices(
+            level=self._levels.name(goal.level),
+            rows=tuple(rows[:shared].tolist()),
+            caps=tuple(zip(names, rows[shared:].tolist(), strict=True)),
+            distance=self._distance(goal, priced) if goal.tolerated is None else goal.tolerated,
         )
         if goal.level == len(self._levels):
             self._tariffs = priced.market.tariffs(rows[:shared])
+
+    def _distance(self, goal: Goal, priced: Priced) -> float:
+        """Return how far from what prices prove a level stayed; none where that was for want of time."""
+        counted = priced.problem.value(self._incumbent.best)
+        if self._effort.is_cut_by_clock or counted <= priced.prices.bound:
+            return 0.0
+        return (counted - priced.prices.bound) / self._nearness.whole(goal.level, counted)
 
     def _problem_of(self, level: int) -> Problem:
         """Return what makes the level's problem, as things stand, over any columns."""
