@@ -178,9 +178,9 @@ class PlanningConfig:
     had missed. Takes a few percent of its time where something is short."""
 
     thorough_seconds: Annotated[int, Range(0, 86400)] = 300
-    """How long a thorough search counts. Until then a plan ends as soon as it is as near to its bounds as
-    that search came, which takes a fraction of the time where something is short; what is better and new is
-    found at the latest by the next thorough one. 0: every search is thorough."""
+    """How long after a thorough search plans of more than 100 models may be brief, which takes a fraction of
+    the time where something is short: a level is left when it is at most twice as far from its bound, in
+    percent, as that search left it. The next thorough one looks at everything anew. 0: no plan is brief."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""
@@ -237,7 +237,8 @@ def settings_of(planning: PlanningConfig) -> Settings:
         certificate=planning.certificate,
         thorough_seconds=float(planning.thorough_seconds),
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
-        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too.
+        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It is
+        # for 2,500 models and grows with them: of some 10,000 in scarcity the clock may be what ends a plan.
         deterministic_seconds=planning.solve_seconds / 20,
         wall_seconds=float(planning.solve_seconds),
     )

@@ -109,11 +109,11 @@ class Settings:
     """Whether the solver also says what no replica mix at all can beat, and adds mixes that it had missed."""
 
     thorough_seconds: float = 300.0
-    """For how long after a thorough search plans need only be as near to their bounds as that one came; 0
-    makes every search a thorough one."""
+    """For how long after a thorough search plans of many models may leave levels at twice the distance from
+    their bounds at which that one left them; 0 makes every search a thorough one."""
 
     deterministic_seconds: float = 1.0
-    """Effort limit in CP-SAT's own reproducible unit."""
+    """Effort limit in CP-SAT's own reproducible unit, for up to 2,500 models; for more in proportion."""
 
     wall_seconds: float = 20.0
     """Safety limit by the clock; a plan that hits it may differ from run to run."""

@@ -77,4 +77,4 @@ class PlanningState:
     """Of the last search: where the next one begins."""
 
     thorough_seconds: float = 0.0
-    """When that search was last a thorough one, in seconds since 1970; 0 where nobody knows."""
+    """When plans were last asked for a thorough search and made one, in seconds since 1970; 0 if unknown."""

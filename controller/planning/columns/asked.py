@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controller.planning.columns.arrays import Integers
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
@@ -66,6 +68,15 @@ class Asking:
             limits=(amounts * mixes).sum(axis=2).T,
             leaving=self._leaving(variants, np.maximum(-more, 0)),
         )
+
+    def of_all(self, pools: Sequence[Pool], columns: Sequence[Integers]) -> list[Asked]:
+        """Return what all models ask with a column each, per pool (n,)."""
+        return [self.of(pool, np.arange(len(own)), own) for pool, own in zip(pools, columns, strict=True)]
+
+    def nothing(self, pools: Sequence[Pool]) -> list[Asked]:
+        """Return what no model asks, per pool."""
+        none = np.zeros(0, dtype=np.int64)
+        return [self.of(pool, none, none) for pool in pools]
 
     def _leaving(self, variants: Integers, leaving: Integers) -> Integers:
         """Return (column, node, accelerators) of the first replicas in removal order; both inputs (k, w)."""

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from controller.planning.columns.core import CoreProgram, core_of
 from controller.planning.columns.room import Room
 
@@ -93,9 +91,5 @@ class Cores:
     def _placed(self, pools: Sequence[Pool], best: Selection, bin_price: Floats) -> Integers | None:
         """Return where the new replicas of an answer may go, (classes, bins); None where that is not easy."""
         room = Room(resources=self._resources, bin_price=bin_price)
-        models = [np.arange(len(columns)) for columns in best.columns]
-        asked = [self._asking.of(*of) for of in zip(pools, models, best.columns, strict=True)]
-        none = [
-            self._asking.of(pool, which[:0], which[:0]) for pool, which in zip(pools, models, strict=True)
-        ]
-        return room.placed if room.exchange(none, asked) else None
+        asked = self._asking.of_all(pools, best.columns)
+        return room.placed if room.exchange(self._asking.nothing(pools), asked) else None

@@ -75,8 +75,9 @@ def resumed(
     fill = _Fill(pools, resources, asking, quote)
     if not fill.adopt(Selection(columns=tuple(start), added=np.zeros_like(resources.growth_limit))):
         return None
-    for level in _levels(pools, Stage.DEMAND):
-        fill.serve(Stage.DEMAND, level, -1, wanted)
+    for stage in (Stage.MINIMUM, Stage.DEMAND):
+        for level in _levels(pools, stage):
+            fill.serve(stage, level, -1, wanted, only_short=True)
     return fill.selection()
 
 
@@ -119,10 +120,7 @@ class _Fill:
         self._quote = quote
         self._room = Room(resources=resources, bin_price=quote.bin_price)
         self._columns = [np.zeros(len(pool.cost), dtype=np.int64) for pool in pools]
-        models = [np.arange(len(columns)) for columns in self._columns]
-        asked = [asking.of(*of) for of in zip(pools, models, self._columns, strict=True)]
-        none = [asking.of(pool, which[:0], which[:0]) for pool, which in zip(pools, models, strict=True)]
-        self._room.exchange(none, asked)
+        self._room.exchange(asking.nothing(pools), asking.of_all(pools, self._columns))
 
     def adopt(self, start: Selection) -> bool:
         """Take another selection for a start; tell whether there was room for it in this simple way."""
@@ -153,11 +151,25 @@ class _Fill:
         self._restore(wishes[: len(wishes) // 2])
         self._restore(wishes[len(wishes) // 2 :])
 
-    def serve(self, stage: Stage, level: int, after: int, wanted: Sequence[Integers] | None = None) -> None:
-        """Let the models of a level take what is wanted or serves them best, those that gain most first."""
+    def serve(
+        self,
+        stage: Stage,
+        level: int,
+        after: int,
+        wanted: Sequence[Integers] | None = None,
+        *,
+        only_short: bool = False,
+    ) -> None:
+        """Let the models of a level take what is wanted or serves them best, those that gain most first.
+
+        Of minimums, if so asked, only the models that are short of it.
+        """
         wishes = []
         for index, pool in enumerate(self._pools):
             models = np.flatnonzero((pool.cohort.levels[:, stage] == level) & _counts_after(pool, after))
+            if stage is Stage.MINIMUM and only_short:
+                short = pool.shortfalls[stage, models, self._columns[index][models]]
+                models = models[short > pool.least[stage, models]]
             reduced = self._quote.reduced[index][models]
             if stage is Stage.MINIMUM:
                 columns = _least(pool, models, self._quote.tariffs[index][models])

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from controller.planning.columns.resources import Resources
 
 BOXES_PER_MODEL = 10
+"""How many parts of mixes are bounded at most, for each model: one or two mostly lead to the end there is."""
+
 FEWEST_BOXES = 20_000
-"""How many parts of mixes are bounded at least before the search for a better bound is given up; where it has
-an end at all, one or two for each model mostly lead there."""
+"""How many of few models are: where there is no end, more of them hardly make the bound better."""
 
 _ROUNDING = 1e-11
 """Relative error of a sum over all models in double precision."""
