@@ -177,7 +177,7 @@ class PlanningConfig:
     have too many to look at: the solver generates those that are worth it, and with this it finds what it
     had missed. Takes a few percent of its time where something is short."""
 
-    thorough_seconds: Annotated[int, Range(0, 86400)] = 300
+    thorough_seconds: Annotated[int, Range(0, 3600)] = 300
     """How long a thorough search counts. Until then a plan ends as soon as it is as near to its bounds as
     that search came, which takes a fraction of the time where something is short; what is better and new is
     found at the latest by the next thorough one. 0: every search is thorough."""
