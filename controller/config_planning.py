@@ -177,7 +177,7 @@ class PlanningConfig:
     have too many to look at: the solver generates those that are worth it, and with this it finds what it
     had missed. Takes a few percent of its time where something is short."""
 
-    thorough_seconds: Annotated[int, Range(0, 86400)] = 300
+    thorough_seconds: Annotated[int, Range(0, 3600)] = 300
     """How long after a thorough search plans of more than 100 models may be brief, which takes a fraction of
     the time where something is short: a level is left when it is at most twice as far from its bound, in
     percent, as that search left it. The next thorough one looks at everything anew. 0: no plan is brief."""

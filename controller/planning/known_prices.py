@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from controller.planning.ranges import negative_or_endless
+
 MOST = 2.0**100
 """No price of a real search comes near to it; sums of larger ones could lose all sense."""
 
@@ -52,9 +54,12 @@ class KnownPrices:
     """How much of the solver's deterministic time a thorough search might take in all, per 2,500 models."""
 
     def __post_init__(self) -> None:
-        """Refuse prices that are none, or not one for each row. Raises ValueError."""
+        """Refuse prices or effort that are none, or prices not one for each row. Raises ValueError."""
         rows = len(self.slots) + len(self.limits)
         _check_prices("joint prices", self.joint)
+        wrong = negative_or_endless(effort_seconds=self.effort_seconds)
+        if wrong:
+            raise ValueError("; ".join(wrong))
         for name, prices in (("joint", self.joint), *((one.level, one.rows) for one in self.levels)):
             if len(prices) != rows:
                 raise ValueError(f"{name}: must be one price for each of {rows} rows, was {len(prices)}")

@@ -19,3 +19,12 @@ def out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
         for name, (value, low, high) in ranges.items()
         if math.isnan(value) or not low <= value <= high
     ]
+
+
+def negative_or_endless(**values: float) -> list[str]:
+    """Return one sentence for each value that is not a number, not finite or below 0."""
+    return [
+        f"{name}: must be finite and at least 0, was {value}"
+        for name, value in values.items()
+        if not (math.isfinite(value) and value >= 0)
+    ]

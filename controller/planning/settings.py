@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.planning.ranges import negative_or_endless
+
 
 class UnmetUnit(StrEnum):
     """What a share of a model's demand that is not met counts for, beside others of the same priority."""
@@ -47,7 +49,7 @@ class Fallback(StrEnum):
 class Settings:
     """Thresholds, prices and limits of planning.
 
-    Raises ValueError when the thresholds contradict each other.
+    Raises ValueError when the thresholds contradict each other or a duration is none.
     """
 
     scale_up_threshold: float = 0.85
@@ -122,7 +124,7 @@ class Settings:
     """Of the solver's random choices."""
 
     def __post_init__(self) -> None:
-        """Refuse a dead band of no width, and shares beyond 0..1."""
+        """Refuse a dead band of no width, shares beyond 0..1, and durations without an end."""
         wrong = [
             f"{name}: must be greater than 0 and at most 1, was {value}"
             for name, value in (
@@ -142,5 +144,6 @@ class Settings:
                 f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), "
                 f"was {self.held_seconds}"
             )
+        wrong += negative_or_endless(thorough_seconds=self.thorough_seconds)
         if wrong:
             raise ValueError("; ".join(wrong))

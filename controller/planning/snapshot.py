@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
-from controller.planning.ranges import MAX_REPLICAS, out_of_range
+from controller.planning.ranges import MAX_REPLICAS, negative_or_endless, out_of_range
 
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
@@ -288,7 +288,7 @@ class ModelRule:
 class Snapshot:
     """Everything that one decision is taken from.
 
-    Raises ValueError when a node, a variant, a pod or a model's rule is listed twice.
+    Raises ValueError when a node, a variant, a pod or a model's rule is listed twice, or its moment is none.
     """
 
     nodes: tuple[Node, ...]
@@ -304,7 +304,7 @@ class Snapshot:
     """When it was taken, in seconds since 1970; 0 where nobody knows: then nobody's turns are counted."""
 
     def __post_init__(self) -> None:
-        """Refuse to count anything twice."""
+        """Refuse to count anything twice, and a moment that no clock shows."""
         names = (
             *(f"node {node.name}" for node in self.nodes),
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
@@ -313,5 +313,7 @@ class Snapshot:
             *(f"node pool {pool.name}" for pool in self.pools),
         )
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        if twice:
-            raise ValueError(f"listed more than once: {', '.join(twice)}")
+        wrong = [f"listed more than once: {', '.join(twice)}"] if twice else []
+        wrong += negative_or_endless(taken_seconds=self.taken_seconds)
+        if wrong:
+            raise ValueError("; ".join(wrong))

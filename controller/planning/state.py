@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.planning.known_prices import KnownPrices
+from controller.planning.ranges import negative_or_endless
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -65,7 +66,10 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningState:
-    """Memory between cycles; sorted by key, so that equal memories are equal bytes."""
+    """Memory between cycles; sorted by key, so that equal memories are equal bytes.
+
+    Raises ValueError when a moment is none.
+    """
 
     windows: tuple[Window, ...] = ()
     capacities: tuple[KnownCapacity, ...] = ()
@@ -78,3 +82,9 @@ class PlanningState:
 
     thorough_seconds: float = 0.0
     """When plans were last asked for a thorough search and made one, in seconds since 1970; 0 if unknown."""
+
+    def __post_init__(self) -> None:
+        """Refuse a moment that no clock shows."""
+        wrong = negative_or_endless(thorough_seconds=self.thorough_seconds)
+        if wrong:
+            raise ValueError("; ".join(wrong))

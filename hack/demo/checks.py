@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from hack.demo.following import unfollowed
-from hack.demo.giving_way import gives_way, retreats
+from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
 from hack.demo.history import model_view
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
@@ -80,24 +80,29 @@ def surge_scales_up(history: History) -> Finding:
 
 
 def lower_priority_gives_way(history: History) -> Finding:
-    """Check that in the shortage premium grows, freemium shrinks for it, and its decision says why."""
+    """Check that in the shortage freemium gives way, its decision says so, and premium grows by then.
+
+    What goes may go long after premium has grown, and not much before. That the very same accelerators change
+    hands is not looked at.
+    """
     name = "in a shortage the lower priority gives way"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
     if not premium or not freemium:
         return Finding(name=name, holds=False, detail="the shortage was not reached")
     begin, end = _span("shortage")
-    grown = _rise([*_chapter(history, "surge", index=0)[-1:], *premium])
     given = [*retreats(history, freemium[0].model_id, from_seconds=begin, to_seconds=end)]
-    detail = f"{premium[0].model_id} {grown:+d} replicas"
     if not given:
+        detail = f"{premium[0].model_id} {_grown(history, end):+d} replicas"
         spoken = any(gives_way(v) for model in freemium for v in model.variants)
         why = "is not seen to do what its decisions say" if spoken else "has no decision that gives way"
         return Finding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
-    most = max(given, key=lambda retreat: retreat.replicas)
+    taken = [(_grown(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given]
+    grown, most = max(taken, key=lambda pair: (pair[0] > 0, pair[1].replicas))
     return Finding(
         name=name,
         holds=grown > 0,
-        detail=f"{detail}, {freemium[0].model_id} {-most.replicas:+d} at once: {most.message}",
+        detail=f"{premium[0].model_id} {grown:+d} replicas, "
+        f"{freemium[0].model_id} {-most.replicas:+d} at once: {most.message}",
     )
 
 
@@ -166,6 +171,14 @@ def _span(name: str) -> tuple[float, float]:
 def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]:
     """Return one model in one chapter: the last by priority, or the first."""
     return [o.models[index] for o in history.between(*_span(name)) if o.models]
+
+
+def _grown(history: History, to_seconds: float) -> int:
+    """Return by how many replicas premium grows from the beginning of the shortage until a moment."""
+    begin, _ = _span("shortage")
+    during = [o.models[0] for o in history.between(begin, to_seconds) if o.models]
+    known = [*_chapter(history, "surge", index=0)[-1:], *during]
+    return _rise(known) if known else 0
 
 
 def _rise(models: Sequence[ModelView]) -> int:

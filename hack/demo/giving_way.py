@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.demo.history import History
-    from hack.demo.observation import VariantView
+    from hack.demo.observation import ModelView, VariantView
 
 CARRIED_OUT_SECONDS = 30.0
 """How long after a decision replicas may go where it says, however slow the machine is."""
@@ -20,13 +20,16 @@ CARRIED_OUT_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retreat:
-    """A model's loss of replicas that a decision to give way had asked for."""
+    """Replicas that a model has no more because its variants' decisions gave way."""
+
+    seconds: float
+    """When they were seen to be gone."""
 
     replicas: int
-    """How many fewer the model has."""
+    """How many those variants lost, and not more than the model as a whole."""
 
     message: str
-    """What the decision says."""
+    """What one of the decisions says, in its latest words."""
 
 
 def gives_way(variant: VariantView) -> bool:
@@ -35,9 +38,10 @@ def gives_way(variant: VariantView) -> bool:
 
 
 def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds: float) -> Iterator[Retreat]:
-    """Yield what a model loses because one of its variants goes down to where it gave way to in [from, to).
+    """Yield what a model loses because some of its variants go down to where they gave way to in [from, to).
 
     How many replicas there were at any one moment does not matter: they may come late, and go more than once.
+    Of a variant that is not seen before and after nobody knows what it lost.
     """
     decided: list[tuple[float, VariantView]] = []
     for earlier, later in pairwise(history.observations):
@@ -47,15 +51,21 @@ def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds
         if from_seconds <= later.seconds < to_seconds:
             decided += [(later.seconds, variant) for variant in after.variants if gives_way(variant)]
         since = later.seconds - CARRIED_OUT_SECONDS
-        counts = {variant.name: variant.current_replicas for variant in after.variants}
-        fallen = {v.name for v in before.variants if counts.get(v.name, 0) < v.current_replicas}
-        reasons = [
-            variant.message
+        lost = _lost(before, after)
+        left = {variant.name: variant.current_replicas for variant in after.variants}
+        reasons = {
+            variant.name: variant.message
             for seconds, variant in decided
             if seconds >= since
-            and variant.name in fallen
-            and variant.desired_replicas == counts[variant.name]
-        ]
-        lost = before.current_replicas - after.current_replicas
-        if reasons and lost > 0:
-            yield Retreat(replicas=lost, message=reasons[-1])
+            and lost.get(variant.name, 0) > 0
+            and variant.desired_replicas == left[variant.name]
+        }
+        replicas = min(sum(lost.values()), sum(lost[name] for name in reasons))
+        if replicas > 0:
+            yield Retreat(seconds=later.seconds, replicas=replicas, message=[*reasons.values()][-1])
+
+
+def _lost(before: ModelView, after: ModelView) -> dict[str, int]:
+    """Return by how many replicas each variant that is seen twice has fewer; negative for more."""
+    left = {variant.name: variant.current_replicas for variant in after.variants}
+    return {v.name: v.current_replicas - left[v.name] for v in before.variants if v.name in left}

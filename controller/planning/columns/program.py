@@ -40,7 +40,6 @@ class Program:
         self._model = cp_model.CpModel()
         self._proto = self._model.proto
         self._variables = 0
-        self._hints: dict[int, int] = {}
 
     def variables(self, count: int, most: int = 1) -> range:
         """Add variables from 0 to `most`, and return their numbers."""

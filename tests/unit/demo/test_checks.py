@@ -141,6 +141,18 @@ def test_the_surge_tells_its_reaction_time() -> None:
             id="nobody takes what was given",
         ),
         pytest.param(
+            checks.lower_priority_gives_way,
+            story(
+                (
+                    *WHOLE_STORY[:5],
+                    (START["shortage"] + 9, 1, 2, GIVES_WAY),
+                    (START["shortage"] + 60, 5, 2, {}),
+                    *WHOLE_STORY[6:],
+                )
+            ),
+            id="premium grows only long after what was given is gone",
+        ),
+        pytest.param(
             checks.relief_scales_down, changed(END_SECONDS - 1, big=5), id="the premium model stays large"
         ),
         pytest.param(
@@ -203,6 +215,69 @@ def test_who_gives_way_may_take_its_time() -> None:
 def test_fewer_replicas_for_another_reason_are_no_giving_way(history: History) -> None:
     """That the model shrinks some time is not enough."""
     assert not checks.lower_priority_gives_way(history).holds
+
+
+def shortage_of_two(*rows: tuple[VariantView, ...]) -> History:
+    """Build a shortage in which the premium model grows at once, with any variants of the freemium model."""
+    history = story(WHOLE_STORY[:4])
+    for number, views in enumerate(rows):
+        made = seen(START["shortage"] + 1 + number, variant("big-h100", 5), variant("small-a100", 0))
+        big, small = made.models
+        history.observations.append(replace(made, models=(big, replace(small, variants=views))))
+    return history
+
+
+def giving_way(name: str, replicas: int, *, desired: int | None = None) -> VariantView:
+    """Build a variant whose decision gives way."""
+    return saying(variant(name, replicas, desired=desired), GIVES_WAY)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "detail"),
+    [
+        pytest.param(
+            (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
+            (giving_way("small-a100", 2), variant("small-l40s", 2)),
+            "big +4 replicas, small -4 at once: granted 2: priority 1 has the rest",
+            id="its sibling loses more for another reason",
+        ),
+        pytest.param(
+            (giving_way("small-a100", 6, desired=2), giving_way("small-l40s", 5, desired=2)),
+            (giving_way("small-a100", 2), giving_way("small-l40s", 2)),
+            "big +4 replicas, small -7 at once: granted 2: priority 1 has the rest",
+            id="both give way",
+        ),
+        pytest.param(
+            (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
+            (giving_way("small-a100", 2), variant("small-l40s", 8)),
+            "big +4 replicas, small -1 at once: granted 2: priority 1 has the rest",
+            id="its sibling takes over some of it",
+        ),
+        pytest.param(
+            (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5)),
+            (giving_way("small-a100", 2),),
+            "big +4 replicas, small -4 at once: granted 2: priority 1 has the rest",
+            id="its sibling is not seen any more",
+        ),
+    ],
+)
+def test_only_what_the_decisions_gave_counts(
+    before: tuple[VariantView, ...], after: tuple[VariantView, ...], detail: str
+) -> None:
+    """What a sibling loses for another reason was not given, and what it gains was not lost."""
+    finding = checks.lower_priority_gives_way(shortage_of_two(before, after))
+
+    assert (finding.holds, finding.detail) == (True, detail)
+
+
+@pytest.mark.parametrize("left", [(), (variant("small-l40s", 5),)])
+def test_a_variant_that_is_not_seen_any_more_gave_nothing(left: tuple[VariantView, ...]) -> None:
+    """An observation may list nothing of a model that a decision has just been seen of."""
+    before = (giving_way("small-a100", 6, desired=2), variant("small-l40s", 5))
+    finding = checks.lower_priority_gives_way(shortage_of_two(before, left))
+
+    assert not finding.holds
+    assert finding.detail == "big +4 replicas; small is not seen to do what its decisions say"
 
 
 def test_both_shapes_must_have_decisions() -> None:

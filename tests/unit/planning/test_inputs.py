@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -163,9 +164,44 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
             to_json(FULL).decode().replace("1.5,", "1.5, 7,"),
             "state.prices: joint: must be one price for each of 2 rows, was 3",
         ),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "settings": {"thorough_seconds": -1}}',
+            "settings: thorough_seconds: must be finite and at least 0, was -1.0",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "settings": {"thorough_seconds": Infinity}}',
+            "JSON is malformed",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "state": {"thorough_seconds": -0.5}}',
+            "state: thorough_seconds: must be finite and at least 0, was -0.5",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "state": {"prices": {"slots": [], "limits": [],'
+            ' "joint": [], "levels": [], "effort_seconds": -2}}}',
+            "state.prices: effort_seconds: must be finite and at least 0, was -2.0",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": [], "taken_seconds": -3}}',
+            "snapshot: taken_seconds: must be finite and at least 0, was -3.0",
+        ),
     ],
 )
 def test_what_is_no_such_document_is_refused_by_name(text: str, says: str) -> None:
     """The member that is wrong is named."""
     with pytest.raises(ValueError, match=re.escape(says)):
         from_json(text)
+
+
+@pytest.mark.parametrize("seconds", [math.inf, math.nan, -1.0])
+def test_what_is_no_duration_is_refused_from_anywhere(seconds: float) -> None:
+    """JSON has no words for all of it; who makes the records by hand has."""
+    says = f"must be finite and at least 0, was {seconds}"
+    with pytest.raises(ValueError, match=f"^thorough_seconds: {says}$"):
+        Settings(thorough_seconds=seconds)
+    with pytest.raises(ValueError, match=f"^thorough_seconds: {says}$"):
+        PlanningState(thorough_seconds=seconds)
+    with pytest.raises(ValueError, match=f"^effort_seconds: {says}$"):
+        KnownPrices(slots=(), limits=(), joint=(), levels=(), effort_seconds=seconds)
+    with pytest.raises(ValueError, match=f"^taken_seconds: {says}$"):
+        Snapshot(nodes=(), variants=(), taken_seconds=seconds)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args, get_type_hints
 
 import pytest
 from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.config_planning import PlanningConfig
 from controller.planning.columns.cohorts import levels_of
 from controller.planning.problem import (
     Bin,
@@ -22,11 +23,13 @@ from controller.planning.problem import (
     Stage,
     VariantTerms,
 )
+from controller.planning.settings import Fallback, Strategy
 from controller.planning.strategies import COUNTS, PENDING, RULES, STRATEGIES, kthena_expansion
 from controller.planning.strategies.contest import contenders
 from controller.planning.strategies.granting import most
 from controller.planning.strategies.kthena_expansion import blocks
 from controller.planning.strategies.view import view_of
+from hack.bench.placement import engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -434,9 +437,13 @@ def test_who_can_only_be_behind_is_left_out() -> None:
     assert [made.replicas for made in contenders(scarce, keys, (400,))] == [(3,)] * 3
 
 
-def test_all_tables_are_of_the_same_rules() -> None:
-    """A name for each, and whatever is asked by name is there."""
-    names = [rule.name for rule in RULES]
+def test_every_rule_can_be_chosen_fallen_back_on_and_compared() -> None:
+    """Settings, the controller's configuration and the benchmark name the rules that there are, each once."""
+    names = sorted(rule.name for rule in RULES)
+    configured = get_type_hints(PlanningConfig)
 
-    assert len({*names}) == len(names)
-    assert [*STRATEGIES] == [*COUNTS] == [*PENDING] == names
+    assert sorted({*Strategy} - {Strategy.OPTIMAL}) == names
+    assert sorted({*Fallback} - {Fallback.HOLD}) == names
+    assert sorted({*get_args(configured["strategy"])} - {"optimal"}) == names
+    assert sorted({*get_args(configured["fallback"])} - {"hold"}) == names
+    assert sorted(engines.STRATEGIES) == names
