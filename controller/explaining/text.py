@@ -9,9 +9,9 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.explaining.account import Account, duration
 from controller.offline.spans import Spans, Tone, spans, wrapped
-from controller.offline.table import percent, price
+from controller.offline.table import price
 from controller.planning.decision import Reason
-from controller.planning.wording import tokens
+from controller.planning.wording import hundredths, percent, tokens
 
 _LABEL_COLUMNS: Final = 12
 _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
@@ -54,7 +54,7 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
         yield "cost", _cost(account)
     if "solverStatus" in decision:
         gap = decision.get("gap", "0")
-        yield "solver", decision["solverStatus"] + (f", gap {float(gap):.2%}" if gap else "")
+        yield "solver", decision["solverStatus"] + (f", gap {hundredths(float(gap))}" if gap else "")
     for autoscaler in account.as_json()["autoscalers"]:
         yield "autoscaler", _autoscaler(autoscaler)
 

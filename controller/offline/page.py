@@ -12,11 +12,11 @@ from controller.offline.page_comparison import comparison_section
 from controller.offline.page_nodes import nodes_section
 from controller.offline.page_variants import variants_section
 from controller.offline.style import STYLE
-from controller.offline.table import in_order, percent, place, price
+from controller.offline.table import in_order, place, price
 from controller.offline.text import Shown, conclusion, measured, moved, proof, requested
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Variant
-from controller.planning.wording import tokens
+from controller.planning.wording import hundredths, percent, tokens
 
 Key = tuple[str, str]
 
@@ -148,10 +148,10 @@ def _proof(plan: Plan) -> Markup:
             "tr",
             tag("td", level.level, class_="name"),
             *map(number, measured(level)),
-            number(f"{level.gap:.2%}"),
-            number(f"{level.improvable:.2%}"),
+            number(hundredths(level.gap)),
+            number(hundredths(level.improvable)),
             tag("td", level.scope),
-            number("unknown" if level.improvable_of_all is None else f"{level.improvable_of_all:.2%}"),
+            number("unknown" if level.improvable_of_all is None else hundredths(level.improvable_of_all)),
             class_="row",
         )
         for level in plan.solver.levels

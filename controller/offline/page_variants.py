@@ -7,10 +7,11 @@ from typing import Final
 
 from controller.offline.markup import Markup, folded, is_long, number, section, table, tag
 from controller.offline.spans import Tone
-from controller.offline.table import goes_short, in_order, percent, place, price, tone_of
+from controller.offline.table import goes_short, in_order, place, price, tone_of
 from controller.offline.text import Shown, helps, next_best
 from controller.planning.decision import Decision
 from controller.planning.snapshot import Variant
+from controller.planning.wording import percent
 
 Key = tuple[str, str]
 

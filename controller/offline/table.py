@@ -9,6 +9,7 @@ from typing import Final
 from controller.offline.spans import Spans, Tone, colour_of, cut_front, harmless, padded, spans, width_of
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import percent
 
 Key = tuple[str, str]
 
@@ -51,11 +52,6 @@ def tone_of(decision: Decision) -> Tone:
 def goes_short(decision: Decision) -> bool:
     """Tell whether a variant's model gets less than it needs."""
     return decision.unmet_per_mille > 0 or decision.reason is Reason.SHORTAGE
-
-
-def percent(per_mille: int) -> str:
-    """Return a share as people write it."""
-    return f"{per_mille / 10:g} %"
 
 
 def price(amount: Decimal) -> str:

@@ -11,7 +11,7 @@ from controller.offline.comparison import Compared, comparison_lines
 from controller.offline.drawing import drawing_lines
 from controller.offline.layout import codes_of, homeless, layouts
 from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
-from controller.offline.table import goes_short, in_order, percent, price, table_lines, tone_of
+from controller.offline.table import goes_short, in_order, price, table_lines, tone_of
 from controller.planning.decision import (
     Alternative,
     Decision,
@@ -24,7 +24,7 @@ from controller.planning.decision import (
 from controller.planning.problem import Scope
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
-from controller.planning.wording import count
+from controller.planning.wording import count, hundredths, percent
 
 Key = tuple[str, str]
 
@@ -126,7 +126,8 @@ def proof(plan: Plan) -> str:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
         return f"solver: {solver.status}: nothing is better{_over(solver.levels)}{_beyond(solver.levels)}"
-    return f"solver: {solver.status}: at most {solver.gap:.2%} from the best at level {solver.unproven!r}"
+    gap = hundredths(solver.gap)
+    return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
 
 
 def levels(plan: Plan) -> Iterator[str]:
@@ -134,7 +135,7 @@ def levels(plan: Plan) -> Iterator[str]:
     for level in plan.solver.levels:
         if level.value or level.gap:
             value, bound = measured(level)
-            better = f"at most {level.improvable:.2%} could be better" if level.gap else "proven"
+            better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
             yield f"{level.level}: {value}, bound {bound}: {better}{_beyond([level])}"
 
 
@@ -151,7 +152,8 @@ def _beyond(levels: Sequence[LevelReport]) -> str:
     beyond = [share for share, generated in shares if share is not None and share > generated]
     if not beyond:
         return ""
-    return f"; no mix at all is better by more than {math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS:.2%}"
+    least = math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS
+    return f"; no mix at all is better by more than {hundredths(least)}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from controller.planning.decision import BoundBy, Reason, Signal
 from controller.planning.formulation import ordered_replicas
 from controller.planning.problem import LimitKind
 from controller.planning.verdict import Grant, Verdict, decide
-from controller.planning.wording import count, listing, span, tokens
+from controller.planning.wording import count, listing, percent, span, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,7 +122,7 @@ def _short(case: Case) -> Verdict | None:
         return _lacking(case, f"{_need(case)}; granted {case.granted}", joint=": ")
     return _lacking(
         case,
-        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {_percent(unmet)} "
+        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
         f"of the {tokens(case.whole.required_tokens)} tokens of capacity that it needs",
     )
 
@@ -266,10 +266,6 @@ def _load(case: Case) -> str:
     if not filled:
         return f"{case.whole.asked} are in demand"
     return f"{case.whole.asked} in demand are {filled.seen_from(case.position)}"
-
-
-def _percent(per_mille: int) -> str:
-    return f"{per_mille / 10:g} %"
 
 
 def _ignorance(case: Case) -> str:

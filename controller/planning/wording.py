@@ -33,6 +33,16 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def percent(per_mille: int) -> str:
+    """Return a share: 66.1 %."""
+    return f"{per_mille / 10:g} %"
+
+
+def hundredths(share: float) -> str:
+    """Return a share with two digits: 0.01 %."""
+    return f"{100 * share:.2f} %"
+
+
 def span(seconds: float) -> str:
     """Return a length of time after `the last`: hour, 2 hours, 90 minutes, 45 seconds."""
     for length, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):

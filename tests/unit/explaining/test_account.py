@@ -87,7 +87,7 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
         "  capacity    16.1k tokens per replica (Observed)",
         "  priority    5 (1 is served first)",
         "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
-        "  solver      Feasible, gap 1.25%",
+        "  solver      Feasible, gap 1.25 %",
         "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: has 1, wants 2",
     ]
     assert "check:" not in "\n".join(lines)
