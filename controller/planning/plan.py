@@ -95,7 +95,7 @@ def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, .
 
     def again(problem: PlacementProblem) -> tuple[int, ...]:
         try:
-            return place_again(problem, limits=each, like=answer.granted).replicas
+            return place_again(problem, limits=each, like=answer.granted, is_rough=True).replicas
         except (NoSolutionError, NumbersTooLargeError):
             return answer.granted.replicas  # nothing is known to help, which is no reason to lose the plan
 

@@ -59,13 +59,15 @@ def place(problem: PlacementProblem, *, limits: Limits, certifies: bool = False)
     return ColumnModel(problem, certifies=certifies).place(limits)
 
 
-def place_again(problem: PlacementProblem, *, limits: Limits, like: Solution) -> Solution:
+def place_again(
+    problem: PlacementProblem, *, limits: Limits, like: Solution, is_rough: bool = False
+) -> Solution:
     """Return a placement for a problem that differs little from one that is solved.
 
-    Raises as `place` does.
+    A rough one shows what a change is good for, and may miss what is little. Raises as `place` does.
     """
     model = ColumnModel(problem)
-    return model.place(limits, known=like.prices, replicas=like.replicas, no_worse=False)
+    return model.place(limits, known=like.prices, replicas=like.replicas, is_rough=is_rough, no_worse=False)
 
 
 class ColumnModel:
@@ -99,13 +101,15 @@ class ColumnModel:
         known: KnownPrices | None = None,
         replicas: Sequence[int] | None = None,
         is_brief: bool = False,
+        is_rough: bool = False,
         no_worse: bool = True,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
         With known prices the search begins from some replicas, by default from those that run. A brief one
         ends at twice the distance from each bound at which the search stayed that the prices are of, if that
-        had as much effort. Without `no_worse` nobody asks whether a simple rule does better.
+        had as much effort; a rough one after one core of each level. Without `no_worse` nobody asks whether a
+        simple rule does better.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -122,6 +126,7 @@ class ColumnModel:
             limits,
             running=self._running(known, replicas, limits, is_brief=is_brief) if known else None,
             certifies=self._certifies,
+            is_rough=is_rough,
         )
         left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
         places = self._places(found, limits)

@@ -74,14 +74,18 @@ def search(
     *,
     running: Running | None = None,
     certifies: bool = False,
+    is_rough: bool = False,
 ) -> Found:
     """Return the best selection that the effort allows, with a bound at each level.
 
     It begins from what is running, where given: what has hardly changed is hardly searched. With a
-    certificate there is also a bound over all mixes, and those that columns lack are found on the way.
+    certificate there is also a bound over all mixes, and those that columns lack are found on the way. A
+    rough search solves one core for each level, over the mixes that there are, and leaves it at that.
     """
     certifier = Certifier(pools, resources, levels) if certifies else None
-    return _Search(pools, resources, asking, levels, limits, running=running, certifier=certifier).run()
+    return _Search(
+        pools, resources, asking, levels, limits, running=running, certifier=certifier, is_rough=is_rough
+    ).run()
 
 
 def scope_of(pools: Sequence[Pool]) -> Scope:
@@ -102,6 +106,7 @@ class _Search:
         *,
         running: Running | None,
         certifier: Certifier | None,
+        is_rough: bool,
     ) -> None:
         self._resources = resources
         self._asking = asking
@@ -121,6 +126,7 @@ class _Search:
             deadline_seconds=deadline_seconds,
         )
         self._running = running
+        self._is_rough = is_rough
         self._thorough_seconds = limits.deterministic_seconds
         if running and running.is_brief:
             self._thorough_seconds = running.earlier.effort_seconds
@@ -257,14 +263,16 @@ class _Search:
     def _settled_soon(self, goal: Goal, priced: Priced) -> int | None:
         """Return a level's bound where the columns that there are and one core settle it; None elsewhere.
 
-        They do where all are at their best then, and where the answer is as near to the bound as that of a
-        thorough search was.
+        They do where all are at their best then, where the answer is as near to the bound as that of a
+        thorough search was, and in a rough search.
         """
-        if goal.tolerated is None and priced.prices.bound > goal.least:
+        if not self._is_rough and goal.tolerated is None and priced.prices.bound > goal.least:
             return None
         found = self._incumbent
         found.improve_first(goal, priced)
         bound = found.improve(goal, priced, most_cores=1)
+        if self._is_rough:
+            return bound
         is_least = goal.level < len(self._levels) and found.values[goal.level] <= goal.least
         is_near = goal.tolerated is not None and found.is_near(goal, priced.problem, priced.prices.bound)
         return bound if is_least or is_near else None

@@ -106,6 +106,24 @@ def test_a_brief_search_says_nothing_of_itself_that_is_not_so(monkeypatch: pytes
     assert searched > len(SEEDS) / 8
 
 
+def test_a_rough_search_finds_what_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It solves one core of each level: what it grants is possible, and mostly the best."""
+    monkeypatch.setattr(cohorts, "ENUMERABLE_MIXES", 0)
+    best = 0
+    for seed in SEEDS:
+        before = small_problem(Random(seed))
+        problem = _busier(before, Random(seed))
+        like = columns.place(before, limits=LIMITS)
+        solution = columns.place_again(problem, limits=LIMITS, like=like, is_rough=True)
+        added = solution.added or (0,) * len(problem.growth)
+        reached = rank(problem, solution.replicas, added)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert [proof.value for proof in solution.proofs] == reached, seed
+        assert reached >= best_rank(problem), seed
+        best += reached == best_rank(problem)
+    assert best > 0.9 * len(SEEDS)
+
+
 @pytest.mark.parametrize(("models", "seed"), [(20, 3), (12, 5)])
 def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
     """Neither where nothing changes, nor where a little does: cycle by cycle beside a plan from the start."""
