@@ -330,9 +330,10 @@ class _Search:
     def _distance(self, goal: Goal, priced: Priced) -> float:
         """Return how far from what prices prove a level stayed; none where that was for want of time."""
         counted = priced.problem.value(self._incumbent.best)
-        if self._effort.is_cut_by_clock or counted <= priced.prices.bound:
+        distance = counted - max(0.0, priced.prices.bound)
+        if self._effort.is_cut_by_clock or distance <= 0.0:
             return 0.0
-        return (counted - priced.prices.bound) / self._nearness.whole(goal.level, counted)
+        return distance / self._nearness.whole(goal.level, counted)
 
     def _problem_of(self, level: int) -> Problem:
         """Return what makes the level's problem, as things stand, over any columns."""

@@ -116,6 +116,20 @@ def test_every_world_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> 
     assert plan(snapshot, state, SETTINGS)[0].solver.status is not SolverStatus.FAILED
 
 
+def test_what_costs_nothing_and_finds_no_room_has_a_plan() -> None:
+    """What would help is asked of a problem whose cost, and so whose every distance from it, is zero."""
+    pods = (
+        Replica(name="v-0", node=None, ready=False, sample=sample(16_000, kv_usage=1.0, waiting=3)),
+        Replica(name="v-1", node="n", ready=False, sample=None),
+    )
+    free = variant("v", size=1, cost="0", max_replicas=None, current_replicas=1, replicas=pods)
+
+    made = _plan([node("n", 0)], free)
+
+    assert made.solver.status is SolverStatus.OPTIMAL
+    assert made.cost == 0
+
+
 def test_a_long_queue_adds_several_replicas_at_once() -> None:
     """200 waiting prompts of 500 tokens are many engines' worth: no single steps."""
     full = sample(16_000, in_use=15_000, waiting=200, avg_input_tokens=500.0)
