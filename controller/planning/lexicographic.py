@@ -58,6 +58,9 @@ class Outcome:
     values: tuple[int, ...]
     """Of all variables, by index."""
 
+    bounds: tuple[int, ...]
+    """Per objective: nothing has less that is as good at those before."""
+
     unproven: str
     """Name of the first objective whose minimum was not proven; empty when all were."""
 
@@ -86,8 +89,10 @@ def minimize_in_order(
     """
     values = _complete(model, start, limits=limits)
     unproven, gap = "", 0.0
+    bounds = []
     for objective in objectives:
-        if objective.value(values):  # zero is the least there is
+        bound = 0  # the least there is
+        if objective.value(values):
             solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
             found, bound = _minimize(model, objective, solver=solver, guide=guide, hint=values)
             limits = _left(limits, solver)
@@ -95,7 +100,8 @@ def minimize_in_order(
             if not unproven and objective.value(values) > bound:
                 unproven, gap = objective.name, 1 - bound / objective.value(values)
         model.add(_sum(objective.terms) <= objective.value(values))
-    return Outcome(values=values, unproven=unproven, gap=gap)
+        bounds.append(bound)
+    return Outcome(values=values, bounds=tuple(bounds), unproven=unproven, gap=gap)
 
 
 def _complete(model: cp_model.CpModel, start: Terms, *, limits: Limits) -> tuple[int, ...]:

@@ -60,6 +60,16 @@ class Scope(StrEnum):
     COLUMNS = "the replica mixes that were generated"
 
 
+COST = "cost"
+"""Name of the last level."""
+
+
+def level_name(stage: Stage, priority: int) -> str:
+    """Return `demand of priority 3`: what a level before cost is called."""
+    name = stage.name.lower()
+    return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpreadTerms:
     """That new pods go where few of the variant's are: not too many more than where there are fewest.

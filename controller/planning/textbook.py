@@ -18,7 +18,17 @@ from controller.planning.baseline import baseline
 from controller.planning.fit import assign
 from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import NO_DOMAIN, PER_MILLE, PlacementProblem, Solution, Stage
+from controller.planning.problem import (
+    COST,
+    NO_DOMAIN,
+    PER_MILLE,
+    PlacementProblem,
+    Proof,
+    Scope,
+    Solution,
+    Stage,
+    level_name,
+)
 from controller.planning.textbook_rules import Pods, keep_rules
 
 if TYPE_CHECKING:
@@ -72,7 +82,29 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
         guide=_guide(objectives),
         limits=limits,
     )
-    return _solution(given, problem, variables, outcome, unlimited=unlimited)
+    solution = _solution(given, problem, variables, outcome, unlimited=unlimited)
+    return replace(solution, proofs=_proofs(problem, objectives, outcome))
+
+
+def _proofs(
+    problem: PlacementProblem, objectives: Sequence[Objective], outcome: Outcome
+) -> tuple[Proof, ...]:
+    """Return what is proven of each level, cost being the last."""
+    totals = Counter[str]()
+    for row in problem.rows:
+        totals[level_name(*row.level)] += PER_MILLE * row.weight if row.requirement else 0
+    levels = [objective.name for objective in objectives].index(COST) + 1
+    return tuple(
+        Proof(
+            level=objective.name,
+            value=value,
+            bound=min(bound, value),
+            scope=Scope.EVERYTHING,
+            total=value if objective.name == COST else totals[objective.name],
+        )
+        for objective, bound in zip(objectives[:levels], outcome.bounds, strict=False)
+        for value in [objective.value(outcome.values)]
+    )
 
 
 def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: PlacementProblem) -> Variables:
@@ -228,7 +260,7 @@ def _objectives(variables: Variables, given: PlacementProblem, problem: Placemen
     order = [(var, position) for position, var in enumerate(variables.replicas, start=1)]
     return [
         *(objective for stage in Stage for objective in _shortfalls(variables, problem, stage)),
-        Objective(name="cost", terms=cost),
+        Objective(name=COST, terms=cost),
         Objective(name="disruption", terms=disruption),
         Objective(name="order", terms=order),
     ]
@@ -241,7 +273,7 @@ def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -
         if row.stage is stage:
             levels.setdefault(row.level, []).append((shortfall, row.weight))
     return [
-        Objective(name=_level_name(stage, priority), terms=group, is_guided=True)
+        Objective(name=level_name(stage, priority), terms=group, is_guided=True)
         for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
     ]
 
@@ -250,11 +282,6 @@ def _guide(objectives: Sequence[Objective]) -> Objective:
     """Return what to prefer among equal shortfalls: that replicas and what they serve stay as they are."""
     named = {objective.name: objective.terms for objective in objectives}
     return Objective(name="guide", terms=[*named.get("continuity", ()), *named["disruption"]])
-
-
-def _level_name(stage: Stage, priority: int) -> str:
-    name = stage.name.lower()
-    return name if stage is Stage.CONTINUITY else f"{name} of priority {priority}"
 
 
 def _start(problem: PlacementProblem, variables: Variables, *, unlimited: bool) -> list[tuple[Var, int]]:

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.pool import Pool
-    from controller.planning.columns.selection import Selection
 
     Mix = tuple[tuple[int, int], ...]
 
 
 def alternatives(
-    pools: Sequence[Pool], tariffs: Sequence[Floats], selection: Selection, *, variants: int
+    pools: Sequence[Pool], tariffs: Sequence[Floats], chosen: Sequence[Integers], *, variants: int
 ) -> tuple[Mix, ...]:
     """Return per variant the cheapest such mix that leaves nothing more uncovered; empty where there is none.
 
-    A tariff is what each column costs with what it takes at the prices, per pool (n, j).
+    A tariff is what each column costs with what it takes at the prices, per pool (n, j); the columns that are
+    chosen are per pool (n,).
     """
     found: list[Mix] = [()] * variants
-    for pool, tariff, columns in zip(pools, tariffs, selection.columns, strict=True):
+    for pool, tariff, columns in zip(pools, tariffs, chosen, strict=True):
         eligible, names = _serves_as_well(pool, columns), pool.cohort.variants.tolist()
         models = np.arange(len(columns))
         for position in range(pool.mixes.shape[2]):

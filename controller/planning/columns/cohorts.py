@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.planning.columns.classes import NO_CLASS
 from controller.planning.columns.domains import domains_of, knows_all_ways, most_even, spread_over
-from controller.planning.problem import UNLIMITED_REPLICAS, Stage, provided
+from controller.planning.problem import COST, UNLIMITED_REPLICAS, Stage, level_name, provided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 ENUMERABLE_MIXES = 128
 """Up to how many replica mixes of a model all of them become columns."""
-
-COST = "cost"
-"""Name of the last level."""
 
 _NUMBERS = (
     "lower",
@@ -153,14 +150,7 @@ class Levels:
 
     def name(self, index: int) -> str:
         """Return `demand of priority 3`; the name after the last level is that of cost."""
-        if index == len(self.keys):
-            return COST
-        stage, priority = self.keys[index]
-        return (
-            stage.name.lower()
-            if stage is Stage.CONTINUITY
-            else f"{stage.name.lower()} of priority {priority}"
-        )
+        return COST if index == len(self.keys) else level_name(*self.keys[index])
 
 
 def levels_of(problem: PlacementProblem) -> Levels:

@@ -172,6 +172,7 @@ class CoreProgram:
             turn = np.cumsum(is_open) - 1
             for column, node, accelerators in part.leaving[is_open[part.leaving[:, 0]]].tolist():
                 leaving[node].append((variables[turn[column]], accelerators))
+        self._asked = new
         self._fitting = fit_replicas(
             self._program, self._resources, asked=new, leaving=leaving, growth=self._growth
         )
@@ -216,7 +217,24 @@ class CoreProgram:
             is_chosen = ~is_open
             is_chosen[is_open] = solved[variables.start : variables.stop] == 1
             chosen.append(pairs[is_chosen, 1])
-        return Selection(columns=tuple(chosen), added=solved[self._growth])
+        return Selection(columns=tuple(chosen), added=solved[self._growth], placed=self._placed(solved))
+
+    def _placed(self, solved: Integers) -> Integers:
+        """Read how many new replicas go where, (classes, bins)."""
+        placed: Integers = np.zeros_like(self._resources.allowed, dtype=np.int64)
+        for (group, bin_), flow in self._fitting.flows.items():
+            placed[group, bin_] = _value(flow, solved)
+        # There may be more ways than replicas to go them.
+        spare = placed.sum(axis=1) - self._new(solved)
+        for bin_ in range(len(placed.T)):
+            fewer = np.minimum(placed[:, bin_], spare)
+            placed[:, bin_] -= fewer
+            spare -= fewer
+        return placed
+
+    def _new(self, solved: Integers) -> Integers:
+        """Read how many new replicas there are, (classes,)."""
+        return np.array([_value(terms, solved) for terms in self._asked])
 
 
 def _is_choice(pairs: Integers) -> Booleans:
@@ -225,6 +243,10 @@ def _is_choice(pairs: Integers) -> Booleans:
     is_same = model[1:] == model[:-1]
     is_choice: Booleans = np.append(is_same, values=False) | np.insert(is_same, 0, values=False)
     return is_choice
+
+
+def _value(terms: Terms, solved: Integers) -> int:
+    return sum(weight * int(solved[variable]) for variable, weight in terms)
 
 
 def _terms(variables: Sequence[int], weights: Integers) -> Terms:

@@ -70,8 +70,8 @@ class Cores:
         """Return what the core of some turn comes to, the first being 0, to within a gap of its bound.
 
         `reduced` and `ties` are per pool (n, j), as in `core_of`; `bin_price` (classes, bins) says where new
-        replicas go first; `distance` is that of the best answer from
-        what the prices prove, and `bound` what no answer counts less than.
+        replicas go first; `distance` is that of the best answer from what the prices prove, and `bound` what
+        no answer counts less than.
         """
         extra = math.ceil(FIRST_EXTRA * sum(len(pool.cost) for pool in pools)) * GROWTH**turn
         core = core_of(problem, reduced, ties, best, distance=distance, extra=extra, most=GROWTH * extra)
@@ -90,6 +90,8 @@ class Cores:
 
     def _placed(self, pools: Sequence[Pool], best: Selection, bin_price: Floats) -> Integers | None:
         """Return where the new replicas of an answer may go, (classes, bins); None where that is not easy."""
+        if best.placed is not None:
+            return best.placed
         room = Room(resources=self._resources, bin_price=bin_price)
         asked = self._asking.of_all(pools, best.columns)
         return room.placed if room.exchange(self._asking.nothing(pools), asked) else None

@@ -19,7 +19,7 @@ from controller.planning.columns.classes import bins_of
 from controller.planning.problem import UNLIMITED_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FULLY_TURNED = 3
 """Among so many domains one way to begin with each of them is every way."""
 
-FEW_TURNS = 4
+FEW_TURNS = 1
 """How many ways differ by the domain that comes first, where all of them would be too many."""
 
 _NEVER = 10**12
@@ -124,37 +124,53 @@ def _reachable(problem: PlacementProblem, bins: Sequence[int], spread: SpreadTer
     return frozenset({domains[problem.bins[b].nodes[0]] for b in bins if problem.bins[b].nodes} | grown)
 
 
-def laid_out(cohort: Cohort, mixes: Integers) -> tuple[Integers, Floats, Integers | None]:
-    """Return mixes (n, j, w) in every way to spread them, what each asks, and its new pods, at each place.
+def laid_out(
+    cohort: Cohort, mixes: Integers, place_price: Floats | None = None
+) -> tuple[Integers, Floats, Integers | None]:
+    """Return mixes (n, j, w) in some ways to spread them, what each asks, and its new pods, at each place.
 
-    Without anything to spread there is one way for each, and the new pods are None.
+    Given the price of a pod at each place, (n, places), one way is the cheapest there is. Without anything to
+    spread there is one way for each mix, and the new pods are None.
     """
     if not any(cohort.domains):
         counted = mixes * cohort.units[:, None, :] - cohort.settled[:, None, :]
         return mixes, np.maximum(counted, 0).astype(np.float64), None
     is_lopsided = any(found is not None and bool((found.max_skew > 1).any()) for found in cohort.domains)
+    orders = list(_orders(cohort))
+    if place_price is not None:
+        orders.append(np.argsort(place_price, axis=1, kind="stable"))
     ways = [
-        _way(cohort, mixes, turns=turns, is_lopsided=lopsided)
+        _way(cohort, mixes, order=order, is_lopsided=lopsided)
         for lopsided in ((False, True) if is_lopsided else (False,))
-        for turns in _turns([found.lying.shape[1] if found else 1 for found in cohort.domains])
+        for order in orders
     ]
     asked: Floats = np.concatenate([way[0] for way in ways], axis=1).astype(np.float64)
     new: Integers = np.concatenate([way[1] for way in ways], axis=1)
     return np.tile(mixes, (1, len(ways), 1)), asked, new
 
 
-def _turns(domains: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return which domain comes first for each variant: all combinations, or one after the other if many."""
-    if math.prod(domains) <= MOST_TURNS and max(domains) <= FEW_TURNS:
-        return list(product(*(range(count) for count in domains)))
-    apart = -(-max(domains) // FEW_TURNS)
-    return [(turn,) * len(domains) for turn in range(0, max(domains), apart)]
+def _orders(cohort: Cohort) -> Iterator[Integers]:
+    """Yield in which orders each model's places may come, (n, places): all that matter, or just one.
+
+    Each model begins elsewhere: with one way for each, all domains are used all the same.
+    """
+    model = np.arange(len(cohort.variants))[:, None]
+    counts = [found.lying.shape[1] if found else 1 for found in cohort.domains]
+    starts = np.cumsum([0, *counts[:-1]]).tolist()
+    for turns in product(*map(range, counts)) if cohort.is_enumerable else ((0,) * len(counts),):
+        parts = zip(starts, counts, turns, strict=True)
+        yield np.concatenate(
+            [start + (np.arange(count)[None, :] + turn + model) % count for start, count, turn in parts],
+            axis=1,
+        )
 
 
-def _way(
-    cohort: Cohort, mixes: Integers, *, turns: Sequence[int], is_lopsided: bool
-) -> tuple[Integers, Integers]:
-    """Return what one way asks, and its new pods, at each place: both (n, j, places)."""
+def _way(cohort: Cohort, mixes: Integers, *, order: Integers, is_lopsided: bool) -> tuple[Integers, Integers]:
+    """Return what one way asks, and its new pods, at each place: both (n, j, places).
+
+    The order (n, places) says which of equally full domains come first.
+    """
+    rank = np.argsort(order, axis=1)
     asked, new, place = [], [], 0
     for position, domains in enumerate(cohort.domains):
         mix, units = mixes[:, :, position], cohort.units[:, position, None]
@@ -165,10 +181,10 @@ def _way(
             place += 1
             continue
         skew = domains.max_skew if is_lopsided else np.ones_like(domains.max_skew)
-        closed = cohort.closed[:, place : place + domains.lying.shape[1]]
-        place += domains.lying.shape[1]
-        open_lying, most = _open(domains, closed)
-        spread = _spread(open_lying, more, skew, most, turns[position])
+        own = slice(place, place + domains.lying.shape[1])
+        place = own.stop
+        open_lying, most = _open(domains, cohort.closed[:, own])
+        spread = _spread(open_lying, more, skew, most, np.argsort(rank[:, own], axis=1))
         stay = np.minimum(mix, domains.counted.shape[1] - 1)
         asked.append(domains.counted[np.arange(len(mix))[:, None], stay] + spread)
         new.append(spread)
@@ -185,12 +201,12 @@ def _open(domains: Domains, closed: Booleans) -> tuple[Integers, Integers]:
     return lying, np.where(fewest < _NEVER, fewest + domains.max_skew, _NEVER)
 
 
-def _spread(lying: Integers, more: Integers, skew: Integers, most: Integers, turn: int) -> Integers:
+def _spread(lying: Integers, more: Integers, skew: Integers, most: Integers, order: Integers) -> Integers:
     """Return the new pods in each domain, (n, j, domains), given those that lie there (n, domains).
 
     `more` pods (n, j) fill up to a level that is the highest one or `skew` below what they reach at most; the
-    rest goes to one domain after the other, beginning with the one whose turn it is. What exceeds the `most`
-    of every domain goes to the fullest, which is one that is closed, if any is.
+    rest goes to one domain after the other, in their order (n, domains). What exceeds the `most` of every
+    domain goes to the fullest, which is one that is closed, if any is.
     """
     lowest = np.sort(lying, axis=1).cumsum(axis=1)
     ranks = np.arange(1, lying.shape[1] + 1)
@@ -203,12 +219,12 @@ def _spread(lying: Integers, more: Integers, skew: Integers, most: Integers, tur
     filled = np.maximum(level[:, :, None] - lying[:, None, :], 0)
     top = np.minimum(level + skew[:, None], most[:, None])
     room = np.maximum(top[:, :, None] - lying[:, None, :] - filled, 0)
-    order = np.roll(np.arange(lying.shape[1]), -(turn % lying.shape[1]))
+    in_order = np.broadcast_to(order[:, None, :], room.shape)
+    room = np.take_along_axis(room, in_order, axis=2)
     left = more - filled.sum(axis=2)
-    before = np.cumsum(room[:, :, order], axis=2) - room[:, :, order]
-    given = np.clip(left[:, :, None] - before, 0, room[:, :, order])
-    spread: Integers = filled.copy()
-    spread[:, :, order] += given
+    given = np.clip(left[:, :, None] - (np.cumsum(room, axis=2) - room), 0, room)
+    spread: Integers = filled
+    np.put_along_axis(spread, in_order, np.take_along_axis(filled, in_order, axis=2) + given, axis=2)
     model = np.arange(len(lying))
     spread[model, :, lying.argmax(axis=1)] += (more - spread.sum(axis=2))[model]
     return spread

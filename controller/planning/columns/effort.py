@@ -13,16 +13,20 @@ if TYPE_CHECKING:
 SHARE_PER_LEVEL = 0.5
 """Of the effort that is left."""
 
-MODELS = 2500
-"""The limits are for up to so many; more get more in proportion, or no core of theirs would be solved."""
+ROWS = 50_000
+"""The limits are for up to so many times that a model meets a row of slots; what is larger gets more in
+proportion, or no core of it would be solved."""
 
 
 class Effort:
     """What is left of the limits, for all levels and for the one at hand."""
 
-    def __init__(self, limits: Limits, *, models: int, deadline_seconds: float) -> None:
-        """Begin with all of it, and more for many models. The deadline, by the monotonic clock, is a net."""
-        times = max(1.0, models / MODELS)
+    def __init__(self, limits: Limits, *, models: int, rows: int, deadline_seconds: float) -> None:
+        """Begin with all of it, and more for many models that share many rows of slots.
+
+        The deadline, by the monotonic clock, is a net.
+        """
+        times = max(1.0, models * rows / ROWS)
         self._left = replace(limits, deterministic_seconds=times * limits.deterministic_seconds)
         self._deadline_seconds = deadline_seconds
         self._is_cut = False

@@ -124,6 +124,12 @@ class _Fill:
 
     def adopt(self, start: Selection) -> bool:
         """Take another selection for a start; tell whether there was room for it in this simple way."""
+        if start.placed is not None:
+            held = self._asking.of_all(self._pools, self._columns)
+            wanted = self._asking.of_all(self._pools, start.columns)
+            if self._room.adopt(held, wanted, placed=start.placed, added=start.added):
+                self._columns = [columns.copy() for columns in start.columns]
+                return True
         return self._exchange(
             [
                 (index, model, column)
@@ -188,7 +194,9 @@ class _Fill:
     def selection(self) -> Selection:
         """Return what was chosen."""
         return Selection(
-            columns=tuple(self._columns), added=self._resources.growth_limit - self._room.addable
+            columns=tuple(self._columns),
+            added=self._resources.growth_limit - self._room.addable,
+            placed=self._room.placed,
         )
 
     def _take(self, wishes: Sequence[tuple[int, int, int]]) -> None:
@@ -206,16 +214,18 @@ class _Fill:
         """Let a model take the best of some of its better columns that has room."""
         reduced, held = self._quote.reduced[index][model], int(self._columns[index][model])
         better = np.argsort(reduced, kind="stable")[: int((reduced < reduced[held]).sum())]
-        tried = better[[rank for rank in TRIED_RANKS if rank < len(better)]]
-        if not len(tried):
+        if not len(better):
             return
-        pool, same = self._pools[index], np.full(len(tried), model)
+        pool, same = self._pools[index], np.full(len(better), model)
         before = self._asking.of(pool, same[:1], np.array([held]))
-        after = self._asking.of(pool, same, tried)
-        for turn, column in enumerate(tried.tolist()):
-            own = after.only(turn)
-            if self._room.may_exchange(before, own) and self._room.exchange([before], [own]):
-                self._columns[index][model] = column
+        after = self._asking.of(pool, same, better)
+        candidates = np.flatnonzero(self._room.may_exchange(before, after))
+        for rank in TRIED_RANKS:
+            if rank >= len(candidates):
+                return
+            turn = int(candidates[rank])
+            if self._room.exchange([before], [after.only(turn)]):
+                self._columns[index][model] = better[turn]
                 return
 
     def _exchange(self, wishes: Sequence[tuple[int, int, int]]) -> bool:

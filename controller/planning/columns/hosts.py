@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Hosts:
@@ -41,6 +41,18 @@ class Hosts:
             return self.take_of_kind(bin_, free, accelerators)
         self.take_on(node, accelerators)
         return node
+
+    def take_many(self, bins: Sequence[int], accelerators: int, count: int) -> Iterator[tuple[int, int]]:
+        """Take room for some of a size, one after the other; yield the nodes, with how many lie on each.
+
+        What was the fullest node stays so as long as it has room.
+        """
+        while count and (node := self.take(bins, accelerators)) is not None:
+            more = min(count - 1, self.free[node] // accelerators)
+            if more:
+                self.take_on(node, more * accelerators)
+            yield node, more + 1
+            count -= more + 1
 
     def take_of_kind(self, bin_: int, free: int, accelerators: int) -> int:
         """Take room on the first node of a bin that has exactly so many free."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from controller.planning.columns.cores import Cores
 from controller.planning.columns.greedy import greedy, resumed
 from controller.planning.columns.phase import combined, in_small_numbers
+from controller.planning.columns.running import wishes
 from controller.planning.columns.selection import excess_values, level_values
 from controller.planning.columns.settled import safe_bound, whole_number
 
@@ -51,9 +52,9 @@ class Incumbent:
         effort: Effort,
         nearness: Nearness,
         joint: Floats,
-        begun: Beginning | None,
+        beginning: Beginning,
     ) -> None:
-        """Begin with what serves each model best at the joint prices, or with what it had."""
+        """Begin there, as far as there is room."""
         self._pricing = pricing
         self._resources = resources
         self._asking = asking
@@ -64,7 +65,7 @@ class Incumbent:
         self._cores = Cores(resources, asking, effort)
         self._is_weighing = True
         self.weigh()
-        self.best = self._first(begun)
+        self.best = self._first(beginning)
         self.values = self._value(self.best)
 
     def weigh(self) -> None:
@@ -128,12 +129,13 @@ class Incumbent:
                 break
         return max(goal.least, whole_number(problem, bound))
 
-    def _first(self, begun: Beginning | None) -> Selection:
+    def _first(self, beginning: Beginning) -> Selection:
         given = self._pricing.pools, self._resources, self._asking, self.quote
-        if begun is None:
-            return greedy(*given)
-        found = resumed(*given, start=begun.kept, wanted=begun.wanted)
-        return found or greedy(*given, wanted=begun.wanted)
+        if beginning.mixes is None:
+            return greedy(*given, wanted=beginning.drawn)
+        had = wishes(self._pricing.pools, self.quote.reduced, beginning.mixes)
+        found = resumed(*given, start=had.kept, wanted=had.wanted)
+        return found or greedy(*given, wanted=had.wanted)
 
     def _improve_weighed(self, problem: Phase, reduced: Sequence[Floats], bound: float) -> None:
         """Keep what a core of a problem of several levels makes better, by their order.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.takings import Takings, cheapest_bins
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +24,10 @@ BLOCKS = 16
 
 DOMINANT = 8
 """How many models, those that count most, are parts of their own."""
+
+
+GOLDEN = 0.6180339887498949
+"""Steps of the golden ratio fall evenly into any parts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,19 +75,17 @@ class Market:
         self._pools = pools
         self._resources = resources
         self._phase = phase
-        classes = len(resources.sizes)
-        self._class_of = [np.where(c < 0, classes, c) for c in (p.cohort.place_class for p in pools)]
+        self.takings = Takings(pools, resources)
         starts = np.cumsum([0, *(len(pool.cost) for pool in pools)])
         blocks = _blocks(phase)
         own = [blocks[start:stop] for start, stop in pairwise(starts)]
         self._block_of: list[Integers] = like._block_of if like else own  # noqa: SLF001 (of its own kind)
-        self._amounts = [resources.limit_amounts[:, p.cohort.variants].astype(np.float64) for p in pools]
 
     def answer(self, prices: Floats) -> Answer:
         """Return the bound at these prices, each model's choice, and what the choices take."""
         resources, phase = self._resources, self._phase
         slots, limits = len(resources.slots), len(resources.limits)
-        where, class_price = _cheapest_bins(resources, prices[:slots])
+        where, class_price = cheapest_bins(resources, prices[:slots])
         limit_price, cap_price = prices[slots : slots + limits], prices[slots + limits :]
         taken_classes = np.zeros((BLOCKS, len(resources.sizes) + 1))
         taken_limits = np.zeros((BLOCKS, limits))
@@ -94,11 +98,11 @@ class Market:
             model, block = np.arange(len(choice)), self._block_of[index]
             bound += float(costs[model, choice].sum())
             fixed += np.bincount(block, weights=phase.objectives[index][model, choice], minlength=BLOCKS)
-            flat = block[:, None] * taken_classes.shape[1] + self._class_of[index]
+            flat = block[:, None] * taken_classes.shape[1] + self.takings.class_of[index]
             taken_classes += np.bincount(
                 flat.ravel(), weights=pool.asked[model, choice].ravel(), minlength=taken_classes.size
             ).reshape(taken_classes.shape)
-            for row, amounts in enumerate(self._amounts[index]):
+            for row, amounts in enumerate(self.takings.amounts[index]):
                 used = (pool.mixes[model, choice] * amounts).sum(axis=1)
                 taken_limits[:, row] += np.bincount(block, weights=used, minlength=BLOCKS)
             for row, (models, shortfalls) in enumerate(phase.capped_shortfalls[index]):
@@ -129,40 +133,21 @@ class Market:
         """Return what everything costs at some prices."""
         resources = self._resources
         slots, shared = len(resources.slots), len(resources.capacity)
-        _, class_price = _cheapest_bins(resources, rows[:slots])
+        _, class_price = cheapest_bins(resources, rows[:slots])
         reduced = [
             self._reduced(index, class_price, rows[slots:shared], rows[shared:])
             for index, _ in enumerate(self._pools)
         ]
         return Quote(
             reduced=tuple(reduced),
-            tariffs=self.tariffs(rows),
+            tariffs=self.takings.tariffs(rows),
             bin_price=resources.bin_prices(rows[:slots]),
             bound=sum(float(costs.min(axis=1).sum()) for costs in reduced) + self._shared(rows),
         )
 
-    def tariffs(self, rows: Floats) -> tuple[Floats, ...]:
-        """Return what each column costs with what it takes of slots and limits, per pool (n, j)."""
-        slots, shared = len(self._resources.slots), len(self._resources.capacity)
-        _, class_price = _cheapest_bins(self._resources, rows[:slots])
-        return tuple(
-            pool.cost + self._taken(index, class_price, rows[slots:shared])
-            for index, pool in enumerate(self._pools)
-        )
-
-    def _taken(self, index: int, class_price: Floats, limit_price: Floats) -> Floats:
-        """Return the price of what each column of a pool takes of slots and limits, (n, j)."""
-        pool = self._pools[index]
-        per_new = class_price[self._class_of[index]]
-        costs: Floats = np.matmul(pool.asked, per_new[:, :, None])[:, :, 0]
-        if len(limit_price):
-            per_replica = np.tensordot(limit_price, self._amounts[index], axes=1)
-            costs += np.matmul(pool.mixes, per_replica[:, :, None])[:, :, 0]
-        return costs
-
     def _reduced(self, index: int, class_price: Floats, limit_price: Floats, cap_price: Floats) -> Floats:
         """Return what each column of a pool costs at the prices, (n, j)."""
-        costs = self._phase.objectives[index] + self._taken(index, class_price, limit_price)
+        costs = self._phase.objectives[index] + self.takings.paid(index, class_price, limit_price)
         for row, (models, shortfalls) in enumerate(self._phase.capped_shortfalls[index]):
             costs[models] += cap_price[row] * shortfalls
         return costs
@@ -196,6 +181,26 @@ class Market:
             blends.append(blend)
         return tuple(blends)
 
+    def drawn(self, answers: Sequence[Answer], weights: Floats) -> tuple[Integers, ...]:
+        """Return a column for each model, per pool (n,): each answer has about its part of each block.
+
+        The weights are (answers, blocks).
+        """
+        shares = np.cumsum(weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-12)
+        seen = np.zeros(BLOCKS, dtype=np.int64)
+        drawn = []
+        for index, blocks in enumerate(self._block_of):
+            turn = np.empty(len(blocks), dtype=np.int64)
+            for block in np.unique(blocks).tolist():
+                members = np.flatnonzero(blocks == block)
+                turn[members] = seen[block] + np.arange(len(members))
+                seen[block] += len(members)
+            point = (0.5 + turn * GOLDEN) % 1.0
+            which = (shares[:, blocks] < point).sum(axis=0)
+            chosen = np.array([answer.chosen[index] for answer in answers])
+            drawn.append(chosen[np.minimum(which, len(answers) - 1), np.arange(len(blocks))])
+        return tuple(drawn)
+
 
 def _blocks(phase: Phase) -> Integers:
     """Return the part that each model belongs to: a dominant one for itself, the others in turn."""
@@ -204,15 +209,6 @@ def _blocks(phase: Phase) -> Integers:
     dominant = np.argsort(-spans, kind="stable")[:DOMINANT]
     blocks[dominant] = BLOCKS - DOMINANT + np.arange(len(dominant))
     return blocks
-
-
-def _cheapest_bins(resources: Resources, slot_prices: Floats) -> tuple[Integers, Floats]:
-    """Return for each class the cheapest bin and the price there, and 0 for what has no class."""
-    if not resources.allowed.size:
-        return np.zeros(len(resources.sizes), dtype=np.int64), np.zeros(len(resources.sizes) + 1)
-    price = resources.bin_prices(slot_prices)
-    least = price.min(axis=1)
-    return price.argmin(axis=1), np.append(np.where(np.isfinite(least), least, 0.0), 0.0)
 
 
 def _uses_at(resources: Resources, where: Integers) -> Floats:

@@ -125,6 +125,12 @@ class _Naming:
         blocks = Blocks(self._after, hosts) if together else None
         for bins, v, group, count in asked:
             size, pods = int(self._after.sizes[group]), int(self._after.pods[group])
+            if pods == 1 and v not in self._most_per_node:
+                found = dict(hosts.take_many(bins, size, count))
+                if sum(found.values()) < count:
+                    return None
+                named[v].update(found)
+                continue
             for _ in range(count):
                 if blocks and pods > 1:
                     nodes = blocks.take(bins, size, pods)

@@ -16,11 +16,12 @@ from controller.planning.columns.asked import Asking
 from controller.planning.columns.certificate.levels import Certifier
 from controller.planning.columns.cohorts import cohorts_of, levels_of
 from controller.planning.columns.earlier import Earlier, known_prices
+from controller.planning.columns.exact import better, is_open, is_small, settled
 from controller.planning.columns.mixes import first_mixes
 from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
-from controller.planning.columns.running import Running
+from controller.planning.columns.running import Running, cheapest_with
 from controller.planning.columns.search import Found, scope_of, search
 from controller.planning.columns.selection import (
     Selection,
@@ -29,6 +30,7 @@ from controller.planning.columns.selection import (
     replicas_of,
     total_values,
 )
+from controller.planning.columns.takings import Takings
 from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
@@ -38,6 +40,7 @@ from controller.planning.strategies.contest import contenders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controller.planning.columns.alternatives import Mix
     from controller.planning.columns.naming import Places
     from controller.planning.columns.pool import Pool
     from controller.planning.known_prices import KnownPrices
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
 
 NARROWINGS = 2
 """How often a problem is solved again because replicas that were chosen found no place."""
+
+LEAST_SECONDS = 0.1
+"""What is left of the time at least, by the clock, for what comes after a search."""
 
 
 def place(problem: PlacementProblem, *, limits: Limits, certifies: bool = False) -> Solution:
@@ -67,7 +73,7 @@ def place_again(
     A rough one shows what a change is good for, and may miss what is little. Raises as `place` does.
     """
     model = ColumnModel(problem)
-    return model.place(limits, known=like.prices, replicas=like.replicas, is_rough=is_rough, no_worse=False)
+    return model.place(limits, known=like.prices, replicas=like.replicas, is_rough=is_rough, is_trial=True)
 
 
 class ColumnModel:
@@ -102,36 +108,60 @@ class ColumnModel:
         replicas: Sequence[int] | None = None,
         is_brief: bool = False,
         is_rough: bool = False,
-        no_worse: bool = True,
+        is_trial: bool = False,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
         With known prices the search begins from some replicas, by default from those that run. A brief one
         ends at twice the distance from each bound at which the search stayed that the prices are of, if that
-        had as much effort; a rough one after one core of each level. Without `no_worse` nobody asks whether a
-        simple rule does better.
+        had as much effort; a rough one after one core of each level. In a trial nobody asks for alternatives,
+        nor whether the textbook model or a simple rule does better.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
+        running = self._running(known, replicas, limits, is_brief=is_brief) if known else None
+        if is_trial:
+            return self._searched(limits, running, is_rough=is_rough)[1]
+        found, best = self._settled(limits, running)
+        if best.unproven:
+            best = self._no_worse(best)
+        return replace(best, alternatives=self._alternatives(found, best.replicas))
+
+    def _settled(self, limits: Limits, running: Running | None) -> tuple[Found, Solution]:
+        """Return the best placement: a small problem's by a rough search first, and the textbook model."""
+        if not is_small(self._problem):
+            return self._searched(limits, running)
         until_seconds = monotonic() + limits.wall_seconds
-        everybody = self._everybody()
-        places = self._places(everybody, limits) if self._keeps_limits(self.alone()) else None
+        found, made = self._searched(limits, running, is_rough=True)
+        if is_open(made):
+            made = settled(self._problem, made, limits=_until(until_seconds, limits))
+        if not is_open(made):
+            return found, made
+        found, other = self._searched(_until(until_seconds, limits), running)
+        return found, better(other, made)
+
+    def _searched(
+        self, limits: Limits, running: Running | None, *, is_rough: bool = False
+    ) -> tuple[Found, Solution]:
+        """Return what the search over columns comes to; without one, where there is room for everybody."""
+        until_seconds = monotonic() + limits.wall_seconds
+        found = self._everybody()
+        places = self._places(found, limits) if self._keeps_limits(self.alone()) else None
+        if places is None:
+            found = search(
+                self._pools,
+                self._resources,
+                Asking(self._problem, self._resources),
+                self._levels,
+                limits,
+                running=running,
+                certifies=self._certifies and not is_rough,
+                is_rough=is_rough,
+            )
+            places = self._places(found, limits)
         if places is not None:
-            return self._solution(everybody, places)
-        found = search(
-            self._pools,
-            self._resources,
-            Asking(self._problem, self._resources),
-            self._levels,
-            limits,
-            running=self._running(known, replicas, limits, is_brief=is_brief) if known else None,
-            certifies=self._certifies,
-            is_rough=is_rough,
-        )
-        left = replace(limits, wall_seconds=max(0.1, until_seconds - monotonic()))
-        places = self._places(found, limits)
-        made = self._solution(found, places) if places is not None else self._narrowed(found, left)
-        return self._no_worse(made) if made.unproven and no_worse else made
+            return found, self._solution(found, places)
+        return found, self._narrowed(found, _until(until_seconds, limits))
 
     def _running(
         self, known: KnownPrices, replicas: Sequence[int] | None, limits: Limits, *, is_brief: bool
@@ -178,7 +208,7 @@ class ColumnModel:
             certifies=self._certifies,
             narrowings=self._narrowings - 1,
         )
-        other = narrow.place(limits)
+        other = narrow.place(limits, is_trial=True)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
@@ -206,9 +236,22 @@ class ColumnModel:
             grown=places.grown,
             added=tuple(found.selection.added.tolist()),
             prices=self._prices(found),
-            alternatives=alternatives(found.pools, found.tariffs, found.selection, variants=len(replicas)),
         )
         return proven(solution, found.proofs)
+
+    def _alternatives(self, found: Found, replicas: Sequence[int]) -> tuple[Mix, ...]:
+        """Return each variant's next best option beside an answer, whoever found it."""
+        pools, columns = found.pools, found.selection.columns
+        tariffs = Takings(pools, self._resources).tariffs(found.rows)
+        if replicas != self._replicas(pools, found.selection):
+            mixes = [np.array(replicas, dtype=np.int64)[pool.cohort.variants] for pool in pools]
+            pools = tuple(
+                pool.joined(pool_of(pool.cohort, own[:, None, :]))
+                for pool, own in zip(pools, mixes, strict=True)
+            )
+            tariffs = Takings(pools, self._resources).tariffs(found.rows)
+            columns = tuple(cheapest_with(*each) for each in zip(pools, tariffs, mixes, strict=True))
+        return alternatives(pools, tariffs, columns, variants=len(replicas))
 
     def _prices(self, found: Found) -> KnownPrices | None:
         return known_prices(self._problem, self._resources, found) if found.level_prices else None
@@ -226,7 +269,7 @@ class ColumnModel:
             pools=tuple(self._pools),
             selection=self._alone,
             proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
-            tariffs=tuple(pool.cost.astype(np.float64) for pool in self._pools),
+            rows=np.zeros(len(self._resources.capacity)),
             joint=np.zeros(len(self._resources.capacity)),
             level_prices=(),
         )
@@ -252,3 +295,8 @@ class ColumnModel:
             added=found.selection.added,
             limits=limits,
         )
+
+
+def _until(until_seconds: float, limits: Limits) -> Limits:
+    """Return the limits with what is left of the time, by the monotonic clock: always a little."""
+    return replace(limits, wall_seconds=max(LEAST_SECONDS, until_seconds - monotonic()))

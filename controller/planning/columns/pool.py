@@ -7,7 +7,8 @@ solved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,10 @@ from controller.planning.problem import PER_MILLE, Stage
 if TYPE_CHECKING:
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.cohorts import Cohort
+
+
+_MOST_KEYS = 2**62
+"""Where there are fewer mixes, each has a number of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,9 +73,24 @@ class Pool:
         best: Integers = np.where(barred, np.iinfo(np.int64).max, self.disturbed).argmin(axis=1)
         return best
 
-    def joined(self, mixes: Integers) -> Pool:
-        """Return the pool with more mixes, (n, more, w)."""
-        more = pool_of(self.cohort, mixes)
+    def only(self, columns: Integers) -> Pool:
+        """Return the pool with some columns of each model, (n, fewer)."""
+        models = np.arange(len(columns))[:, None]
+        return Pool(
+            cohort=self.cohort,
+            mixes=self.mixes[models, columns],
+            asked=self.asked[models, columns],
+            new=None if self.new is None else self.new[models, columns],
+            shortfalls=self.shortfalls[:, models, columns],
+            cost=self.cost[models, columns],
+            disturbed=self.disturbed[models, columns],
+            repeated=self.repeated[models, columns],
+            homeless=self.homeless[models, columns],
+            least=self.least,
+        )
+
+    def joined(self, more: Pool) -> Pool:
+        """Return the pool with the columns of another one of the same cohort."""
         together = np.concatenate([self.mixes, more.mixes], axis=1)
         new = None if self.new is None or more.new is None else np.concatenate([self.new, more.new], axis=1)
         joined = Pool(
@@ -95,24 +115,12 @@ class Pool:
         kept = (~self.repeated).sum(axis=1)
         width = int(kept.max(initial=0))
         order = np.argsort(self.repeated, axis=1, kind="stable")[:, :width]
-        models = np.arange(len(order))[:, None]
-        return Pool(
-            cohort=self.cohort,
-            mixes=self.mixes[models, order],
-            asked=self.asked[models, order],
-            new=None if self.new is None else self.new[models, order],
-            shortfalls=self.shortfalls[:, models, order],
-            cost=self.cost[models, order],
-            disturbed=self.disturbed[models, order],
-            repeated=np.arange(width) >= kept[:, None],
-            homeless=self.homeless[models, order],
-            least=self.least,
-        )
+        return replace(self.only(order), repeated=np.arange(width) >= kept[:, None])
 
 
-def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
-    """Return the columns for mixes, (n, j, w): one each, or as many as there are ways to spread it."""
-    mixes, asked, new = laid_out(cohort, mixes)
+def pool_of(cohort: Cohort, mixes: Integers, place_price: Floats | None = None) -> Pool:
+    """Return the columns for mixes, (n, j, w): one each, or some ways to spread it, see `laid_out`."""
+    mixes, asked, new = laid_out(cohort, mixes, place_price)
     shortfalls = _shortfalls(cohort, mixes)
     homeless: Booleans = np.any((mixes > cohort.bound[:, None]) & (cohort.homeless[:, None] > 0), axis=2)
     if new is not None:
@@ -134,9 +142,16 @@ def pool_of(cohort: Cohort, mixes: Integers) -> Pool:
 def _repeated(mixes: Integers) -> Booleans:
     """Return which mixes of each model stand further to the left already, (n, j)."""
     repeated = np.zeros(mixes.shape[:2], dtype=np.bool_)
-    order = np.lexsort([mixes[:, :, variant] for variant in range(mixes.shape[2])], axis=1)
-    ordered = np.take_along_axis(mixes, order[:, :, None], axis=1)
-    same = (ordered[:, 1:] == ordered[:, :-1]).all(axis=2)
+    choices = mixes.max(axis=(0, 1), initial=0) + 1
+    if math.prod(choices.tolist()) < _MOST_KEYS:
+        keys = mixes @ (np.cumprod(choices) // choices)
+        order = np.argsort(keys, axis=1, kind="stable")
+        ordered = np.take_along_axis(keys, order, axis=1)
+        same = ordered[:, 1:] == ordered[:, :-1]
+    else:
+        order = np.lexsort([mixes[:, :, variant] for variant in range(mixes.shape[2])], axis=1)
+        ordered = np.take_along_axis(mixes, order[:, :, None], axis=1)
+        same = (ordered[:, 1:] == ordered[:, :-1]).all(axis=2)
     np.put_along_axis(repeated, order[:, 1:], same, axis=1)
     return repeated
 

@@ -8,7 +8,7 @@ so far, which keeps them from swinging (in-out separation, Ben-Ameur and Neto, 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -55,6 +55,9 @@ class Prices:
 
     answers: tuple[Answer, ...] = ()
     """Those that the answer which may be divided is made of; without what each column costs."""
+
+    weights: Floats = field(default_factory=lambda: np.ones((1, BLOCKS)))
+    """(answers, blocks): how much of each is in it."""
 
     @property
     def bound(self) -> float:
@@ -110,11 +113,12 @@ def best_prices(
             best = Prices(rows=prices, answer=found)
     weights = proposals.weights() if is_solved else np.ones((1, BLOCKS))
     weighed = answers[: len(weights)] if is_solved else [_light(best.answer)]
-    counts = [bool(weight.any()) for weight in weights]
+    counts = weights.any(axis=1)
     return replace(
         best,
         blends=market.blends(weighed, weights),
-        answers=tuple(answer for answer, counts_for in zip(weighed, counts, strict=True) if counts_for),
+        answers=tuple(weighed[index] for index in np.flatnonzero(counts).tolist()),
+        weights=weights[counts],
     )
 
 

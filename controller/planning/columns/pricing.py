@@ -15,7 +15,7 @@ from controller.planning.columns.pool import pool_of
 from controller.planning.columns.prices import Prices, best_prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.cohorts import Levels
@@ -80,7 +80,8 @@ class Pricing:
         """Return a priced problem anew, after mixes were added that its divisible answer calls for."""
         if self._is_complete:
             return priced
-        self._add_near(problem, priced.prices)
+        prices = priced.prices
+        self._add_near(problem, priced.market, prices.answer.reduced, prices.blends, prices.rows)
         return self.repriced(problem, priced, enough=enough)
 
     def repriced(self, problem: Problem, priced: Priced, *, enough: Enough = _never) -> Priced:
@@ -107,32 +108,41 @@ class Pricing:
         """
         if self._is_complete:
             return
-        reduced = self.together(rows)[1].reduced
-        near = [
-            _nearby(pool, costs, own.astype(np.float64))
-            for pool, costs, own in zip(self.pools, reduced, mixes, strict=True)
-        ]
-        chosen = self._cheapest(self.joint, near, rows)
+        market = Market(self.pools, self._resources, self.joint(self.pools))
+        priced = zip(self.pools, mixes, market.takings.place_prices(rows), strict=True)
         self.pools = [
-            pool.joined(np.concatenate([own[:, None, :], more], axis=1))
-            for pool, own, more in zip(self.pools, mixes, chosen, strict=True)
+            pool.joined(pool_of(pool.cohort, own[:, None, :], price)) for pool, own, price in priced
         ]
+        blends = [own.astype(np.float64) for own in mixes]
+        self._add_near(self.joint, market, market.quote(rows).reduced, blends, rows)
 
-    def _add_near(self, problem: Problem, prices: Prices) -> None:
-        near = [
-            _nearby(pool, reduced, blend)
-            for pool, reduced, blend in zip(self.pools, prices.answer.reduced, prices.blends, strict=True)
-        ]
-        chosen = self._cheapest(problem, near, prices.rows)
-        self.pools = [pool.joined(more) for pool, more in zip(self.pools, chosen, strict=True)]
+    def add(self, mixes: Mapping[int, Integers], priced: Priced) -> None:
+        """Add mixes, (n, more, w) for each pool that lacks any, spread as is cheap at some prices."""
+        prices = priced.market.takings.place_prices(priced.prices.rows)
+        for index, more in mixes.items():
+            pool = self.pools[index]
+            self.pools[index] = pool.joined(pool_of(pool.cohort, more, prices[index]))
 
-    def _cheapest(self, problem: Problem, near: Sequence[Pool], rows: Floats) -> list[Integers]:
-        """Return the mixes of each model's cheapest columns, per pool (n, up to NEARBY, w)."""
+    def _add_near(
+        self,
+        problem: Problem,
+        market: Market,
+        reduced: Sequence[Floats],
+        blends: Sequence[Floats],
+        rows: Floats,
+    ) -> None:
+        """Add the cheapest of the columns near each model's cheapest one and near its part in an answer.
+
+        The answer may be divided: per pool (n, w). The pools may have got more columns since they had those
+        that the reduced costs, per pool (n, j), are of.
+        """
+        priced = zip(self.pools, reduced, blends, market.takings.place_prices(rows), strict=True)
+        near = [_nearby(pool, costs, blend, price) for pool, costs, blend, price in priced]
         costs = Market(near, self._resources, problem(near)).quote(rows).reduced
         orders = [np.argsort(cost, axis=1, kind="stable")[:, :NEARBY] for cost in costs]
-        return [
-            np.take_along_axis(pool.mixes, order[:, :, None], axis=1)
-            for pool, order in zip(near, orders, strict=True)
+        self.pools = [
+            pool.joined(found.only(order))
+            for pool, found, order in zip(self.pools, near, orders, strict=True)
         ]
 
     def _best(
@@ -156,9 +166,9 @@ class Pricing:
         )
 
 
-def _nearby(pool: Pool, reduced: Floats, blend: Floats) -> Pool:
+def _nearby(pool: Pool, reduced: Floats, blend: Floats, place_price: Floats) -> Pool:
     """Return columns near each model's cheapest one and near its part in a divisible answer."""
     best = reduced.argmin(axis=1)
     around = neighbours(pool.cohort, pool.mixes[np.arange(len(best)), best])
     mixes = np.concatenate([around, rounded(pool.cohort, blend)], axis=1)
-    return replace(pool_of(pool.cohort, mixes), least=pool.least)
+    return replace(pool_of(pool.cohort, mixes, place_price), least=pool.least)

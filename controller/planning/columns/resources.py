@@ -123,6 +123,16 @@ class Resources:
         return own
 
     @cached_property
+    def own_safe_uses(self) -> Integers:
+        """(classes, slot rows): how many slots of each row are enough for a pod in the row's bin."""
+        return self.safe_uses[:, self.row_bin, np.arange(len(self.row_bin))]
+
+    @cached_property
+    def bin_starts(self) -> Integers:
+        """The first slot row of each bin that has any; rows of a bin stand together."""
+        return np.flatnonzero(np.diff(self.row_bin, prepend=NO_BIN))
+
+    @cached_property
     def most_safe_uses(self) -> Integers:
         """(classes, slot rows): the most slots of each row that a pod holds in any bin."""
         most: Integers = self.safe_uses.max(axis=1, initial=0)

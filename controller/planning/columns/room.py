@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.columns.resources import NO_BIN
+from controller.planning.problem import UNLIMITED_REPLICAS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from controller.planning.columns.arrays import Floats, Integers
+    from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.asked import Asked
     from controller.planning.columns.resources import Resources
 
@@ -44,39 +45,69 @@ class Room:
         self.placed = np.zeros(self.bin_price.shape, dtype=np.int64)
         self.free = self.resources.free
 
-    def may_exchange(self, before: Asked, after: Asked) -> bool:
-        """Tell at little cost whether there might be room for what one model asks now: if not, there is none.
+    def may_exchange(self, before: Asked, after: Asked) -> Booleans:
+        """(k,): whether there might be room for what a column of one model asks, at little cost: or never.
 
-        It may be told wrongly that there might: of several sizes each is looked at as if it came alone.
+        It may be told wrongly that there might: each class is looked at as if it came alone.
         """
-        if len(before.leaving) or len(after.leaving) or self.addable.any():
-            return True
-        more = after.new[0] - before.new[0]
-        fewer = np.minimum(more, 0)
-        slots = self.slots - fewer @ self.resources.most_safe_uses
-        for group in np.flatnonzero(more > 0).tolist():
-            uses = self.resources.safe_uses[group][self.resources.allowed[group]]
-            room = np.where(uses > 0, slots // np.maximum(uses, 1), more[group]).min(
-                axis=1, initial=more[group]
-            )
-            if int(np.maximum(room, 0).sum()) < more[group]:
-                return False
-        return True
+        limits = self.limits + before.limits[0] - after.limits
+        may: Booleans = ((limits >= 0) | (limits >= self.limits)).all(axis=1)
+        if len(before.leaving) or self.addable.any():
+            return may
+        most = self._most_alone(self.slots + before.new[0] @ self.resources.most_safe_uses)
+        has_room = (after.new <= np.maximum(most, before.new[0])).all(axis=1)
+        has_room[after.leaving[:, 0]] = True
+        may &= has_room
+        return may
+
+    def _most_alone(self, slots: Integers) -> Integers:
+        """Return how many replicas of each class have room where nothing else comes, (classes,)."""
+        uses, starts = self.resources.own_safe_uses, self.resources.bin_starts
+        if not len(starts):
+            return np.zeros(len(uses), dtype=np.int64)
+        per_row = np.where(uses > 0, np.maximum(slots, 0) // np.maximum(uses, 1), UNLIMITED_REPLICAS)
+        per_bin = np.minimum.reduceat(per_row, starts, axis=1)
+        bins = self.resources.row_bin[starts]
+        most: Integers = np.where(self.resources.allowed[:, bins], per_bin, 0).sum(axis=1)
+        return most
 
     def exchange(self, before: Sequence[Asked], after: Sequence[Asked]) -> bool:
         """Give back what was asked before and take what is asked now; without room nothing changes."""
+        more = _replicas(after) - _replicas(before)
+        return self._tried(before, after, lambda: self._place(more))
+
+    def adopt(
+        self, before: Sequence[Asked], after: Sequence[Asked], *, placed: Integers, added: Integers
+    ) -> bool:
+        """Exchange likewise, where all that is asked has its places already, some of them on added nodes.
+
+        It can be in vain although that is a solution: sizes that do not divide each other are counted with
+        care.
+        """
+        return self._tried(before, after, lambda: self._put(placed, added))
+
+    def _tried(self, before: Sequence[Asked], after: Sequence[Asked], change: Callable[[], bool]) -> bool:
+        """Change what is placed, with limits and who leaves; tell whether there was room, or undo it."""
         limits = self.limits + _limits(before) - _limits(after)
         if ((limits < 0) & (limits < self.limits)).any():
             return False
         kept = self.slots, self.addable, self.placed, self.free
         self.slots, self.addable, self.placed = self.slots.copy(), self.addable.copy(), self.placed.copy()
         self._vacate(before, after)
-        more = _replicas(after) - _replicas(before)
-        if not self._place(more) or (self.slots < 0).any():
+        if not change() or (self.slots < 0).any():
             self.slots, self.addable, self.placed, self.free = kept
             return False
         self.limits = limits
         return True
+
+    def _put(self, placed: Integers, added: Integers) -> bool:
+        """Let replicas be where they are placed; tell whether so many nodes can be added."""
+        resources = self.resources
+        more = added - (resources.growth_limit - self.addable)
+        self.slots += more @ resources.growth_slots
+        self.slots -= np.tensordot(placed - self.placed, resources.safe_uses, axes=2)
+        self.addable, self.placed = self.addable - more, placed.copy()
+        return bool((self.addable >= 0).all())
 
     def _vacate(self, before: Sequence[Asked], after: Sequence[Asked]) -> None:
         """Count the slots of nodes anew where other replicas leave than before."""
@@ -133,13 +164,27 @@ class Room:
         taken = 0
         while taken < count:
             room = max(0, int((self.slots[rows] // uses[rows]).min()))
-            step = min(room, count - taken)
+            step = min(room, count - taken, self._most(group, bin_) - taken)
             self.slots -= step * uses
             taken += step
             if taken < count and not self._add_node(bin_, int(self.resources.sizes[group])):
                 break
         self.placed[group, bin_] += taken
         return taken
+
+    def _most(self, group: int, bin_: int) -> int:
+        """Return how many more replicas of a class a bin's nodes may have, were nothing else new there."""
+        resources = self.resources
+        if group not in resources.apart:
+            return UNLIMITED_REPLICAS
+        nodes = np.flatnonzero(resources.node_bin == bin_)
+        room = np.maximum(0, self.free[nodes]) // resources.sizes[group]
+        own = int(np.minimum(room, resources.most_on_nodes(group, nodes)).sum())
+        most, _ = resources.apart[group]
+        here = resources.growth_bin == bin_
+        grown = np.minimum(most, resources.growth_size[here] // resources.sizes[group])
+        added = (resources.growth_limit - self.addable)[here]
+        return own + int((added * grown).sum()) - int(self.placed[group, bin_])
 
     def _add_node(self, bin_: int, size: int) -> bool:
         """Add the cheapest node of a bin that has room for a replica; tell whether there was one."""

@@ -45,7 +45,18 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beginning:
-    """Where a search begins that knows an earlier one; columns per pool (n,)."""
+    """Where a search begins: with the mixes that run, or with a divisible answer made whole."""
+
+    mixes: Sequence[Integers] | None = None
+    """Per pool (n, w)."""
+
+    drawn: Sequence[Integers] | None = None
+    """Columns per pool (n,), see `Market.drawn`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wishes:
+    """What a search that knows an earlier one begins with; columns per pool (n,)."""
 
     kept: tuple[Integers, ...]
     """The cheapest way in which each model keeps the mix that it has."""
@@ -55,10 +66,10 @@ class Beginning:
     has probably changed."""
 
 
-def beginning(pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[Integers]) -> Beginning:
+def wishes(pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[Integers]) -> Wishes:
     """Return the columns to begin with, given what each costs at the prices, and the mixes that run."""
     best = [costs.argmin(axis=1) for costs in reduced]
-    kept = [_kept(pool, costs, own) for pool, costs, own in zip(pools, reduced, mixes, strict=True)]
+    kept = [cheapest_with(pool, costs, own) for pool, costs, own in zip(pools, reduced, mixes, strict=True)]
     gains = [
         costs[row, own] - costs[row, other]
         for costs, own, other in zip(reduced, kept, best, strict=True)
@@ -66,10 +77,10 @@ def beginning(pools: Sequence[Pool], reduced: Sequence[Floats], mixes: Sequence[
     ]
     least = _threshold(np.concatenate(gains))
     wanted = [np.where(gain >= least, other, own) for gain, other, own in zip(gains, best, kept, strict=True)]
-    return Beginning(kept=tuple(kept), wanted=tuple(wanted))
+    return Wishes(kept=tuple(kept), wanted=tuple(wanted))
 
 
-def _kept(pool: Pool, costs: Floats, mixes: Integers) -> Integers:
+def cheapest_with(pool: Pool, costs: Floats, mixes: Integers) -> Integers:
     """Return the cheapest column that has a mix, or the cheapest of all, (n,)."""
     same: Booleans = (pool.mixes == mixes[:, None, :]).all(axis=2)
     possible = np.where(same, costs, np.inf)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier, with_mixes
+from controller.planning.columns.certificate.levels import NOTHING_MISSED, Certifier
 from controller.planning.columns.effort import Effort
 from controller.planning.columns.incumbent import Incumbent
 from controller.planning.columns.nearness import Goal, Nearness
 from controller.planning.columns.phase import capped_levels, level_weights
 from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
-from controller.planning.columns.running import beginning
+from controller.planning.columns.running import Beginning
 from controller.planning.columns.selection import least_values, total_values
 from controller.planning.columns.settled import Settled, column_counts
 from controller.planning.known_prices import LevelPrices
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.pricing import Priced, Problem
     from controller.planning.columns.resources import Resources
-    from controller.planning.columns.running import Beginning, Running
+    from controller.planning.columns.running import Running
     from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
@@ -52,8 +52,8 @@ class Found:
     pools: tuple[Pool, ...]
     selection: Selection
     proofs: tuple[Proof, ...]
-    tariffs: tuple[Floats, ...]
-    """Per pool (n, j): what each column costs with what it takes at the last prices."""
+    rows: Floats
+    """(rows,): prices of what is shared, per unit of cost."""
 
     joint: Floats
     """(rows,): prices of what is shared, all levels weighed together."""
@@ -116,7 +116,9 @@ class _Search:
         self._is_closed = is_complete
         deadline_seconds = monotonic() + limits.wall_seconds
         models = sum(len(pool.cost) for pool in pools)
-        self._effort = Effort(limits, models=models, deadline_seconds=deadline_seconds)
+        self._effort = Effort(
+            limits, models=models, rows=len(resources.slots), deadline_seconds=deadline_seconds
+        )
         self._certifier = None if is_complete else certifier
         self._pricing = Pricing(
             pools,
@@ -133,7 +135,7 @@ class _Search:
         self._least = least_values(pools, levels)
         self._totals = total_values(pools, levels)
         self._nearness = Nearness(models=models, least=self._least, totals=self._totals)
-        begun = self._begin(running)
+        beginning = self._begin(running)
         self._incumbent = Incumbent(
             self._pricing,
             resources,
@@ -142,9 +144,9 @@ class _Search:
             effort=self._effort,
             nearness=self._nearness,
             joint=self._joint_prices,
-            begun=begun,
+            beginning=beginning,
         )
-        self._tariffs = self._incumbent.quote.tariffs
+        self._rows = self._joint_prices
         self._level_prices: dict[int, LevelPrices] = {}
         self._settled: dict[int, Settled] = {}
 
@@ -173,7 +175,7 @@ class _Search:
             pools=tuple(self._pools),
             selection=self._incumbent.best,
             proofs=self._certifier.certified(proofs) if self._certifier else tuple(proofs),
-            tariffs=self._tariffs,
+            rows=self._rows,
             joint=self._joint_prices,
             level_prices=tuple(prices for _, prices in sorted(self._level_prices.items())),
             effort_seconds=self._thorough_seconds,
@@ -210,18 +212,18 @@ class _Search:
             return False
         return value - bound > self._nearness.enough(level, value, bound=bound)
 
-    def _begin(self, running: Running | None) -> Beginning | None:
-        """Find prices for all levels together, or take those that are known, and return a beginning."""
+    def _begin(self, running: Running | None) -> Beginning:
+        """Find prices for all levels together, or take those that are known, and return where to begin."""
         if running is None:
             joint = self._pricing.joint
-            self._joint_prices = self._pricing.widened(joint, self._pricing.priced(joint)).prices.rows
-            return None
+            priced = self._pricing.widened(joint, self._pricing.priced(joint))
+            self._joint_prices = priced.prices.rows
+            return Beginning(drawn=priced.market.drawn(priced.prices.answers, priced.prices.weights))
         self._joint_prices = running.earlier.joint
         mixes = running.mixes(self._pools)
         self._pricing.surround(mixes, self._joint_prices)
         self._joint_prices = self._pricing.priced(self._pricing.joint, self._joint_prices).prices.rows
-        _, quote = self._pricing.together(self._joint_prices)
-        return beginning(self._pools, quote.reduced, mixes)
+        return Beginning(mixes=mixes)
 
     def _settle(self, level: int) -> None:
         """Bring one level as low as the effort allows, and keep what it cannot be below."""
@@ -299,7 +301,7 @@ class _Search:
             missed = self._missed(goal.level, priced)
             if not missed:
                 return priced
-            self._pricing.pools = with_mixes(self._pools, missed)
+            self._pricing.add(missed, priced)
             priced = self._pricing.repriced(problem, priced, enough=partial(self._enough, goal))
         self._missed(goal.level, priced)
         return priced
@@ -325,7 +327,7 @@ class _Search:
             distance=self._distance(goal, priced) if goal.tolerated is None else goal.tolerated,
         )
         if goal.level == len(self._levels):
-            self._tariffs = priced.market.tariffs(rows[:shared])
+            self._rows = rows[:shared]
 
     def _distance(self, goal: Goal, priced: Priced) -> float:
         """Return how far from what prices prove a level stayed; none where that was for want of time."""

@@ -29,6 +29,9 @@ class Selection:
     added: Integers
     """(growths,)."""
 
+    placed: Integers | None = None
+    """(classes, bins): where the new replicas have room, if that is known."""
+
 
 def level_values(
     pools: Sequence[Pool], resources: Resources, levels: Levels, selection: Selection

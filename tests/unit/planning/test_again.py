@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from controller.planning.problem import PlacementProblem
     from controller.planning.snapshot import Snapshot
 
+pytestmark = pytest.mark.usefixtures("search_alone")
+
 SEEDS = range(300)
 BEGAN = 1_700_000_000.0
 UNHURRIED = replace(Settings(), deterministic_seconds=0.2, wall_seconds=600, relief_solves=1)

@@ -24,6 +24,8 @@ from controller.planning.columns.resources import resources_of
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Scope, Solution, Stage, VariantTerms
 from controller.planning.proofs import with_values
 
+pytestmark = pytest.mark.usefixtures("search_alone")
+
 MAKERS = {"small": small_problem, "choosy": choosy_problem}
 
 

@@ -13,6 +13,8 @@ from small_problems import best_rank, is_possible, rank, small_problem
 from controller.planning import columns, textbook
 from controller.planning.problem import Bin, PlacementProblem, Scope, Solution
 
+pytestmark = pytest.mark.usefixtures("search_alone")
+
 SEEDS = range(often(1000))
 
 

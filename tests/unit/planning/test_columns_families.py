@@ -13,6 +13,8 @@ from hack.bench.placement.catalogue import FAMILIES, Instance
 from hack.bench.placement.score import levels
 from hack.bench.placement.verify import wrong
 
+pytestmark = pytest.mark.usefixtures("search_alone")
+
 MODELS = 20
 
 

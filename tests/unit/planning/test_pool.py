@@ -54,7 +54,7 @@ def test_columns_keep_their_numbers_when_others_join() -> None:
     """A selection made before stays what it was."""
     for seed in range(often(60)):
         for pool in (pool.compact() for pool in _pools(seed)):
-            joined = pool.joined(neighbours(pool.cohort, pool.mixes[:, 0]))
+            joined = pool.joined(pool_of(pool.cohort, neighbours(pool.cohort, pool.mixes[:, 0])))
             for model in range(len(pool.cost)):
                 before, after = _columns(pool, model), _columns(joined, model)
                 assert after[: len(before)] == before

@@ -10,6 +10,7 @@ import numpy as np
 
 from controller.planning.columns.certificate.certify import Quoted, certify
 from controller.planning.columns.certificate.covers import least_of_all
+from controller.planning.columns.pool import pool_of
 from controller.planning.columns.selection import level_values
 from controller.planning.problem import Scope
 
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 
 NOTHING_MISSED: Mapping[int, Integers] = {}
 """No mixes for any pool."""
-
-
-def with_mixes(pools: Sequence[Pool], mixes: Mapping[int, Integers]) -> list[Pool]:
-    """Return pools with more mixes, (n, more, w) for each pool that has any."""
-    return [pool.joined(mixes[index]) if index in mixes else pool for index, pool in enumerate(pools)]
 
 
 class Certifier:
@@ -82,7 +78,10 @@ class Certifier:
         )
         found = certify(pools, self._resources, quoted, tolerance=0.0)
         self._note(quoted.level, found.bound)
-        return with_mixes(pools, found.mixes)
+        return [
+            pool.joined(pool_of(pool.cohort, found.mixes[index])) if index in found.mixes else pool
+            for index, pool in enumerate(pools)
+        ]
 
     def certified(self, proofs: Sequence[Proof]) -> tuple[Proof, ...]:
         """Return proofs with what holds over every mix."""

@@ -1,0 +1,135 @@
+"""Small problems: what the textbook model proves of an answer, and when it has a better one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from campaign import often
+from planning_builders import LIMITS
+from small_problems import best_rank, choosy_problem, is_possible, rank, small_problem
+
+from controller.planning import columns, textbook
+from controller.planning.columns.exact import better, is_open, settled
+from controller.planning.problem import COST, Proof, Scope, Solution
+from hack.bench.placement.catalogue import Instance
+
+FAMILIES = ("F3-skew", "F4-tight", "F5-scarce", "F7-huge-models", "F14-pinned")
+LEFT_OVER = (905, 2011)
+"""Seeds of worlds in which a rule leaves a replica that the search chose without a place."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
+    """Twenty models: nothing could be better at any level, whichever replicas there were."""
+    for seed in range(1, 4):
+        problem = Instance(family=family, size=20, seed=seed).scenario().problem
+        solution = columns.place(problem, limits=LIMITS)
+        assert [proof.bound_of_all for proof in solution.proofs] == [p.value for p in solution.proofs], seed
+        assert not solution.unproven
+
+
+@pytest.mark.parametrize("seed", LEFT_OVER)
+def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
+    """There is another answer in which everything has one: the best of all."""
+    problem = choosy_problem(Random(seed))
+    solution = columns.place(problem, limits=LIMITS)
+    assert rank(problem, solution.replicas, ()) == best_rank(problem)
+    assert not solution.unproven
+
+
+def test_the_textbook_model_proves_what_it_says() -> None:
+    """Each level has the least value that there is, and knows it; levels are named and counted alike."""
+    for seed in range(often(60)):
+        problem = small_problem(Random(seed))
+        proofs = textbook.place(problem, limits=LIMITS).proofs
+        assert [proof.bound for proof in proofs] == [proof.value for proof in proofs] == best_rank(problem)
+        others = columns.place(problem, limits=LIMITS).proofs
+        assert [(p.level, p.total) for p in proofs] == [(p.level, p.total) for p in others], seed
+
+
+def test_the_next_best_option_is_another_one_whoever_found_the_answer() -> None:
+    """It has another number of the variant's replicas, all within their bounds."""
+    told = 0
+    for seed in (*LEFT_OVER, *range(often(40))):
+        problem = choosy_problem(Random(seed))
+        solution = columns.place(problem, limits=LIMITS)
+        assert len(solution.alternatives) == len(problem.variants)
+        for v, mix in enumerate(solution.alternatives):
+            if mix:
+                told += 1
+                assert dict(mix)[v] != solution.replicas[v]
+                assert all(problem.variants[w].lower <= n <= problem.variants[w].upper for w, n in mix)
+    assert told
+
+
+def test_without_any_effort_the_answer_stays() -> None:
+    """What the textbook model cannot even begin with proves nothing, and takes nothing away."""
+    problem = choosy_problem(Random(LEFT_OVER[0]))
+    made = columns.place(problem, limits=LIMITS)
+    assert settled(problem, made, limits=replace(LIMITS, deterministic_seconds=1e-12)) == made
+
+
+def _solution(*levels: tuple[int, int, Scope], replicas: int) -> Solution:
+    proofs = tuple(
+        Proof(level=name, value=value, bound=bound, scope=scope, total=100)
+        for name, (value, bound, scope) in zip(("demand", COST), levels, strict=True)
+    )
+    return Solution(replicas=(replicas,), placements=(), proofs=proofs)
+
+
+ALL, SOME = Scope.EVERYTHING, Scope.COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("made", "other", "replicas", "bounds"),
+    [
+        pytest.param(
+            _solution((0, 0, SOME), (9, 9, SOME), replicas=1),
+            _solution((0, 0, ALL), (9, 9, ALL), replicas=2),
+            1,
+            [(0, ALL), (9, ALL)],
+            id="the first answer stays where the other is no better, and is proven by it",
+        ),
+        pytest.param(
+            _solution((0, 0, SOME), (9, 9, SOME), replicas=1),
+            _solution((0, 0, ALL), (8, 8, ALL), replicas=2),
+            2,
+            [(0, ALL), (8, ALL)],
+            id="the other answer is taken where it is better",
+        ),
+        pytest.param(
+            _solution((0, 0, ALL), (9, 5, ALL), replicas=1),
+            _solution((0, 0, ALL), (9, 7, ALL), replicas=2),
+            1,
+            [(0, ALL), (7, ALL)],
+            id="of two bounds over every mix the higher one holds",
+        ),
+        pytest.param(
+            _solution((4, 4, SOME), (9, 9, SOME), replicas=1),
+            _solution((3, 2, ALL), (9, 8, ALL), replicas=2),
+            2,
+            [(3, SOME), (8, SOME)],
+            id="behind a level that differs only the other's bounds say anything",
+        ),
+    ],
+)
+def test_two_answers_make_one(
+    made: Solution, other: Solution, replicas: int, bounds: list[tuple[int, Scope]]
+) -> None:
+    """The better of both, with the closest of what both prove."""
+    best = better(made, other)
+    assert best.replicas == (replicas,)
+    assert [(proof.bound, proof.scope) for proof in best.proofs] == bounds
+    assert is_open(best) == any(proof.bound_of_all != proof.value for proof in best.proofs)
+
+
+def test_a_small_problem_of_any_kind_is_the_best_of_all() -> None:
+    """With rules of pods or without, over every mix."""
+    for seed in range(3000, 3000 + often(30)):
+        problem = choosy_problem(Random(seed)) if seed % 2 else small_problem(Random(seed))
+        solution = columns.place(problem, limits=LIMITS)
+        added = solution.added or (0,) * len(problem.growth)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
