@@ -6,6 +6,7 @@ standard error; the parent reports that and starts another.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import resource
@@ -15,6 +16,8 @@ import sys
 import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO
+
+from controller.uncollected import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +51,13 @@ def serve(planner: Planner) -> None:
     threading.Thread(target=_read, args=(requests, queue), daemon=True).start()
     _write(replies, READY)
     while True:
-        request = pickle.loads(queue.get())  # noqa: S301  # written by our own parent, over a private pipe
+        _answer(queue.get(), replies, planner)
+        gc.collect()  # while nobody waits
+
+
+def _answer(body: bytes, replies: BinaryIO, planner: Planner) -> None:
+    with uncollected():
+        request = pickle.loads(body)  # noqa: S301  # written by our own parent, over a private pipe
         _write(replies, pickle.dumps(planner(*request)))
 
 

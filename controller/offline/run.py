@@ -29,6 +29,7 @@ from controller.offline.text import Shown, text_lines
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.settings import Strategy, UnmetUnit
 from controller.planning.snapshot import Snapshot
+from controller.uncollected import uncollected
 
 _ENOUGH: Final = 0
 _SHORT: Final = 1
@@ -108,13 +109,14 @@ def _changes(options: argparse.Namespace) -> Changes:
 def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: bool) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
-    made, _ = plan(inputs.snapshot, inputs.state, inputs.settings)
-    return Shown(
-        snapshot=inputs.snapshot,
-        plan=made,
-        warnings=(*warnings, *ignorance(inputs.snapshot, made), *exceeded(inputs.snapshot, made)),
-        compared=compared(inputs, made) if compares else (),
-    )
+    with uncollected():
+        made, _ = plan(inputs.snapshot, inputs.state, inputs.settings)
+        return Shown(
+            snapshot=inputs.snapshot,
+            plan=made,
+            warnings=(*warnings, *ignorance(inputs.snapshot, made), *exceeded(inputs.snapshot, made)),
+            compared=compared(inputs, made) if compares else (),
+        )
 
 
 def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:

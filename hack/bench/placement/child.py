@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from controller.planning.problem import PlacementProblem
+from controller.uncollected import uncollected
 from hack.bench.placement import judging, score
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.judging import Solved, digest
@@ -68,9 +69,10 @@ def _sequence(place: Engine, scenario: Scenario) -> list[Solved]:
 
 def _solve(place: Engine, problem: PlacementProblem) -> Solved:
     gc.collect()
-    wall, cpu = time.perf_counter(), time.process_time()
-    solution = place(problem)
-    cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
+    with uncollected():  # as in the worker that plans
+        wall, cpu = time.perf_counter(), time.process_time()
+        solution = place(problem)
+        cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
     return Solved(problem=problem, solution=solution, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds)
 
 

@@ -23,6 +23,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings, Strategy
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
+from controller.uncollected import uncollected
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
@@ -143,7 +144,7 @@ def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> I
 
 def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
     gc.collect()
-    with watched() as watch:
+    with watched() as watch, uncollected():
         began = time.process_time()
         made, next_state = plan(found, state, settings)
         spent = time.process_time() - began
