@@ -6,14 +6,15 @@ finds no place is left out. That is never wrong, and not always the most that is
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from controller.planning.hosts import Hosts
 from controller.planning.problem import NO_DOMAIN, freed, staying_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from controller.planning.problem import PlacementProblem, Solution, VariantTerms
 
@@ -81,16 +82,20 @@ class _Rooms:
             (g, terms) for g, terms in enumerate(problem.growth) for _ in range(added[g] if added else 0)
         ]
         self._growth = [g for g, _ in growth]
-        self._free = [*freed(problem, tuple(replicas)), *(terms.accelerators for _, terms in growth)]
         self._lying = [staying_pods(problem, v, count) for v, count in enumerate(replicas)]
         self._new = [Counter[int]() for _ in problem.variants]
-        self._nodes: list[list[int]] = [[] for _ in problem.variants]
-        self._bin_of: dict[int, int] = {}
+        self._nodes = [list(bin_.nodes) for bin_ in problem.bins]
+        for turn, (_, terms) in enumerate(growth):
+            self._nodes[terms.bin].append(len(problem.free) + turn)
+        free = [*freed(problem, tuple(replicas)), *(terms.accelerators for _, terms in growth)]
+        self._hosts = Hosts(free, dict(enumerate(self._nodes)))
+        self._bin_of = {node: b for b, nodes in enumerate(self._nodes) for node in nodes}
+        self._bins: list[list[int]] = [[] for _ in problem.variants]
         for b, bin_ in enumerate(problem.bins):
-            more = [len(problem.free) + turn for turn, (_, terms) in enumerate(growth) if terms.bin == b]
-            self._bin_of.update(dict.fromkeys((*bin_.nodes, *more), b))
             for v in bin_.variants:
-                self._nodes[v] += (*bin_.nodes, *more)
+                self._bins[v].append(b)
+        self._blocks: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self._block_rooms: dict[tuple[int, int, int], dict[int, int]] = {}
 
     def take(self, v: int) -> list[int] | None:
         """Return the nodes that the pods of one more replica take; None, and nothing taken, without room."""
@@ -122,42 +127,73 @@ class _Rooms:
 
     def put(self, v: int, node: int, pods: int) -> None:
         """Let pods of a variant lie on a node."""
-        self._free[node] -= pods * self._problem.variants[v].accelerators
+        before = self._hosts.free[node]
+        self._hosts.take_on(node, pods * self._problem.variants[v].accelerators)
         self._new[v][node] += pods
         self._lying[v][node] += pods
+        for (bin_, topology, size), rooms in self._block_rooms.items():
+            if bin_ == self._bin_of[node] and (domain := self._domain(topology, node)) in rooms:
+                rooms[domain] += max(0, self._hosts.free[node]) // size - max(0, before) // size
 
-    def _choices(self, v: int, terms: VariantTerms) -> Iterable[Sequence[int]]:
-        """Return sets of nodes of which one has to hold a whole replica, those with the least room first."""
+    def _choices(self, v: int, terms: VariantTerms) -> Iterator[Sequence[int] | None]:
+        """Yield sets of nodes of which one has to hold a whole replica, those with the least room first.
+
+        None stands for all nodes of the variant's bins.
+        """
         if terms.together is None:
-            return [self._nodes[v]]
-        blocks: dict[tuple[int, int], list[int]] = {}
-        for node in (node for node in self._nodes[v] if node < len(self._problem.free)):
-            key = self._bin_of[node], self._domain(terms.together, node)
-            if key[1] != NO_DOMAIN:
-                blocks.setdefault(key, []).append(node)
-        rooms = {
-            key: sum(max(0, self._free[n]) // terms.accelerators for n in own) for key, own in blocks.items()
-        }
-        return [
-            blocks[key]
-            for key in sorted(blocks, key=lambda key: (rooms[key], key))
-            if rooms[key] >= terms.pods
+            yield None
+            return
+        blocks = [
+            (room, bin_, domain)
+            for bin_ in self._bins[v]
+            for domain, room in self._rooms(bin_, terms.together, terms.accelerators).items()
+            if room >= terms.pods
         ]
+        for _, bin_, domain in sorted(blocks):
+            yield self._in_domains(bin_, terms.together)[domain]
 
-    def _fullest(self, nodes: Sequence[int], v: int, terms: VariantTerms) -> int | None:
+    def _rooms(self, bin_: int, topology: int, accelerators: int) -> dict[int, int]:
+        """Return how many pods of a size each domain of a bin has room for, as things stand."""
+        key = bin_, topology, accelerators
+        if key not in self._block_rooms:
+            free = self._hosts.free
+            self._block_rooms[key] = {
+                domain: sum(max(0, free[node]) // accelerators for node in nodes)
+                for domain, nodes in self._in_domains(bin_, topology).items()
+            }
+        return self._block_rooms[key]
+
+    def _in_domains(self, bin_: int, topology: int) -> dict[int, list[int]]:
+        """Return the nodes of each domain of a bin, but for those that are yet to be added."""
+        key = bin_, topology
+        if key not in self._blocks:
+            nodes: dict[int, list[int]] = defaultdict(list)
+            for node in self._nodes[bin_]:
+                if node < len(self._problem.free) and (domain := self._domain(topology, node)) != NO_DOMAIN:
+                    nodes[domain].append(node)
+            self._blocks[key] = nodes
+        return self._blocks[key]
+
+    def _fullest(self, nodes: Sequence[int] | None, v: int, terms: VariantTerms) -> int | None:
         """Return the node with the least room among those that may take one more pod."""
+        if nodes is None and terms.most_per_node is None and terms.spread is None:
+            return self._hosts.fullest(self._bins[v], terms.accelerators)
         open_domains = self._open_domains(v, terms)
+        free = self._hosts.free
         return min(
             (
                 node
-                for node in nodes
-                if self._free[node] >= terms.accelerators
+                for node in (self._all_nodes(v) if nodes is None else nodes)
+                if free[node] >= terms.accelerators
                 and (terms.most_per_node is None or self._lying[v][node] < terms.most_per_node)
                 and (terms.spread is None or self._domain(terms.spread.topology, node) in open_domains)
             ),
-            key=lambda node: (self._free[node], node),
+            key=lambda node: (free[node], node),
             default=None,
         )
+
+    def _all_nodes(self, v: int) -> Iterator[int]:
+        return (node for bin_ in self._bins[v] for node in self._nodes[bin_])
 
     def _open_domains(self, v: int, terms: VariantTerms) -> frozenset[int]:
         """Return the domains that may have one more pod."""

@@ -6,23 +6,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controller.planning.columns.pool import pool_of
+from controller.planning.columns.running import cheapest_with
+from controller.planning.columns.selection import replicas_of
+from controller.planning.columns.takings import Takings
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.pool import Pool
+    from controller.planning.columns.resources import Resources
+    from controller.planning.columns.search import Found
 
     Mix = tuple[tuple[int, int], ...]
 
 
-def alternatives(
-    pools: Sequence[Pool], tariffs: Sequence[Floats], chosen: Sequence[Integers], *, variants: int
-) -> tuple[Mix, ...]:
+def alternatives_to(replicas: Sequence[int], found: Found, resources: Resources) -> tuple[Mix, ...]:
     """Return per variant the cheapest such mix that leaves nothing more uncovered; empty where there is none.
 
-    A tariff is what each column costs with what it takes at the prices, per pool (n, j); the columns that are
-    chosen are per pool (n,).
+    Mixes are those of a search, whoever found the answer, with what they take at the search's prices.
     """
+    pools, columns = found.pools, found.selection.columns
+    if tuple(replicas) != tuple(replicas_of(pools, found.selection, len(replicas)).tolist()):
+        mixes = [np.array(replicas, dtype=np.int64)[pool.cohort.variants] for pool in pools]
+        pools = tuple(
+            pool.joined(pool_of(pool.cohort, own[:, None, :])) for pool, own in zip(pools, mixes, strict=True)
+        )
+        tariffs = Takings(pools, resources).tariffs(found.rows)
+        columns = tuple(cheapest_with(*each) for each in zip(pools, tariffs, mixes, strict=True))
+    else:
+        tariffs = Takings(pools, resources).tariffs(found.rows)
+    return _cheapest_others(pools, tariffs, columns, variants=len(replicas))
+
+
+def _cheapest_others(
+    pools: Sequence[Pool], tariffs: Sequence[Floats], chosen: Sequence[Integers], *, variants: int
+) -> tuple[Mix, ...]:
+    """Return per variant its model's other mix with the least tariff, given columns and tariffs per pool."""
     found: list[Mix] = [()] * variants
     for pool, tariff, columns in zip(pools, tariffs, chosen, strict=True):
         eligible, names = _serves_as_well(pool, columns), pool.cohort.variants.tolist()

@@ -10,8 +10,8 @@ import numpy as np
 
 from controller.planning.columns.blocks import Blocks
 from controller.planning.columns.fitting import fit_replicas
-from controller.planning.columns.hosts import Hosts
 from controller.planning.columns.program import Program
+from controller.planning.hosts import Hosts
 from controller.planning.lexicographic import NoSolutionError
 from controller.planning.problem import NO_DOMAIN, freed, staying_pods
 

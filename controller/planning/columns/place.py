@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.alternatives import alternatives
+from controller.planning.columns.alternatives import alternatives_to
 from controller.planning.columns.asked import Asking
 from controller.planning.columns.certificate.levels import Certifier
 from controller.planning.columns.cohorts import cohorts_of, levels_of
@@ -21,16 +21,16 @@ from controller.planning.columns.mixes import first_mixes
 from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
-from controller.planning.columns.running import Running, cheapest_with
+from controller.planning.columns.running import Running
 from controller.planning.columns.search import Found, scope_of, search
 from controller.planning.columns.selection import (
     Selection,
+    asked_of,
     asks_of,
     level_values,
     replicas_of,
     total_values,
 )
-from controller.planning.columns.takings import Takings
 from controller.planning.housing import house
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
@@ -40,7 +40,6 @@ from controller.planning.strategies.contest import contenders
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.alternatives import Mix
     from controller.planning.columns.naming import Places
     from controller.planning.columns.pool import Pool
     from controller.planning.known_prices import KnownPrices
@@ -125,7 +124,7 @@ class ColumnModel:
         found, best = self._settled(limits, running)
         if best.unproven:
             best = self._no_worse(best)
-        return replace(best, alternatives=self._alternatives(found, best.replicas))
+        return replace(best, alternatives=alternatives_to(best.replicas, found, self._resources))
 
     def _settled(self, limits: Limits, running: Running | None) -> tuple[Found, Solution]:
         """Return the best placement: a small problem's by a rough search first, and the textbook model."""
@@ -146,7 +145,7 @@ class ColumnModel:
         """Return what the search over columns comes to; without one, where there is room for everybody."""
         until_seconds = monotonic() + limits.wall_seconds
         found = self._everybody()
-        places = self._places(found, limits) if self._keeps_limits(self.alone()) else None
+        places = self._places(found, limits) if self._might_fit(self._alone) else None
         if places is None:
             found = search(
                 self._pools,
@@ -239,20 +238,6 @@ class ColumnModel:
         )
         return proven(solution, found.proofs)
 
-    def _alternatives(self, found: Found, replicas: Sequence[int]) -> tuple[Mix, ...]:
-        """Return each variant's next best option beside an answer, whoever found it."""
-        pools, columns = found.pools, found.selection.columns
-        tariffs = Takings(pools, self._resources).tariffs(found.rows)
-        if replicas != self._replicas(pools, found.selection):
-            mixes = [np.array(replicas, dtype=np.int64)[pool.cohort.variants] for pool in pools]
-            pools = tuple(
-                pool.joined(pool_of(pool.cohort, own[:, None, :]))
-                for pool, own in zip(pools, mixes, strict=True)
-            )
-            tariffs = Takings(pools, self._resources).tariffs(found.rows)
-            columns = tuple(cheapest_with(*each) for each in zip(pools, tariffs, mixes, strict=True))
-        return alternatives(pools, tariffs, columns, variants=len(replicas))
-
     def _prices(self, found: Found) -> KnownPrices | None:
         return known_prices(self._problem, self._resources, found) if found.level_prices else None
 
@@ -280,8 +265,15 @@ class ColumnModel:
             added=np.zeros_like(self._resources.growth_limit),
         )
 
-    def _keeps_limits(self, replicas: tuple[int, ...]) -> bool:
-        return bool((self._resources.limit_amounts @ np.array(replicas) <= self._resources.limits).all())
+    def _might_fit(self, selection: Selection) -> bool:
+        """Tell whether limits are kept, and room suffices for those who could not go elsewhere."""
+        resources = self._resources
+        replicas = np.array(self._replicas(self._pools, selection))
+        asked = asked_of(self._pools, selection, classes=len(resources.sizes))
+        bound = resources.allowed.sum(axis=1) == 1
+        taken = asked[bound] @ resources.own_uses[bound]
+        keeps_limits = resources.limit_amounts @ replicas <= resources.limits
+        return bool(keeps_limits.all() and (taken <= resources.most_slots_grown).all())
 
     def _replicas(self, pools: Sequence[Pool], selection: Selection) -> tuple[int, ...]:
         return tuple(replicas_of(pools, selection, len(self._problem.variants)).tolist())

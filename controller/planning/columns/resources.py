@@ -179,9 +179,15 @@ class Resources:
         return anywhere
 
     @cached_property
+    def most_slots_grown(self) -> Integers:
+        """(slot rows,): the most slots, with those of all nodes that could be added."""
+        grown: Integers = self.most_slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
+        return grown
+
+    @cached_property
     def most_replicas(self) -> Integers:
         """(classes,): more than this many can never find room."""
-        slots = self.most_slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
+        slots = self.most_slots_grown
         per_row = np.where(self.uses > 0, slots // np.maximum(self.uses, 1), np.iinfo(np.int64).max)
         fits = per_row.min(axis=2, initial=np.iinfo(np.int64).max)
         most: Integers = np.where(self.allowed, fits, 0).sum(axis=1)

@@ -13,7 +13,7 @@ from controller.planning.problem import Stage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.columns.arrays import Integers
+    from controller.planning.columns.arrays import Floats, Integers
     from controller.planning.columns.cohorts import Levels
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
@@ -78,6 +78,15 @@ def total_values(pools: Sequence[Pool], levels: Levels) -> list[int]:
             at = pool.cohort.levels[:, stage]
             np.add.at(values, at[at >= 0], pool.unserved[stage][at >= 0])
     return [int(value) for value in values]
+
+
+def asked_of(pools: Sequence[Pool], selection: Selection, *, classes: int) -> Floats:
+    """Return what counts against the most slots, per class."""
+    asked = np.zeros(classes + 1)
+    for pool, columns in zip(pools, selection.columns, strict=True):
+        place_class = np.where(pool.cohort.place_class < 0, classes, pool.cohort.place_class)
+        np.add.at(asked, place_class, pool.asked[np.arange(len(columns)), columns])
+    return asked[:-1]
 
 
 def asks_of(pools: Sequence[Pool], selection: Selection) -> dict[tuple[int, int], int]:

@@ -15,6 +15,7 @@ class Hosts:
     def __init__(self, free: Sequence[int], bins: Mapping[int, Sequence[int]]) -> None:
         self.free = list(free)
         """What is free on each node now."""
+        self._touched: set[int] = set()
         self._bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
         self._heaps: dict[int, dict[int, list[int]]] = {bin_: {} for bin_ in bins}
         for bin_, nodes in bins.items():
@@ -24,22 +25,25 @@ class Hosts:
             for heap in self._heaps[bin_].values():
                 heapify(heap)
 
+    def fullest(
+        self, bins: Iterable[int], accelerators: int, barred: frozenset[int] = frozenset()
+    ) -> int | None:
+        """Return the fullest node of some bins that has enough and is not barred; None without one."""
+        candidates = [
+            (free, first)
+            for bin_ in bins
+            for free in self._heaps[bin_]
+            if free >= accelerators and (first := self._first(bin_, free, barred)) is not None
+        ]
+        return min(candidates)[1] if candidates else None
+
     def take(
         self, bins: Iterable[int], accelerators: int, barred: frozenset[int] = frozenset()
     ) -> int | None:
-        """Take room on the fullest node of some bins that has enough and is not barred; None without one."""
-        candidates = [
-            (free, first, bin_)
-            for bin_ in bins
-            for free, heap in self._heaps[bin_].items()
-            if free >= accelerators and (first := _first(heap, barred)) is not None
-        ]
-        if not candidates:
-            return None
-        free, node, bin_ = min(candidates)
-        if not barred:
-            return self.take_of_kind(bin_, free, accelerators)
-        self.take_on(node, accelerators)
+        """Take room on that node, and return it."""
+        node = self.fullest(bins, accelerators, barred)
+        if node is not None:
+            self.take_on(node, accelerators)
         return node
 
     def take_many(self, bins: Sequence[int], accelerators: int, count: int) -> Iterator[tuple[int, int]]:
@@ -55,27 +59,33 @@ class Hosts:
             count -= more + 1
 
     def take_of_kind(self, bin_: int, free: int, accelerators: int) -> int:
-        """Take room on the first node of a bin that has exactly so many free."""
-        node = heappop(self._heaps[bin_][free])
-        self._put_back(bin_, node, free - accelerators)
+        """Take room on the first node of a bin that has exactly so many free. Raises KeyError without one."""
+        node = self._first(bin_, free, frozenset())
+        if node is None:
+            raise KeyError(free)
+        self.take_on(node, accelerators)
         return node
 
     def take_on(self, node: int, accelerators: int) -> None:
-        """Take room on a node that has it."""
-        bin_, free = self._bin_of[node], self.free[node]
-        heap = self._heaps[bin_][free]
-        heap.remove(node)
-        heapify(heap)
-        self._put_back(bin_, node, free - accelerators)
-
-    def _put_back(self, bin_: int, node: int, free: int) -> None:
-        self.free[node] = free
+        """Take room on a node that has it, or give some back."""
+        free = self.free[node] = self.free[node] - accelerators
+        self._touched.add(node)
         if free > 0:
-            heappush(self._heaps[bin_].setdefault(free, []), node)
+            heappush(self._heaps[self._bin_of[node]].setdefault(free, []), node)
 
+    def touched(self) -> set[int]:
+        """Return the nodes on which room was taken since this was last asked."""
+        touched, self._touched = self._touched, set()
+        return touched
 
-def _first(heap: Sequence[int], barred: frozenset[int]) -> int | None:
-    """Return the first node that is not barred."""
-    if not barred:
-        return heap[0] if heap else None
-    return min((node for node in heap if node not in barred), default=None)
+    def _first(self, bin_: int, free: int, barred: frozenset[int]) -> int | None:
+        """Return the first node of a bin with so many free that is not barred.
+
+        A node that has another amount free has left the heap. It may be in it twice, if it came back.
+        """
+        heap = self._heaps[bin_][free]
+        while heap and self.free[heap[0]] != free:
+            heappop(heap)
+        if not barred:
+            return heap[0] if heap else None
+        return min((node for node in heap if self.free[node] == free and node not in barred), default=None)
