@@ -143,11 +143,14 @@ class Room:
 
     def _give(self, group: int, count: int) -> None:
         """Give back the room of replicas of one class, from the dearest bins first."""
-        for bin_ in np.argsort(-self.bin_price[group], kind="stable").tolist():
+        held = np.flatnonzero(self.placed[group])
+        for bin_ in held[np.argsort(-self.bin_price[group, held], kind="stable")].tolist():
             leaving = min(count, int(self.placed[group, bin_]))
             self.placed[group, bin_] -= leaving
             self.slots += leaving * self.resources.safe_uses[group, bin_]
             count -= leaving
+            if not count:
+                break
 
     def _take(self, group: int, count: int) -> bool:
         """Take room for replicas of one class, the cheapest bins first; tell whether all found it."""
