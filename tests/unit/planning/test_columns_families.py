@@ -44,3 +44,14 @@ def test_without_any_effort_no_simple_rule_is_ahead_either(family: str) -> None:
     assert [proof.value for proof in solution.proofs] == reached
     for name, place in STRATEGIES.items():
         assert reached <= list(levels(problem, place(problem).replicas).values()), name
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [("F3-skew", 3), ("F11-uneven-sizes", 2), ("F14-equal-ratios", 3)]
+)
+def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
+    """There is hardly more room than is asked for: what is cheapest for each would leave many short."""
+    problem = Instance(family=family, size=500, seed=seed).scenario().problem
+    *served, cost = columns.place(problem, limits=LIMITS).proofs
+    assert [proof.value for proof in served] == [0] * len(served)
+    assert cost.improvable < 1e-3

@@ -8,10 +8,12 @@ import numpy as np
 from campaign import often
 from small_problems import choosy_problem, small_problem
 
-from controller.planning.columns.cohorts import cohorts_of, levels_of
+from controller.planning.columns.cohorts import Cohort, cohorts_of, levels_of
+from controller.planning.columns.domains import laid_out
 from controller.planning.columns.mixes import first_mixes, neighbours
 from controller.planning.columns.pool import Pool, pool_of
 from controller.planning.columns.resources import resources_of
+from hack.bench.placement.catalogue import Instance
 
 
 def _pools(seed: int) -> list[Pool]:
@@ -59,3 +61,41 @@ def test_columns_keep_their_numbers_when_others_join() -> None:
                 before, after = _columns(pool, model), _columns(joined, model)
                 assert after[: len(before)] == before
                 assert len({str(column) for column in after}) == len(after)
+
+
+def test_given_prices_one_way_to_spread_a_mix_is_the_cheapest_of_all() -> None:
+    """All ways are there where mixes are few; none of them costs less than the one that prices ask for."""
+    compared = 0
+    for seed in range(1, often(120), 2):
+        for cohort in (pool.cohort for pool in _pools(seed) if pool.new is not None):
+            if cohort.is_enumerable and all(
+                found is None or (found.max_skew == 1).all() for found in cohort.domains
+            ):
+                compared += _compare_ways(cohort, Random(seed))
+    assert compared
+
+
+def _compare_ways(cohort: Cohort, random: Random) -> int:
+    mixes = first_mixes(cohort)
+    price = np.array([[random.random() for _ in row] for row in cohort.place_class])
+    asked = laid_out(cohort, mixes, price)[1]
+    ways = asked.reshape(len(mixes), -1, mixes.shape[1], asked.shape[2])
+    costs = (ways * price[:, None, None, :]).sum(axis=3)
+    assert (costs[:, -1] <= costs.min(axis=1) + 1e-9).all()
+    return int((costs.max(axis=1) > costs.min(axis=1) + 1e-9).sum())
+
+
+def test_where_one_way_stands_for_all_each_model_begins_elsewhere() -> None:
+    """One replica of each lies in as many domains as there are models or domains."""
+    problem = Instance(family="F9-zones-10", size=100, seed=1).scenario().problem
+    compared = 0
+    for cohort in cohorts_of(problem, resources_of(problem), levels_of(problem)):
+        domains = cohort.domains[0]
+        if domains is not None and not cohort.is_enumerable and not cohort.bound.any():
+            one = np.zeros_like(cohort.lower)
+            one[:, 0] = 1
+            asked = laid_out(cohort, one[:, None])[1][:, 0, : domains.lying.shape[1]]
+            assert asked.sum() == len(one)
+            assert (asked.sum(axis=0) > 0).sum() == min(asked.shape)
+            compared += len(one)
+    assert compared
