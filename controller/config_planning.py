@@ -237,8 +237,9 @@ def settings_of(planning: PlanningConfig) -> Settings:
         certificate=planning.certificate,
         thorough_seconds=float(planning.thorough_seconds),
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
-        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It is
-        # for 2,500 models and grows with them: of some 10,000 in scarcity the clock may be what ends a plan.
+        # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It
+        # grows with models and with what they share: of some 10,000 in scarcity, or some 1,000 that spread
+        # over ten zones, the clock may be what ends a plan.
         deterministic_seconds=planning.solve_seconds / 20,
         wall_seconds=float(planning.solve_seconds),
     )

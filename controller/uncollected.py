@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let the collector rest: a plan makes many records and no cycles, and each time it would look at all.
+    """Let the collector rest: a plan makes many records and few cycles, and each time it would look at all.
 
     What it misses is collected afterwards.
     """

@@ -51,7 +51,8 @@ class KnownPrices:
     levels: tuple[LevelPrices, ...]
 
     effort_seconds: float = 0.0
-    """How much of the solver's deterministic time a thorough search might take in all, per 2,500 models."""
+    """How much of the solver's deterministic time a thorough search might take, before it grows with what is
+    large; none where prices are of a rough search."""
 
     def __post_init__(self) -> None:
         """Refuse prices or effort that are none, or prices not one for each row. Raises ValueError."""

@@ -115,7 +115,8 @@ class Settings:
     their bounds at which that one left them; 0 makes every search a thorough one."""
 
     deterministic_seconds: float = 1.0
-    """Effort limit in CP-SAT's own reproducible unit, for up to 2,500 models; for more in proportion."""
+    """Effort limit in CP-SAT's own reproducible unit, for up to 2,500 models on five types of nodes; for more
+    of them, and where they share more places, in proportion."""
 
     wall_seconds: float = 20.0
     """Safety limit by the clock; a plan that hits it may differ from run to run."""

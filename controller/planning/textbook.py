@@ -315,7 +315,13 @@ def _solution(
     for v, node, count in named:
         if node in variables.opened:
             grown[v, origin[node - len(given.free)]] += count
-    added = Counter(origin[node - len(given.free)] for node in opened)
+    # Where nodes cost nothing, some are opened that nobody needs.
+    needed = {host for _, host, _ in named}
+    added = Counter(
+        growth
+        for node in opened
+        if given.growth[growth := origin[node - len(given.free)]].price or node in needed
+    )
     return Solution(
         replicas=replicas,
         placements=tuple(place for place in named if place[1] not in variables.opened),

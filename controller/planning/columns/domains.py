@@ -2,8 +2,9 @@
 
 A place is a variant in one domain; a variant that is not spread has one place. New pods fill the domains with
 the fewest pods first, as the scheduler makes them. What is left then may go to any of those that are equally
-full: for each of them there is a way that begins there. If more than one may be ahead, there are also ways
-that make the most of it.
+full. Of models with few mixes every way to begin is a column; of others there is one, which begins elsewhere
+for each model, and one at the prices. If more than one may be ahead, there are also ways that make the most
+of it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 FULLY_TURNED = 3
 """Among so many domains one way to begin with each of them is every way."""
-
-FEW_TURNS = 1
-"""How many ways differ by the domain that comes first, where all of them would be too many."""
 
 _NEVER = 10**12
 """More pods than there are anywhere."""
@@ -129,8 +127,9 @@ def laid_out(
 ) -> tuple[Integers, Floats, Integers | None]:
     """Return mixes (n, j, w) in some ways to spread them, what each asks, and its new pods, at each place.
 
-    Given the price of a pod at each place, (n, places), one way is the cheapest there is. Without anything to
-    spread there is one way for each mix, and the new pods are None.
+    Given the price of a pod at each place, (n, places), one way begins with the cheapest domains: where none
+    may be ahead of the others by more than one it is the cheapest there is. Without anything to spread there
+    is one way for each mix, and the new pods are None.
     """
     if not any(cohort.domains):
         counted = mixes * cohort.units[:, None, :] - cohort.settled[:, None, :]

@@ -18,15 +18,40 @@ if TYPE_CHECKING:
 MOST_PLACES = 160
 """Up to how many variants there may be, each counted in every bin that it may go to."""
 
+MOST_NODES = 200
+"""Those that could be added included: each of these is a variable."""
+
+MOST_REPLICAS = 2000
+"""Of all variants together, as many of each as would do alone: the first answer is made one by one."""
+
 EFFORT_SECONDS = 0.3
 """Of the solver's deterministic time: what can be proven of a small problem mostly is by then."""
 
 
 def is_small(problem: PlacementProblem) -> bool:
     """Tell whether the textbook model mostly proves its answer in a fraction of a second."""
-    if len(problem.variants) > MOST_PLACES:
+    nodes = len(problem.free) + sum(growth.limit for growth in problem.growth)
+    if len(problem.variants) > MOST_PLACES or nodes > MOST_NODES or _replicas(problem) > MOST_REPLICAS:
         return False
     return sum(len(bin_.variants) for bin_ in textbook.expanded(problem).bins) <= MOST_PLACES
+
+
+def _replicas(problem: PlacementProblem) -> int:
+    """Return how many replicas there would be if each variant met all requirements alone, within reach."""
+    wanted = [terms.lower for terms in problem.variants]
+    for row in problem.rows:
+        for v, amount in row.terms:
+            wanted[v] = max(wanted[v], -(-row.requirement // amount) if amount else 0)
+    most = sum(max(0, free) for free in problem.free)
+    most += sum(growth.accelerators * growth.limit for growth in problem.growth)
+    rooms = [
+        most // terms.accelerators + len(terms.bound) if terms.accelerators else terms.upper
+        for terms in problem.variants
+    ]
+    return sum(
+        min(terms.upper, count, room)
+        for terms, count, room in zip(problem.variants, wanted, rooms, strict=True)
+    )
 
 
 def is_open(made: Solution) -> bool:

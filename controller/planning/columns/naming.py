@@ -45,6 +45,9 @@ class Places:
     grown: Named = ()
     """(variant, growth, pods), sorted: those on nodes that are yet to be added."""
 
+    added: tuple[int, ...] = ()
+    """Per growth: how many of its nodes they are on."""
+
 
 def name_nodes(
     problem: PlacementProblem,
@@ -245,7 +248,7 @@ class _Naming:
 
 
 def _split(named: Lying, problem: PlacementProblem, added: Integers) -> Places:
-    """Tell places on nodes from those on nodes to be added."""
+    """Tell places on nodes from those on nodes to be added, of which only those are that somebody needs."""
     nodes = len(problem.free)
     growth = np.repeat(np.arange(len(added)), added).tolist()
     grown: Counter[tuple[int, int]] = Counter()
@@ -253,7 +256,9 @@ def _split(named: Lying, problem: PlacementProblem, added: Integers) -> Places:
     for v, node, count in placed:
         if node >= nodes:
             grown[v, growth[node - nodes]] += count
+    needed = Counter(growth[node - nodes] for node in {node for _, node, _ in placed if node >= nodes})
     return Places(
         placements=tuple(sorted(place for place in placed if place[1] < nodes)),
         grown=tuple(sorted((v, g, count) for (v, g), count in grown.items())),
+        added=tuple(needed[index] for index in range(len(added))),
     )

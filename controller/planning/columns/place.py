@@ -32,6 +32,7 @@ from controller.planning.columns.selection import (
     total_values,
 )
 from controller.planning.housing import house
+from controller.planning.lexicographic import NoSolutionError
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
 from controller.planning.proofs import proven, with_values
@@ -72,7 +73,7 @@ def place_again(
     A rough one shows what a change is good for, and may miss what is little. Raises as `place` does.
     """
     model = ColumnModel(problem)
-    return model.place(limits, known=like.prices, replicas=like.replicas, is_rough=is_rough, is_trial=True)
+    return model.attempt(limits, known=like.prices, replicas=like.replicas, is_rough=is_rough)
 
 
 class ColumnModel:
@@ -106,25 +107,37 @@ class ColumnModel:
         known: KnownPrices | None = None,
         replicas: Sequence[int] | None = None,
         is_brief: bool = False,
-        is_rough: bool = False,
-        is_trial: bool = False,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
         With known prices the search begins from some replicas, by default from those that run. A brief one
         ends at twice the distance from each bound at which the search stayed that the prices are of, if that
-        had as much effort; a rough one after one core of each level. In a trial nobody asks for alternatives,
-        nor whether the textbook model or a simple rule does better.
+        had as much effort.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         running = self._running(known, replicas, limits, is_brief=is_brief) if known else None
-        if is_trial:
-            return self._searched(limits, running, is_rough=is_rough)[1]
         found, best = self._settled(limits, running)
         if best.unproven:
             best = self._no_worse(best)
         return replace(best, alternatives=alternatives_to(best.replicas, found, self._resources))
+
+    def attempt(
+        self,
+        limits: Limits,
+        *,
+        known: KnownPrices | None = None,
+        replicas: Sequence[int] | None = None,
+        is_rough: bool = False,
+    ) -> Solution:
+        """Return what a search alone comes to, without alternatives; a rough one solves a core of each level.
+
+        Nobody asks whether the textbook model or a simple rule does better.
+        """
+        if not self._problem.variants:
+            return Solution(replicas=(), placements=())
+        running = self._running(known, replicas, limits) if known else None
+        return self._searched(limits, running, is_rough=is_rough)[1]
 
     def _settled(self, limits: Limits, running: Running | None) -> tuple[Found, Solution]:
         """Return the best placement: a small problem's by a rough search first, and the textbook model."""
@@ -134,9 +147,12 @@ class ColumnModel:
         found, made = self._searched(limits, running, is_rough=True)
         if is_open(made):
             made = settled(self._problem, made, limits=_until(until_seconds, limits))
-        if not is_open(made):
+        if not is_open(made) or monotonic() >= until_seconds:
             return found, made
-        found, other = self._searched(_until(until_seconds, limits), running)
+        try:
+            found, other = self._searched(_until(until_seconds, limits), running)
+        except NoSolutionError:  # there is an answer
+            return found, made
         return found, better(other, made)
 
     def _searched(
@@ -163,7 +179,7 @@ class ColumnModel:
         return found, self._narrowed(found, _until(until_seconds, limits))
 
     def _running(
-        self, known: KnownPrices, replicas: Sequence[int] | None, limits: Limits, *, is_brief: bool
+        self, known: KnownPrices, replicas: Sequence[int] | None, limits: Limits, *, is_brief: bool = False
     ) -> Running:
         return Running(
             is_brief=is_brief and known.effort_seconds >= limits.deterministic_seconds,
@@ -207,7 +223,7 @@ class ColumnModel:
             certifies=self._certifies,
             narrowings=self._narrowings - 1,
         )
-        other = narrow.place(limits, is_trial=True)
+        other = narrow.attempt(limits)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
@@ -229,14 +245,17 @@ class ColumnModel:
 
     def _solution(self, found: Found, places: Places) -> Solution:
         replicas = self._replicas(found.pools, found.selection)
+        proofs = found.proofs
+        if places.added != tuple(found.selection.added.tolist()):
+            proofs = with_values(proofs, self._levels.values(self._problem, replicas, places.added))
         solution = Solution(
             replicas=replicas,
             placements=places.placements,
             grown=places.grown,
-            added=tuple(found.selection.added.tolist()),
+            added=places.added,
             prices=self._prices(found),
         )
-        return proven(solution, found.proofs)
+        return proven(solution, proofs)
 
     def _prices(self, found: Found) -> KnownPrices | None:
         return known_prices(self._problem, self._resources, found) if found.level_prices else None

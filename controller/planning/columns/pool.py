@@ -101,7 +101,7 @@ class Pool:
             shortfalls=np.concatenate([self.shortfalls, more.shortfalls], axis=2),
             cost=np.concatenate([self.cost, more.cost], axis=1),
             disturbed=np.concatenate([self.disturbed, more.disturbed], axis=1),
-            repeated=_repeated(together if new is None else np.concatenate([together, new], axis=2)),
+            repeated=repeated_in(together if new is None else np.concatenate([together, new], axis=2)),
             homeless=np.concatenate([self.homeless, more.homeless], axis=1),
             least=self.least,
         )
@@ -133,13 +133,13 @@ def pool_of(cohort: Cohort, mixes: Integers, place_price: Floats | None = None) 
         shortfalls=shortfalls,
         cost=_cost(cohort, mixes),
         disturbed=_weighted(np.abs(mixes - cohort.current[:, None, :]), np.maximum(cohort.accelerators, 1)),
-        repeated=_repeated(mixes if new is None else np.concatenate([mixes, new], axis=2)),
+        repeated=repeated_in(mixes if new is None else np.concatenate([mixes, new], axis=2)),
         homeless=homeless,
         least=_least(shortfalls, homeless),
     )
 
 
-def _repeated(mixes: Integers) -> Booleans:
+def repeated_in(mixes: Integers) -> Booleans:
     """Return which mixes of each model stand further to the left already, (n, j)."""
     repeated = np.zeros(mixes.shape[:2], dtype=np.bool_)
     choices = mixes.max(axis=(0, 1), initial=0) + 1

@@ -81,7 +81,14 @@ class Pricing:
         if self._is_complete:
             return priced
         prices = priced.prices
-        self._add_near(problem, priced.market, prices.answer.reduced, prices.blends, prices.rows)
+        self._add_near(
+            problem,
+            priced.market,
+            prices.answer.reduced,
+            prices.blends,
+            prices.rows,
+            unit=priced.problem.unit,
+        )
         return self.repriced(problem, priced, enough=enough)
 
     def repriced(self, problem: Problem, priced: Priced, *, enough: Enough = _never) -> Priced:
@@ -130,15 +137,18 @@ class Pricing:
         reduced: Sequence[Floats],
         blends: Sequence[Floats],
         rows: Floats,
+        *,
+        unit: int = 1,
     ) -> None:
         """Add the cheapest of the columns near each model's cheapest one and near its part in an answer.
 
         The answer may be divided: per pool (n, w). The pools may have got more columns since they had those
-        that the reduced costs, per pool (n, j), are of.
+        that the reduced costs, per pool (n, j), are of. Prices are for so many units of the problem's value.
         """
         priced = zip(self.pools, reduced, blends, market.takings.place_prices(rows), strict=True)
         near = [_nearby(pool, costs, blend, price) for pool, costs, blend, price in priced]
-        costs = Market(near, self._resources, problem(near)).quote(rows).reduced
+        made = problem(near)
+        costs = Market(near, self._resources, made).quote(rows * (made.unit / unit)).reduced
         orders = [np.argsort(cost, axis=1, kind="stable")[:, :NEARBY] for cost in costs]
         self.pools = [
             pool.joined(found.only(order))

@@ -167,7 +167,7 @@ class Room:
         taken = 0
         while taken < count:
             room = max(0, int((self.slots[rows] // uses[rows]).min()))
-            step = min(room, count - taken, self._most(group, bin_) - taken)
+            step = max(0, min(room, count - taken, self._most(group, bin_) - taken))
             self.slots -= step * uses
             taken += step
             if taken < count and not self._add_node(bin_, int(self.resources.sizes[group])):

@@ -62,7 +62,7 @@ class Found:
     """Of the levels that were searched."""
 
     effort_seconds: float = 0.0
-    """How much of the solver's deterministic time there was for a thorough search."""
+    """How much of the solver's deterministic time there was for a thorough search; none for a rough one."""
 
 
 def search(
@@ -129,7 +129,7 @@ class _Search:
         )
         self._running = running
         self._is_rough = is_rough
-        self._thorough_seconds = limits.deterministic_seconds
+        self._thorough_seconds = 0.0 if is_rough else limits.deterministic_seconds
         if running and running.is_brief:
             self._thorough_seconds = running.earlier.effort_seconds
         self._least = least_values(pools, levels)

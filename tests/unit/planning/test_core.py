@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from controller.planning.columns.phase import FORBIDDEN, in_small_numbers, weigh
 from controller.planning.columns.pool import Pool, pool_of
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.resources import resources_of
+from controller.planning.columns.room import Room
 from controller.planning.columns.selection import replicas_of
 from controller.planning.problem import EXACT_LIMIT
 
@@ -149,3 +151,44 @@ def test_all_levels_weighed_together_rule_out_what_no_node_takes() -> None:
         made = weighted(world.pools, world.resources, world.levels)
         for pool, objective in zip(world.pools, made.objectives, strict=True):
             assert (np.isinf(objective) == (pool.repeated | pool.homeless)).all()
+
+
+def test_whoever_finds_room_was_told_that_there_might_be_some() -> None:
+    """The cheap look is never wrong when it says no, and says no often enough to be worth it."""
+    admitted, refused = 0, 0
+    for world in _worlds():
+        room = Room(resources=world.resources, bin_price=world.quote.bin_price)
+        asked = world.asking.of_all(world.pools, world.answer.columns)
+        assert world.answer.placed is not None
+        if not room.adopt(
+            world.asking.nothing(world.pools), asked, placed=world.answer.placed, added=world.answer.added
+        ):  # sizes that do not divide each other are counted with care
+            continue
+        for pool, columns in zip(world.pools, world.answer.columns, strict=True):
+            for model, held in enumerate(columns.tolist()):
+                others = np.arange(pool.cost.shape[1])
+                before = world.asking.of(pool, np.array([model]), np.array([held]))
+                after = world.asking.of(pool, np.full(len(others), model), others)
+                for turn, may in enumerate(room.may_exchange(before, after).tolist()):
+                    finds = copy(room).exchange([before], [after.only(turn)])
+                    assert may or not finds
+                    admitted += finds
+                    refused += not may
+    assert admitted
+    assert refused
+
+
+def test_an_answer_says_where_its_replicas_have_room() -> None:
+    """As many as it asks for are placed, in bins where they may go, whoever found the answer."""
+    placed = 0
+    for world in _worlds():
+        found = world.solved(world.held)
+        for selection in (world.answer, found):
+            asked = world.asking.of_all(world.pools, selection.columns)
+            new = sum(part.new.sum(axis=0) for part in asked)
+            assert selection.placed is not None
+            assert (selection.placed.sum(axis=1) == new).all()
+            assert (selection.placed >= 0).all()
+            assert not selection.placed[~world.resources.allowed].any()
+            placed += int(selection.placed.sum())
+    assert placed

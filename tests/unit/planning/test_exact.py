@@ -11,8 +11,20 @@ from planning_builders import LIMITS
 from small_problems import best_rank, choosy_problem, is_possible, rank, small_problem
 
 from controller.planning import columns, textbook
-from controller.planning.columns.exact import better, is_open, settled
-from controller.planning.problem import COST, Proof, Scope, Solution
+from controller.planning.columns.exact import better, is_open, is_small, settled
+from controller.planning.problem import (
+    COST,
+    UNLIMITED_REPLICAS,
+    Bin,
+    CoverRow,
+    GrowthTerms,
+    PlacementProblem,
+    Proof,
+    Scope,
+    Solution,
+    Stage,
+    VariantTerms,
+)
 from hack.bench.placement.catalogue import Instance
 
 FAMILIES = ("F3-skew", "F4-tight", "F5-scarce", "F7-huge-models", "F14-pinned")
@@ -83,13 +95,14 @@ ALL, SOME = Scope.EVERYTHING, Scope.COLUMNS
 
 
 @pytest.mark.parametrize(
-    ("made", "other", "replicas", "bounds"),
+    ("made", "other", "replicas", "bounds", "is_still_open"),
     [
         pytest.param(
             _solution((0, 0, SOME), (9, 9, SOME), replicas=1),
             _solution((0, 0, ALL), (9, 9, ALL), replicas=2),
             1,
             [(0, ALL), (9, ALL)],
+            False,
             id="the first answer stays where the other is no better, and is proven by it",
         ),
         pytest.param(
@@ -97,6 +110,7 @@ ALL, SOME = Scope.EVERYTHING, Scope.COLUMNS
             _solution((0, 0, ALL), (8, 8, ALL), replicas=2),
             2,
             [(0, ALL), (8, ALL)],
+            False,
             id="the other answer is taken where it is better",
         ),
         pytest.param(
@@ -104,6 +118,7 @@ ALL, SOME = Scope.EVERYTHING, Scope.COLUMNS
             _solution((0, 0, ALL), (9, 7, ALL), replicas=2),
             1,
             [(0, ALL), (7, ALL)],
+            True,
             id="of two bounds over every mix the higher one holds",
         ),
         pytest.param(
@@ -111,18 +126,24 @@ ALL, SOME = Scope.EVERYTHING, Scope.COLUMNS
             _solution((3, 2, ALL), (9, 8, ALL), replicas=2),
             2,
             [(3, SOME), (8, SOME)],
+            True,
             id="behind a level that differs only the other's bounds say anything",
         ),
     ],
 )
 def test_two_answers_make_one(
-    made: Solution, other: Solution, replicas: int, bounds: list[tuple[int, Scope]]
+    made: Solution,
+    other: Solution,
+    replicas: int,
+    bounds: list[tuple[int, Scope]],
+    *,
+    is_still_open: bool,
 ) -> None:
     """The better of both, with the closest of what both prove."""
     best = better(made, other)
     assert best.replicas == (replicas,)
     assert [(proof.bound, proof.scope) for proof in best.proofs] == bounds
-    assert is_open(best) == any(proof.bound_of_all != proof.value for proof in best.proofs)
+    assert is_open(best) == is_still_open
 
 
 def test_a_small_problem_of_any_kind_is_the_best_of_all() -> None:
@@ -133,3 +154,84 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all() -> None:
         added = solution.added or (0,) * len(problem.growth)
         assert is_possible(problem, solution.replicas, added), seed
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
+
+
+def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementProblem:
+    """Return models that ask for more than nodes of eight have, with as many nodes that could be added."""
+    terms = VariantTerms(
+        name="v",
+        accelerators=2,
+        cost=3,
+        start_price=0,
+        stop_price=0,
+        current=0,
+        bound=(),
+        ready=0,
+        lower=0,
+        upper=UNLIMITED_REPLICAS,
+    )
+    bins = (Bin(nodes=tuple(range(nodes)), sizes=(2,), variants=tuple(range(models))),)
+    grown = GrowthTerms(name="pool", bin=0, accelerators=8, limit=growth, price=5)
+    return PlacementProblem(
+        variants=tuple(replace(terms, name=f"v{index}") for index in range(models)),
+        free=(8,) * nodes,
+        bins=bins,
+        rows=tuple(
+            CoverRow(
+                name=f"m{index}",
+                stage=Stage.DEMAND,
+                priority=0,
+                model=index,
+                requirement=nodes,
+                terms=((index, 1),),
+            )
+            for index in range(models)
+        ),
+        growth=(grown,) if growth else (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "small"),
+    [
+        pytest.param(_few_models(10), True, id="few models on few nodes"),
+        pytest.param(_few_models(5000), False, id="few models on many nodes"),
+        pytest.param(_few_models(10, growth=100_000), False, id="few nodes and many that could be added"),
+        pytest.param(_few_models(10, models=200), False, id="many models on few nodes"),
+        pytest.param(
+            replace(_few_models(1), rows=(replace(_few_models(1).rows[0], requirement=10**6),)),
+            True,
+            id="a demand far beyond what there is room for",
+        ),
+    ],
+)
+def test_what_is_small(problem: PlacementProblem, *, small: bool) -> None:
+    """What the textbook model has a variable or a step for is counted: variants, nodes, replicas."""
+    assert is_small(problem) == small
+
+
+def test_what_needs_no_room_is_not_small_if_there_may_be_millions_of_it() -> None:
+    """The textbook model's first answer is made one replica at a time."""
+    problem = _few_models(10)
+    terms = replace(problem.variants[0], accelerators=0)
+    rows = (replace(problem.rows[0], requirement=10**6), *problem.rows[1:])
+    assert not is_small(replace(problem, variants=(terms, *problem.variants[1:]), rows=rows))
+
+
+def test_no_search_is_brief_because_a_rough_one_sufficed() -> None:
+    """A small problem's prices are of a rough search: nothing may stay as far from them as that did."""
+    problem = Instance(family="F5-scarce", size=20, seed=1).scenario().problem
+    solution = columns.place(problem, limits=LIMITS)
+    assert solution.prices is not None
+    assert solution.prices.effort_seconds == 0.0
+
+
+@pytest.mark.parametrize("price", [0, 7])
+def test_no_node_is_asked_for_that_nobody_needs(price: int) -> None:
+    """Also where nodes cost nothing, so that any number of them is as good."""
+    for seed in range(50_000, 50_000 + often(60)):
+        problem = small_problem(Random(seed))
+        growth = tuple(replace(terms, price=price, limit=20) for terms in problem.growth)
+        solution = columns.place(replace(problem, growth=growth), limits=LIMITS)
+        for index, count in enumerate(solution.added):
+            assert count <= sum(pods for _, g, pods in solution.grown if g == index), seed

@@ -11,7 +11,7 @@ from small_problems import choosy_problem, small_problem
 from controller.planning.columns.cohorts import Cohort, cohorts_of, levels_of
 from controller.planning.columns.domains import laid_out
 from controller.planning.columns.mixes import first_mixes, neighbours
-from controller.planning.columns.pool import Pool, pool_of
+from controller.planning.columns.pool import Pool, pool_of, repeated_in
 from controller.planning.columns.resources import resources_of
 from hack.bench.placement.catalogue import Instance
 
@@ -61,6 +61,20 @@ def test_columns_keep_their_numbers_when_others_join() -> None:
                 before, after = _columns(pool, model), _columns(joined, model)
                 assert after[: len(before)] == before
                 assert len({str(column) for column in after}) == len(after)
+
+
+def test_what_is_repeated_is_told_alike_however_it_is_found() -> None:
+    """By a number for each mix where there are few enough of them, else by all replicas of each."""
+    random = np.random.default_rng(1)
+    for _ in range(often(300)):
+        shape = tuple(random.integers(1, (5, 12, 5)).tolist())
+        mixes = random.integers(0, random.integers(1, 6), size=shape)
+        wide = np.concatenate([mixes, np.full((*shape[:2], 1), 2**62)], axis=2)
+        expected = np.array(
+            [[model[column] in model[:column] for column in range(len(model))] for model in mixes.tolist()]
+        )
+        assert (repeated_in(mixes) == expected).all()
+        assert (repeated_in(wide) == expected).all()
 
 
 def test_given_prices_one_way_to_spread_a_mix_is_the_cheapest_of_all() -> None:

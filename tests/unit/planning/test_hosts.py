@@ -1,0 +1,53 @@
+"""Nodes by what is free on them: the fullest that has room, one by one or many at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+from campaign import often
+
+from controller.planning.hosts import Hosts
+
+
+def _hosts(random: Random) -> tuple[Hosts, Hosts, list[int]]:
+    """Return the same nodes twice, in three bins, and what is free on each."""
+    free = [random.randint(0, 8) for _ in range(random.randint(1, 8))]
+    bins: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for node in range(len(free)):
+        bins[random.randrange(3)].append(node)
+    return Hosts(free, bins), Hosts(free, bins), free
+
+
+def test_many_at_once_go_where_they_would_go_one_by_one() -> None:
+    """To the same nodes in the same order, and as many of them."""
+    for seed in range(often(300)):
+        random = Random(seed)
+        many, single, _ = _hosts(random)
+        for _ in range(4):
+            bins = random.sample([0, 1, 2], random.randint(1, 3))
+            size, count = random.randint(1, 4), random.randint(1, 7)
+            found = [node for node, here in many.take_many(bins, size, count) for _ in range(here)]
+            one_by_one = [node for _ in range(count) if (node := single.take(bins, size)) is not None]
+            assert found == one_by_one, seed
+            assert many.free == single.free, seed
+
+
+def test_what_is_given_back_can_be_taken_again() -> None:
+    """However often nodes fill and empty, the fullest with room is found, as by looking at all of them."""
+    for seed in range(often(100)):
+        random = Random(seed)
+        hosts, _, free = _hosts(random)
+        taken: list[tuple[int, int]] = []
+        for _ in range(30):
+            if taken and random.random() < 0.4:
+                node, size = taken.pop(random.randrange(len(taken)))
+                hosts.take_on(node, -size)
+                free[node] += size
+                continue
+            size = random.randint(1, 4)
+            expected = min(((room, n) for n, room in enumerate(free) if room >= size), default=(0, None))[1]
+            assert hosts.take((0, 1, 2), size) == expected, seed
+            if expected is not None:
+                taken.append((expected, size))
+                free[expected] -= size
+        assert hosts.free == free
