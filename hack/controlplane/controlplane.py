@@ -16,7 +16,7 @@ from hack.controlplane.network import Network, free_port
 from hack.controlplane.pki import write_pki
 from hack.controlplane.process import Process
 from hack.controlplane.progress import ProgressLine
-from hack.controlplane.readiness import wait_until_ready
+from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.controlplane.scheduling import scheduler_configuration
 from hack.controlplane.scraping import prometheus_configuration
 from hack.controlplane.workspace import Workspace
@@ -62,6 +62,7 @@ class ControlPlane:
         self._scheduler_profiles = scheduler_profiles
         self._progress = progress if progress is not None else ProgressLine()
         self._processes: dict[str, Process] = {}
+        self._probes: dict[str, Probe] = {}
 
     def start(self) -> None:
         """Build what is missing, start everything and wait until it is ready.
@@ -135,6 +136,12 @@ class ControlPlane:
     def prometheus_url(self) -> str:
         """Where Prometheus answers, when it was asked for."""
         return self._layout.url("prometheus", scheme="http")
+
+    def restart(self, component: str) -> None:
+        """End a component and start it again where it was; raises ControlPlaneError, as `start` does."""
+        self._processes[component].stop()
+        self._processes[component].start()
+        self._wait_for(component)
 
     def kubectl(
         self,
@@ -212,11 +219,13 @@ class ControlPlane:
         for component in started:
             process = Process(component.name, component.command, directory=self.directory)
             self._processes[component.name] = process
+            self._probes[component.name] = component.probe
             process.start()
         for component in started:
-            wait_until_ready(
-                self._processes[component.name], component.probe, patience_seconds=_READY_SECONDS
-            )
+            self._wait_for(component.name)
+
+    def _wait_for(self, component: str) -> None:
+        wait_until_ready(self._processes[component], self._probes[component], patience_seconds=_READY_SECONDS)
 
 
 def _lay_out(directory: Path, network: Network, binaries: Mapping[str, Path]) -> Layout:

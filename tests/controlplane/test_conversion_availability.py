@@ -201,6 +201,9 @@ def replicas() -> Iterator[tuple[ControlPlane, Forwarder, list[Replica]]]:
             stack.callback(replica.stop)
             replica.start()
         installation.processes["controller"].stop(patience_seconds=PATIENCE_SECONDS)
+        # For a second after trust was injected, the API server's cache of the definition before that converts
+        # what is written, too: in vain, and nobody hears of it but the account that is read at the end.
+        control_plane.restart("kube-apiserver")
         forwarder = stack.enter_context(Forwarder((installation.address("webhooks"), WEBHOOKS_PORT)))
         forwarder.rotate([replica.target for replica in found])
         control_plane.kubectl("create", "namespace", objects.NAMESPACE)
@@ -261,6 +264,12 @@ def write(client: Client, number: int) -> None:
     assert client.value("PUT", path, value)["spec"]["variantCost"] == f"{number + 1}.50"
 
 
+def complaints(control_plane: ControlPlane) -> str:
+    """Quote what the API server logged of conversions that failed."""
+    log = control_plane.processes["kube-apiserver"].log.read_text(encoding="utf-8", errors="replace")
+    return "\n".join(line for line in log.splitlines() if "conversion webhook for" in line)
+
+
 def test_a_rolling_restart_under_load_fails_no_call(
     replicas: tuple[ControlPlane, Forwarder, list[Replica]],
 ) -> None:
@@ -283,7 +292,7 @@ def test_a_rolling_restart_under_load_fails_no_call(
     client.close()
     conversions, _, failures = account(metrics)
     assert (reader.failure, writer.failure) == (None, None)
-    assert failures == 0
+    assert failures == 0, complaints(control_plane)
     assert conversions > reader.calls + writer.calls
     stored = json.loads(
         control_plane.kubectl("get", f"--raw={collection(HUB)}/{STORED[0]['metadata']['name']}").stdout

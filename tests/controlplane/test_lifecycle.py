@@ -63,6 +63,19 @@ def wait_until_gone(pid: int, *, patience_seconds: float = 10.0) -> None:
     assert ready, f"process {pid} still runs"
 
 
+def test_a_restarted_component_is_a_new_process_that_knows_what_the_old_one_knew() -> None:
+    """The API server ends and answers again where it was, with what is stored."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:
+        control_plane.kubectl("create", "namespace", "from-before")
+        before = control_plane.processes["kube-apiserver"].pid
+        control_plane.restart("kube-apiserver")
+        found = control_plane.kubectl("get", "namespace", "from-before", "--output=name").stdout
+
+        assert found == "namespace/from-before\n"
+        assert control_plane.processes["kube-apiserver"].pid != before
+        control_plane.check()
+
+
 def test_two_copies_run_side_by_side_and_a_crash_says_why(control_plane: ControlPlane) -> None:
     """A second copy knows nothing of the first, and tells by the end of its log that etcd was killed."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as second:
