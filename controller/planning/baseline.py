@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[int, int], int]]:
-    """Return replicas per variant, and how many new ones each (bin, variant) takes."""
+    """Return replicas per variant, and how many new ones of a variant each (node, variant) takes."""
     replicas = [min(len(terms.bound), terms.upper) for terms in problem.variants]
     if not all(_has_budget(problem, replicas, v) for v in range(len(replicas))):
         return tuple(terms.lower for terms in problem.variants), {}
     free = freed(problem, tuple(replicas))
-    bin_of = {node: b for b, bin_ in enumerate(problem.bins) for node in bin_.nodes}
+    hosts = sorted((node, bin_.variants) for bin_ in problem.bins for node in bin_.nodes)
     nodes_of: list[list[int]] = [[] for _ in problem.variants]
-    for host, b in sorted(bin_of.items()):
-        for v in problem.bins[b].variants:
+    for host, variants in hosts:
+        for v in variants:
             nodes_of[v].append(host)
     shares: Counter[tuple[int, int]] = Counter()
     wanting = [row for row in problem.rows if row.stage is not Stage.CONTINUITY]
@@ -39,7 +39,7 @@ def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[
             replicas[v] += 1
             if node is not None:
                 free[node] -= problem.variants[v].accelerators
-                shares[bin_of[node], v] += 1
+                shares[node, v] += 1
     return tuple(replicas), shares
 
 

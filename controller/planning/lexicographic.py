@@ -82,7 +82,7 @@ def minimize_in_order(
 ) -> Outcome:
     """Return the lexicographic minimum, or the best that is known when the effort is spent.
 
-    `start` fixes enough variables of a valid assignment to tell all others; the outcome is never worse. The
+    `start` is of a valid assignment and has all that the objectives add up; the outcome is never worse. The
     guide breaks the ties of guided objectives, so that a step that is cut off has not wandered for nothing.
 
     Raises NoSolutionError when the effort does not even suffice to complete the start.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from controller.planning.baseline import baseline
 from controller.planning.fit import assign
 from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
 from controller.planning.magnitude import check_magnitude
@@ -30,6 +29,7 @@ from controller.planning.problem import (
     level_name,
 )
 from controller.planning.textbook_rules import Pods, keep_rules
+from controller.planning.textbook_start import start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +46,14 @@ class Variables:
     """Per variant and bound replica, in removal order."""
 
     placed: dict[tuple[int, int], Var]
-    """(bin, variant) -> replicas that get a place there; empty when nodes are unlimited."""
+    """(bin, variant) -> replicas that get a place there."""
 
     new: list[Var]
     started: list[Var]
     stopped: list[Var]
+    serving: list[Var]
+    """Replicas that are ready now and stay: they are removed last."""
+
     shortfall: list[Var]
     """Per row, in per mille."""
 
@@ -58,8 +61,8 @@ class Variables:
     """Node that does not exist yet -> whether it is added."""
 
 
-def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False) -> Solution:
-    """Return the best placement; with `unlimited`, as if every node had room for everything.
+def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
+    """Return the best placement, or one no worse than the baseline when the effort does not suffice.
 
     Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
@@ -71,18 +74,17 @@ def place(problem: PlacementProblem, *, limits: Limits, unlimited: bool = False)
     _price_transitions(model, variables, problem)
     _cover(model, variables, problem)
     _keep_limits(model, variables, problem)
-    if not unlimited:
-        _fit_nodes(model, variables, problem)
-        _keep_rules(model, variables, given, problem)
+    _fit_nodes(model, variables, problem)
+    _keep_rules(model, variables, given, problem)
     objectives = _objectives(variables, given, problem)
     outcome = minimize_in_order(
         model,
         objectives,
-        start=_start(problem, variables, unlimited=unlimited),
+        start=start(problem, variables),
         guide=_guide(objectives),
         limits=limits,
     )
-    solution = _solution(given, problem, variables, outcome, unlimited=unlimited)
+    solution = _solution(given, problem, variables, outcome)
     return replace(solution, proofs=_proofs(problem, objectives, outcome))
 
 
@@ -117,6 +119,7 @@ def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: Placem
         new=[model.new_int_var(0, t.upper, f"new_{v}") for v, t in numbered],
         started=[model.new_int_var(0, t.upper, f"started_{v}") for v, t in numbered],
         stopped=[model.new_int_var(0, t.current, f"stopped_{v}") for v, t in numbered],
+        serving=[model.new_int_var(0, t.ready, f"serving_{v}") for v, t in numbered],
         shortfall=[model.new_int_var(0, PER_MILLE, f"shortfall_{r}") for r in range(len(problem.rows))],
         opened={node: model.new_bool_var(f"opened_{node}") for node in yet_to_come},
     )
@@ -142,9 +145,10 @@ def _price_transitions(model: cp_model.CpModel, variables: Variables, problem: P
 
 def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
     """Meet each requirement by what the replicas provide plus a shortfall."""
-    serving = _serving(model, variables, problem)
+    for serving, replicas in zip(variables.serving, variables.replicas, strict=True):
+        model.add(serving <= replicas)
     for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
-        counted = serving if row.stage is Stage.CONTINUITY else variables.replicas
+        counted = variables.serving if row.stage is Stage.CONTINUITY else variables.replicas
         capacity = cp_model.LinearExpr.weighted_sum(
             [counted[v] for v, _ in row.terms], [PER_MILLE * amount for _, amount in row.terms]
         )
@@ -156,16 +160,6 @@ def _keep_limits(model: cp_model.CpModel, variables: Variables, problem: Placeme
     for row in problem.limits:
         untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
         model.add(sum(amount * variables.replicas[v] for v, amount in row.terms) <= max(row.limit, untouched))
-
-
-def _serving(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> list[Var]:
-    """Replicas that are ready now and stay: they are removed last."""
-    serving = []
-    for v, terms in enumerate(problem.variants):
-        ready = model.new_int_var(0, terms.ready, f"serving_{v}")
-        model.add(ready <= variables.replicas[v])
-        serving.append(ready)
-    return serving
 
 
 def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: PlacementProblem) -> None:
@@ -284,22 +278,11 @@ def _guide(objectives: Sequence[Objective]) -> Objective:
     return Objective(name="guide", terms=[*named.get("continuity", ()), *named["disruption"]])
 
 
-def _start(problem: PlacementProblem, variables: Variables, *, unlimited: bool) -> list[tuple[Var, int]]:
-    """Return a valid assignment to begin with: what runs now, where that needs no room, else the baseline."""
-    if unlimited:
-        return [(var, terms.current) for var, terms in zip(variables.replicas, problem.variants, strict=True)]
-    replicas, shares = baseline(problem)
-    placed = [(var, shares.get(key, 0)) for key, var in variables.placed.items()]
-    return [*zip(variables.replicas, replicas, strict=True), *placed]
-
-
 def _solution(
     given: PlacementProblem,
     problem: PlacementProblem,
     variables: Variables,
     outcome: Outcome,
-    *,
-    unlimited: bool,
 ) -> Solution:
     """Read the assignment and name a node for each replica that gets a place."""
     replicas = tuple(outcome.values[var.index] for var in variables.replicas)
@@ -309,7 +292,7 @@ def _solution(
         problem,
         free=tuple(0 if n in variables.opened and n not in opened else f for n, f in enumerate(problem.free)),
     )
-    named = () if unlimited else assign(usable, replicas, shares)
+    named = assign(usable, replicas, shares)
     origin = [index for index, growth in enumerate(given.growth) for _ in range(growth.limit)]
     grown: Counter[tuple[int, int]] = Counter()
     for v, node, count in named:

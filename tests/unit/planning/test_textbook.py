@@ -27,8 +27,6 @@ def _place(
     nodes: Sequence[Node],
     demands: Sequence[ModelDemand],
     capacity: dict[str, int] | None = None,
-    *,
-    unlimited: bool = False,
 ) -> dict[str, int]:
     """Return the replicas per variant; a variant's capacity is 100 tokens unless given."""
     variants = [v for d in demands for v in d.variants]
@@ -37,7 +35,7 @@ def _place(
         for v in variants
     }
     problem = formulate(world(nodes, demands), demands, known, settings=Settings())
-    solution = place(problem, limits=LIMITS, unlimited=unlimited)
+    solution = place(problem, limits=LIMITS)
     assert solution.unproven == ""
     return {v.name: count for v, count in zip(variants, solution.replicas, strict=True)}
 
@@ -227,13 +225,6 @@ def test_maximum_replicas_bind_even_without_data() -> None:
 def test_replicas_without_accelerators_always_find_room() -> None:
     """A variant on processors needs no accelerator node."""
     assert _place([], [demand(variant("cpu", size=0), lower=300)]) == {"cpu": 3}
-
-
-def test_unlimited_nodes_still_obey_maximum_replicas() -> None:
-    """The answer without nodes is what the explanation compares with."""
-    small, large = variant("a", size=8, max_replicas=2, cost="1"), variant("b", size=8)
-
-    assert _place([], [demand(small, large, lower=500)], unlimited=True) == {"a": 2, "b": 3}
 
 
 def test_sizes_that_do_not_divide_each_other_fit_node_by_node() -> None:
