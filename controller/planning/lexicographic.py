@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 from controller.planning.problem import EXACT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Terms = Sequence[tuple[cp_model.IntVar, int]]
 
@@ -77,16 +77,23 @@ def minimize_in_order(
     objectives: Sequence[Objective],
     *,
     start: Terms,
+    valued: Callable[[tuple[int, ...]], tuple[int, ...]],
     guide: Objective,
     limits: Limits,
 ) -> Outcome:
     """Return the lexicographic minimum, or the best that is known when the effort is spent.
 
-    `start` is of a valid assignment and has all that the objectives add up; the outcome is never worse. The
-    guide breaks the ties of guided objectives, so that a step that is cut off has not wandered for nothing.
+    `start` is of a valid assignment and has all that the objectives add up; the outcome is never worse.
+    `valued` returns the decision of an assignment with its true values: what is not minimised yet the solver
+    leaves as large as it happens to be. The guide breaks the ties of guided objectives, so that a step that
+    is cut off has not wandered for nothing.
 
     Raises NoSolutionError when the effort does not even suffice to complete the start.
     """
+
+    def in_order(values: tuple[int, ...]) -> list[int]:
+        return [objective.value(values) for objective in objectives]
+
     values = _complete(model, start, limits=limits)
     unproven, gap = "", 0.0
     bounds = []
@@ -96,7 +103,7 @@ def minimize_in_order(
             solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
             found, bound = _minimize(model, objective, solver=solver, guide=guide, hint=values)
             limits = _left(limits, solver)
-            values = min(values, found or values, key=objective.value)
+            values = min(values, valued(found) if found else values, key=in_order)
             if not unproven and objective.value(values) > bound:
                 unproven, gap = objective.name, 1 - bound / objective.value(values)
         model.add(_sum(objective.terms) <= objective.value(values))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from controller.planning.fit import assign
 from controller.planning.lexicographic import Limits, Objective, Outcome, minimize_in_order
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import (
@@ -29,7 +28,7 @@ from controller.planning.problem import (
     level_name,
 )
 from controller.planning.textbook_rules import Pods, keep_rules
-from controller.planning.textbook_start import start
+from controller.planning.textbook_values import named, start, valued
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +80,7 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
         model,
         objectives,
         start=start(problem, variables),
+        valued=lambda values: valued(problem, variables, values),
         guide=_guide(objectives),
         limits=limits,
     )
@@ -285,29 +285,18 @@ def _solution(
     outcome: Outcome,
 ) -> Solution:
     """Read the assignment and name a node for each replica that gets a place."""
-    replicas = tuple(outcome.values[var.index] for var in variables.replicas)
-    shares = {key: outcome.values[var.index] for key, var in variables.placed.items()}
-    opened = frozenset(node for node, var in variables.opened.items() if outcome.values[var.index])
-    usable = replace(
-        problem,
-        free=tuple(0 if n in variables.opened and n not in opened else f for n, f in enumerate(problem.free)),
-    )
-    named = assign(usable, replicas, shares)
+    places = named(problem, variables, outcome.values)
     origin = [index for index, growth in enumerate(given.growth) for _ in range(growth.limit)]
     grown: Counter[tuple[int, int]] = Counter()
-    for v, node, count in named:
+    for v, node, count in places:
         if node in variables.opened:
             grown[v, origin[node - len(given.free)]] += count
-    # Where nodes cost nothing, some are opened that nobody needs.
-    needed = {host for _, host, _ in named}
     added = Counter(
-        growth
-        for node in opened
-        if given.growth[growth := origin[node - len(given.free)]].price or node in needed
+        origin[node - len(given.free)] for node, var in variables.opened.items() if outcome.values[var.index]
     )
     return Solution(
-        replicas=replicas,
-        placements=tuple(place for place in named if place[1] not in variables.opened),
+        replicas=tuple(outcome.values[var.index] for var in variables.replicas),
+        placements=tuple(place for place in places if place[1] not in variables.opened),
         grown=tuple((v, growth, count) for (v, growth), count in sorted(grown.items())),
         added=tuple(added[index] for index in range(len(given.growth))),
         unproven=outcome.unproven,

@@ -138,7 +138,12 @@ class ControlPlane:
         return self._layout.url("prometheus", scheme="http")
 
     def restart(self, component: str) -> None:
-        """End a component and start it again where it was; raises ControlPlaneError, as `start` does."""
+        """End a component that runs, and start it again where it was; the others go on, whatever comes of it.
+
+        Raises ComponentCrashedError when one had ended by itself, NotReadyError when this one does not come
+        up, and KeyError for one that was not asked for.
+        """
+        self.check()
         self._processes[component].stop()
         self._processes[component].start()
         self._wait_for(component)

@@ -74,10 +74,9 @@ class Process:
 
     def check(self) -> None:
         """Raise ComponentCrashedError when it was started and has ended by itself."""
-        if self._running is None:
-            return
-        code = self._running.poll()
-        if code is not None:
+        running = self._running
+        code = running.poll() if running else None
+        if code is not None and self._running is running:  # else it was asked to end meanwhile
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise ComponentCrashedError(f"{self.name} {how}; {self.log_tail()}")
 
@@ -89,14 +88,14 @@ class Process:
 
     def stop(self, *, patience_seconds: float = 5.0) -> None:
         """Ask it to end, and kill it when it does not; without effect when it does not run."""
-        if self._running is None:
+        running, self._running = self._running, None  # first of all: nobody is to take its end for a crash
+        if running is None:
             return
         try:
-            self._running.terminate()
-            self._running.wait(patience_seconds)
+            running.terminate()
+            running.wait(patience_seconds)
         except subprocess.TimeoutExpired:
             pass  # killed below
         finally:
-            self._running.kill()
-            self._running.wait()
-            self._running = None
+            running.kill()
+            running.wait()

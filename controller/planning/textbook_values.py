@@ -1,0 +1,75 @@
+"""What an answer of the textbook model comes to: all that follows from its replicas and their places.
+
+The solver minimises one objective at a time and leaves what the later ones add up as large as it happens to
+be. Taken at its word an answer would look worse than it is, and be given up for one that is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from controller.planning.baseline import baseline
+from controller.planning.fit import assign
+from controller.planning.problem import per_mille_missing, provided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from ortools.sat.python.cp_model import IntVar
+
+    from controller.planning.fit import Placements
+    from controller.planning.problem import PlacementProblem
+    from controller.planning.textbook import Variables
+
+
+def start(problem: PlacementProblem, variables: Variables) -> list[tuple[IntVar, int]]:
+    """Return the baseline as values of variables."""
+    replicas, shares = baseline(problem)
+    bin_of = {node: b for b, bin_ in enumerate(problem.bins) for node in bin_.nodes}
+    placed = Counter[tuple[int, int]]()
+    for (node, v), count in shares.items():
+        placed[bin_of[node], v] += count
+    return [
+        *((var, placed[key]) for key, var in variables.placed.items()),
+        *_following(problem, variables, replicas, used={node for node, _ in shares}),
+    ]
+
+
+def valued(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> tuple[int, ...]:
+    """Return an assignment with nothing larger than its replicas and their places make it."""
+    made = list(values)
+    replicas = tuple(values[var.index] for var in variables.replicas)
+    used = {node for _, node, _ in named(problem, variables, values)} if variables.opened else set[int]()
+    for var, value in _following(problem, variables, replicas, used=used):
+        made[var.index] = value
+    return tuple(made)
+
+
+def named(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> Placements:
+    """Return a node for each replica that gets a place: (variant, node, replicas)."""
+    closed = {node for node, var in variables.opened.items() if not values[var.index]}
+    usable = replace(
+        problem, free=tuple(0 if node in closed else free for node, free in enumerate(problem.free))
+    )
+    shares = {key: values[var.index] for key, var in variables.placed.items()}
+    return assign(usable, tuple(values[var.index] for var in variables.replicas), shares)
+
+
+def _following(
+    problem: PlacementProblem, variables: Variables, replicas: tuple[int, ...], *, used: AbstractSet[int]
+) -> Iterator[tuple[IntVar, int]]:
+    """Yield what the objectives add up, and who of those that run stays, by replicas and nodes in use."""
+    for v, (terms, count) in enumerate(zip(problem.variants, replicas, strict=True)):
+        leaving = max(0, len(terms.bound) - count)
+        yield variables.replicas[v], count
+        yield variables.new[v], max(0, count - len(terms.bound))
+        yield variables.started[v], max(0, count - terms.current)
+        yield variables.stopped[v], max(0, terms.current - count)
+        yield variables.serving[v], min(terms.ready, count)
+        yield from ((var, int(j >= leaving)) for j, var in enumerate(variables.stays[v]))
+    for row, var in zip(problem.rows, variables.shortfall, strict=True):
+        yield var, per_mille_missing(row.requirement, provided(problem, row, replicas))
+    yield from ((var, int(node in used)) for node, var in variables.opened.items())
