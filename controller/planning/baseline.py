@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from controller.planning.fit import fullest
+from controller.planning.fit import hosts_of
 from controller.planning.problem import Stage, freed, provided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from controller.planning.hosts import Hosts
     from controller.planning.problem import CoverRow, PlacementProblem
 
 
@@ -25,20 +26,19 @@ def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[
     replicas = [min(len(terms.bound), terms.upper) for terms in problem.variants]
     if not all(_has_budget(problem, replicas, v) for v in range(len(replicas))):
         return tuple(terms.lower for terms in problem.variants), {}
-    free = freed(problem, tuple(replicas))
-    hosts = sorted((node, bin_.variants) for bin_ in problem.bins for node in bin_.nodes)
-    nodes_of: list[list[int]] = [[] for _ in problem.variants]
-    for host, variants in hosts:
-        for v in variants:
-            nodes_of[v].append(host)
+    hosts = hosts_of(problem, freed(problem, tuple(replicas)))
+    bins_of: list[list[int]] = [[] for _ in problem.variants]
+    for b, bin_ in enumerate(problem.bins):
+        for v in bin_.variants:
+            bins_of[v].append(b)
     shares: Counter[tuple[int, int]] = Counter()
     wanting = [row for row in problem.rows if row.stage is not Stage.CONTINUITY]
     for row in sorted(wanting, key=lambda row: row.level):
-        while steps := list(_steps(problem, row, replicas, free=free, nodes_of=nodes_of)):
+        while steps := list(_steps(problem, row, replicas, hosts=hosts, bins_of=bins_of)):
             _, v, node = min(steps, key=lambda step: step[:2])
             replicas[v] += 1
             if node is not None:
-                free[node] -= problem.variants[v].accelerators
+                hosts.take_on(node, problem.variants[v].accelerators)
                 shares[node, v] += 1
     return tuple(replicas), shares
 
@@ -48,8 +48,8 @@ def _steps(
     row: CoverRow,
     replicas: Sequence[int],
     *,
-    free: Sequence[int],
-    nodes_of: Sequence[Sequence[int]],
+    hosts: Hosts,
+    bins_of: Sequence[Sequence[int]],
 ) -> Iterator[tuple[float, int, int | None]]:
     """Yield each replica that would help the row and has room: (cost per useful amount, variant, node).
 
@@ -60,7 +60,7 @@ def _steps(
         terms = problem.variants[v]
         if terms.is_choosy or terms.pods > 1:
             continue
-        node = fullest(nodes_of[v], free, terms.accelerators) if terms.accelerators else None
+        node = hosts.fullest(bins_of[v], terms.accelerators) if terms.accelerators else None
         has_room = node is not None or not terms.accelerators
         raised = [*replicas[:v], replicas[v] + 1, *replicas[v + 1 :]]
         if missing > 0 and has_room and replicas[v] < terms.upper and _has_budget(problem, raised, v):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
+from controller.planning.hosts import Hosts
 from controller.planning.problem import freed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from controller.planning.problem import PlacementProblem
 
@@ -22,21 +22,18 @@ def assign(
 
     Exact wherever the shares respect the slots of each bin (see `Bin`). Raises ValueError where they don't.
     """
-    free = freed(problem, replicas)
-    placed: Counter[tuple[int, int]] = Counter()
-    largest_first = sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key))
-    for b, v in largest_first:
-        for _ in range(shares[b, v]):
-            node = fullest(problem.bins[b].nodes, free, problem.variants[v].accelerators)
-            if node is None:
-                raise ValueError(f"no node has room for {problem.variants[v].name}")
-            free[node] -= problem.variants[v].accelerators
-            placed[v, node] += 1
+    hosts = hosts_of(problem, freed(problem, replicas))
+    placed: dict[tuple[int, int], int] = {}
+    for b, v in sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key)):
+        left = shares[b, v]
+        for node, count in hosts.take_many((b,), problem.variants[v].accelerators, left):
+            placed[v, node] = count
+            left -= count
+        if left:
+            raise ValueError(f"no node has room for {problem.variants[v].name}")
     return tuple((v, node, count) for (v, node), count in sorted(placed.items()))
 
 
-def fullest(nodes: Sequence[int], free: Sequence[int], accelerators: int) -> int | None:
-    """Return the node with the least room that is enough; the first among equals."""
-    return min(
-        (node for node in nodes if free[node] >= accelerators), key=lambda n: (free[n], n), default=None
-    )
+def hosts_of(problem: PlacementProblem, free: list[int]) -> Hosts:
+    """Return the nodes of each bin, with so much free on each node."""
+    return Hosts(free, {b: bin_.nodes for b, bin_ in enumerate(problem.bins)})

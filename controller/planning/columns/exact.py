@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 MOST_PLACES = 160
 """Up to how many variants there may be, each counted in every bin that it may go to."""
 
-MOST_NODES = 200
+MOST_NODES = 1000
 """Those that could be added included: each of these is a variable."""
 
-MOST_REPLICAS = 2000
-"""Of all variants together, as many of each as would do alone: the first answer is made one by one."""
+MOST_REPLICAS = 10_000
+"""Of all variants together, as many of each as run or would do alone: the first answer is made one by one."""
 
 EFFORT_SECONDS = 0.3
 """Of the solver's deterministic time: what can be proven of a small problem mostly is by then."""
@@ -37,8 +37,8 @@ def is_small(problem: PlacementProblem) -> bool:
 
 
 def _replicas(problem: PlacementProblem) -> int:
-    """Return how many replicas there would be if each variant met all requirements alone, within reach."""
-    wanted = [terms.lower for terms in problem.variants]
+    """Return how many replicas run, or would if each variant met all requirements alone, within reach."""
+    wanted = [max(terms.lower, len(terms.bound)) for terms in problem.variants]
     for row in problem.rows:
         for v, amount in row.terms:
             wanted[v] = max(wanted[v], -(-row.requirement // amount) if amount else 0)

@@ -195,6 +195,7 @@ def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementPro
     ("problem", "small"),
     [
         pytest.param(_few_models(10), True, id="few models on few nodes"),
+        pytest.param(_few_models(400, growth=400), True, id="few models on hundreds of nodes"),
         pytest.param(_few_models(5000), False, id="few models on many nodes"),
         pytest.param(_few_models(10, growth=100_000), False, id="few nodes and many that could be added"),
         pytest.param(_few_models(10, models=200), False, id="many models on few nodes"),
