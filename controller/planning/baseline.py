@@ -15,62 +15,71 @@ from controller.planning.fit import hosts_of
 from controller.planning.problem import Stage, freed, provided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from controller.planning.hosts import Hosts
     from controller.planning.problem import CoverRow, PlacementProblem
 
 
 def baseline(problem: PlacementProblem) -> tuple[tuple[int, ...], Mapping[tuple[int, int], int]]:
     """Return replicas per variant, and how many new ones of a variant each (node, variant) takes."""
-    replicas = [min(len(terms.bound), terms.upper) for terms in problem.variants]
-    if not all(_has_budget(problem, replicas, v) for v in range(len(replicas))):
+    made = _Baseline(problem, [min(len(terms.bound), terms.upper) for terms in problem.variants])
+    if made.is_over_budget:
         return tuple(terms.lower for terms in problem.variants), {}
-    hosts = hosts_of(problem, freed(problem, tuple(replicas)))
-    bins_of: list[list[int]] = [[] for _ in problem.variants]
-    for b, bin_ in enumerate(problem.bins):
-        for v in bin_.variants:
-            bins_of[v].append(b)
-    shares: Counter[tuple[int, int]] = Counter()
     wanting = [row for row in problem.rows if row.stage is not Stage.CONTINUITY]
     for row in sorted(wanting, key=lambda row: row.level):
-        while steps := list(_steps(problem, row, replicas, hosts=hosts, bins_of=bins_of)):
+        while steps := list(made.steps(row)):
             _, v, node = min(steps, key=lambda step: step[:2])
-            replicas[v] += 1
-            if node is not None:
-                hosts.take_on(node, problem.variants[v].accelerators)
-                shares[node, v] += 1
-    return tuple(replicas), shares
+            made.add(v, node)
+    return tuple(made.replicas), made.shares
 
 
-def _steps(
-    problem: PlacementProblem,
-    row: CoverRow,
-    replicas: Sequence[int],
-    *,
-    hosts: Hosts,
-    bins_of: Sequence[Sequence[int]],
-) -> Iterator[tuple[float, int, int | None]]:
-    """Yield each replica that would help the row and has room: (cost per useful amount, variant, node).
+class _Baseline:
+    """Who runs so far, what is free then, and what is left of quotas and budgets."""
 
-    For those whose place is not a matter of room on one node none is tried.
-    """
-    missing = row.requirement - provided(problem, row, tuple(replicas))
-    for v, amount in row.terms:
-        terms = problem.variants[v]
-        if terms.is_choosy or terms.pods > 1:
-            continue
-        node = hosts.fullest(bins_of[v], terms.accelerators) if terms.accelerators else None
-        has_room = node is not None or not terms.accelerators
-        raised = [*replicas[:v], replicas[v] + 1, *replicas[v + 1 :]]
-        if missing > 0 and has_room and replicas[v] < terms.upper and _has_budget(problem, raised, v):
-            yield terms.cost / min(amount, missing), v, node
+    def __init__(self, problem: PlacementProblem, replicas: list[int]) -> None:
+        self.replicas = replicas
+        self.shares: Counter[tuple[int, int]] = Counter()
+        self._problem = problem
+        self._hosts = hosts_of(problem, freed(problem, tuple(replicas)))
+        self._bins: list[list[int]] = [[] for _ in replicas]
+        for b, bin_ in enumerate(problem.bins):
+            for v in bin_.variants:
+                self._bins[v].append(b)
+        self._left = [
+            row.limit - sum(amount * replicas[v] for v, amount in row.terms) for row in problem.limits
+        ]
+        self._uses: list[Counter[int]] = [Counter() for _ in replicas]
+        for index, row in enumerate(problem.limits):
+            for v, amount in row.terms:
+                self._uses[v][index] += amount
 
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether a quota or a budget that somebody uses is exceeded."""
+        return any(self._left[index] < 0 for uses in self._uses for index in uses)
 
-def _has_budget(problem: PlacementProblem, replicas: Sequence[int], variant: int) -> bool:
-    """Tell whether no quota or budget that a variant uses is exceeded."""
-    return all(
-        sum(amount * replicas[v] for v, amount in row.terms) <= row.limit
-        for row in problem.limits
-        if any(v == variant for v, _ in row.terms)
-    )
+    def steps(self, row: CoverRow) -> Iterator[tuple[float, int, int | None]]:
+        """Yield each replica that would help a row and has room: (cost per useful amount, variant, node).
+
+        For those whose place is not a matter of room on one node none is tried.
+        """
+        missing = row.requirement - provided(self._problem, row, tuple(self.replicas))
+        for v, amount in row.terms if missing > 0 else ():
+            terms = self._problem.variants[v]
+            if terms.is_choosy or terms.pods > 1 or self.replicas[v] >= terms.upper or not self._may_pay(v):
+                continue
+            node = self._hosts.fullest(self._bins[v], terms.accelerators) if terms.accelerators else None
+            if node is not None or not terms.accelerators:
+                yield terms.cost / min(amount, missing), v, node
+
+    def add(self, variant: int, node: int | None) -> None:
+        """Add a replica, on a node if it needs one."""
+        self.replicas[variant] += 1
+        for index, amount in self._uses[variant].items():
+            self._left[index] -= amount
+        if node is not None:
+            self._hosts.take_on(node, self._problem.variants[variant].accelerators)
+            self.shares[node, variant] += 1
+
+    def _may_pay(self, variant: int) -> bool:
+        return all(amount <= self._left[index] for index, amount in self._uses[variant].items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from controller.planning.hosts import Hosts
@@ -23,11 +24,11 @@ def assign(
     Exact wherever the shares respect the slots of each bin (see `Bin`). Raises ValueError where they don't.
     """
     hosts = hosts_of(problem, freed(problem, replicas))
-    placed: dict[tuple[int, int], int] = {}
+    placed: Counter[tuple[int, int]] = Counter()
     for b, v in sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key)):
         left = shares[b, v]
         for node, count in hosts.take_many((b,), problem.variants[v].accelerators, left):
-            placed[v, node] = count
+            placed[v, node] += count
             left -= count
         if left:
             raise ValueError(f"no node has room for {problem.variants[v].name}")

@@ -32,8 +32,8 @@ class Hosts:
         candidates = [
             (free, first)
             for bin_ in bins
-            for free in self._heaps[bin_]
-            if free >= accelerators and (first := self._first(bin_, free, barred)) is not None
+            for free in [amount for amount in self._heaps[bin_] if amount >= accelerators]
+            if (first := self._first(bin_, free, barred)) is not None
         ]
         return min(candidates)[1] if candidates else None
 
@@ -82,10 +82,13 @@ class Hosts:
         """Return the first node of a bin with so many free that is not barred.
 
         A node that has another amount free has left the heap. It may be in it twice, if it came back.
+        An empty heap goes: a node of many accelerators would leave one behind with each that it gives.
         """
         heap = self._heaps[bin_][free]
         while heap and self.free[heap[0]] != free:
             heappop(heap)
+        if not heap:
+            del self._heaps[bin_][free]
         if not barred:
             return heap[0] if heap else None
         return min((node for node in heap if self.free[node] == free and node not in barred), default=None)

@@ -94,21 +94,30 @@ def minimize_in_order(
     def in_order(values: tuple[int, ...]) -> list[int]:
         return [objective.value(values) for objective in objectives]
 
-    values = _complete(model, start, limits=limits)
-    unproven, gap = "", 0.0
-    bounds = []
-    for objective in objectives:
+    values = valued(_complete(model, start, limits=limits))
+    bounds: list[int] = []
+    for index, objective in enumerate(objectives):
         bound = 0  # the least there is
         if objective.value(values):
             solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
             found, bound = _minimize(model, objective, solver=solver, guide=guide, hint=values)
             limits = _left(limits, solver)
             values = min(values, valued(found) if found else values, key=in_order)
-            if not unproven and objective.value(values) > bound:
-                unproven, gap = objective.name, 1 - bound / objective.value(values)
-        model.add(_sum(objective.terms) <= objective.value(values))
         bounds.append(bound)
+        for settled in objectives[: index + 1]:  # what was settled may have become better, too
+            model.add(_sum(settled.terms) <= settled.value(values))
+    unproven, gap = _worst(objectives, bounds, values)
     return Outcome(values=values, bounds=tuple(bounds), unproven=unproven, gap=gap)
+
+
+def _worst(
+    objectives: Sequence[Objective], bounds: Sequence[int], values: Sequence[int]
+) -> tuple[str, float]:
+    """Return the first objective whose minimum is not proven, and its distance to the bound."""
+    for objective, bound in zip(objectives, bounds, strict=True):
+        if (value := objective.value(values)) > bound:
+            return objective.name, 1 - bound / value
+    return "", 0.0
 
 
 def _complete(model: cp_model.CpModel, start: Terms, *, limits: Limits) -> tuple[int, ...]:

@@ -56,6 +56,12 @@ class Variables:
     shortfall: list[Var]
     """Per row, in per mille."""
 
+    slots: dict[tuple[int, int], Var]
+    """(node, size) -> how many of a size it has room for, where that depends on who leaves."""
+
+    has_room: dict[tuple[int, int], Var]
+    """The same -> whether it has any, where it is overcommitted now."""
+
     opened: dict[int, Var]
     """Node that does not exist yet -> whether it is added."""
 
@@ -121,6 +127,8 @@ def _variables(model: cp_model.CpModel, given: PlacementProblem, problem: Placem
         stopped=[model.new_int_var(0, t.current, f"stopped_{v}") for v, t in numbered],
         serving=[model.new_int_var(0, t.ready, f"serving_{v}") for v, t in numbered],
         shortfall=[model.new_int_var(0, PER_MILLE, f"shortfall_{r}") for r in range(len(problem.rows))],
+        slots={},
+        has_room={},
         opened={node: model.new_bool_var(f"opened_{node}") for node in yet_to_come},
     )
 
@@ -183,7 +191,7 @@ def _fit_nodes(model: cp_model.CpModel, variables: Variables, problem: Placement
                 <= sum(
                     problem.free[n] // size * variables.opened[n]
                     if n in variables.opened
-                    else _slots(model, problem, leaving, node=n, size=size)
+                    else _slots(model, variables, problem, leaving[n], node=n, size=size)
                     for n in bin_.nodes
                 )
             )
@@ -219,24 +227,25 @@ def _leaving(variables: Variables, problem: PlacementProblem) -> list[list[tuple
 
 def _slots(
     model: cp_model.CpModel,
+    variables: Variables,
     problem: PlacementProblem,
-    leaving: Sequence[Sequence[tuple[Var, int]]],
+    leaving: Sequence[tuple[Var, int]],
     *,
     node: int,
     size: int,
 ) -> cp_model.LinearExprT:
     """Return how many replicas of a size the node has room for, after the removals."""
     free = problem.free[node]
-    if not leaving[node]:
+    if not leaving:
         return max(0, free) // size
-    most = free + sum(accelerators for _, accelerators in leaving[node])
-    room = most - sum(accelerators * stay for stay, accelerators in leaving[node])
-    slots = model.new_int_var(0, max(0, most) // size, f"slots_{node}_{size}")
+    most = free + sum(accelerators for _, accelerators in leaving)
+    room = most - sum(accelerators * stay for stay, accelerators in leaving)
+    slots = variables.slots[node, size] = model.new_int_var(0, max(0, most) // size, f"slots_{node}_{size}")
     if free >= 0:
         model.add(size * slots <= room)
         return slots
     # An overcommitted node gives nothing until enough has left; without the literal it would force removals.
-    has_room = model.new_bool_var(f"has_room_{node}_{size}")
+    has_room = variables.has_room[node, size] = model.new_bool_var(f"has_room_{node}_{size}")
     model.add(size * slots <= room).only_enforce_if(has_room)
     model.add(slots == 0).only_enforce_if(~has_room)
     return slots

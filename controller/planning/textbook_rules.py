@@ -79,17 +79,22 @@ def _keep_even(
     domain_of: Sequence[int],
 ) -> None:
     """Let no domain that gets a new pod be further ahead of the one with the fewest than allowed."""
-    added = {domain: [new[n] for n in new if domain_of[n] == domain] for domain in spread.domains}
-    there = {
-        domain: sum(added[domain]) + sum(stay for n in lying if domain_of[n] == domain for stay in lying[n])
-        for domain in spread.domains
-    }
+    added: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
+    staying: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
     for node, pods in new.items():
-        if domain_of[node] not in added:
+        if domain_of[node] in added:
+            added[domain_of[node]].append(pods)
+        else:
             model.add(pods == 0)
+    for node, stays in lying.items():
+        staying.get(domain_of[node], []).extend(stays)
+    most = sum(max(pods.proto.domain) for pods in new.values()) + sum(map(len, lying.values()))
+    fewest = model.new_int_var(0, most, "")
     for domain in spread.domains:
-        for other in spread.domains:
-            _if_any(model, added[domain], there[domain] - there[other] <= spread.max_skew)
+        there = model.new_int_var(0, most, "")
+        model.add(there == sum(added[domain]) + sum(staying[domain]))
+        model.add(fewest <= there)
+        _if_any(model, added[domain], there - fewest <= spread.max_skew)
 
 
 def _if_any(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.baseline import baseline
 from controller.planning.fit import assign
-from controller.planning.problem import per_mille_missing, provided
+from controller.planning.problem import freed, per_mille_missing, provided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def named(problem: PlacementProblem, variables: Variables, values: Sequence[int]
 def _following(
     problem: PlacementProblem, variables: Variables, replicas: tuple[int, ...], *, used: AbstractSet[int]
 ) -> Iterator[tuple[IntVar, int]]:
-    """Yield what the objectives add up, and who of those that run stays, by replicas and nodes in use."""
+    """Yield what the objectives add up, who of those that run stays, and the room that there is then."""
     for v, (terms, count) in enumerate(zip(problem.variants, replicas, strict=True)):
         leaving = max(0, len(terms.bound) - count)
         yield variables.replicas[v], count
@@ -73,3 +73,6 @@ def _following(
     for row, var in zip(problem.rows, variables.shortfall, strict=True):
         yield var, per_mille_missing(row.requirement, provided(problem, row, replicas))
     yield from ((var, int(node in used)) for node, var in variables.opened.items())
+    free = freed(problem, replicas)
+    yield from ((var, max(0, free[node]) // size) for (node, size), var in variables.slots.items())
+    yield from ((var, int(free[node] >= 0)) for (node, _), var in variables.has_room.items())

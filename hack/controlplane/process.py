@@ -53,6 +53,7 @@ class Process:
         self._command = command
         self._directory = directory
         self._running: subprocess.Popen[str] | None = None
+        self._is_wanted = False
 
     @property
     def pid(self) -> int:
@@ -71,12 +72,13 @@ class Process:
             self._running = spawn(
                 self._command, directory=self._directory, environment=environment, output=log
             )
+            self._is_wanted = True
 
     def check(self) -> None:
         """Raise ComponentCrashedError when it was started and has ended by itself."""
         running = self._running
         code = running.poll() if running else None
-        if code is not None and self._running is running:  # else it was asked to end meanwhile
+        if code is not None and self._is_wanted:
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise ComponentCrashedError(f"{self.name} {how}; {self.log_tail()}")
 
@@ -88,14 +90,15 @@ class Process:
 
     def stop(self, *, patience_seconds: float = 5.0) -> None:
         """Ask it to end, and kill it when it does not; without effect when it does not run."""
-        running, self._running = self._running, None  # first of all: nobody is to take its end for a crash
-        if running is None:
+        if self._running is None:
             return
+        self._is_wanted = False
         try:
-            running.terminate()
-            running.wait(patience_seconds)
+            self._running.terminate()
+            self._running.wait(patience_seconds)
         except subprocess.TimeoutExpired:
             pass  # killed below
         finally:
-            running.kill()
-            running.wait()
+            self._running.kill()
+            self._running.wait()
+            self._running = None

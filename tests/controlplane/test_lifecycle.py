@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import pytest
 from hack.controlplane import ControlPlane
 from hack.controlplane.background import Background
 from hack.controlplane.errors import ComponentCrashedError
+from hack.controlplane.process import Process
 from hack.controlplane.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,6 +63,27 @@ def wait_until_gone(pid: int, *, patience_seconds: float = 10.0) -> None:
     ready, _, _ = select.select([descriptor], [], [], patience_seconds)
     os.close(descriptor)
     assert ready, f"process {pid} still runs"
+
+
+def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
+    """Whoever watches meanwhile sees nothing wrong; an end that nobody asked for is told."""
+    process = Process("sleeper", ["/bin/sleep", "1000"], directory=tmp_path)
+    stopped = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(20):
+            process.start()
+            stopped.clear()
+            watching = pool.submit(lambda: [process.check() for _ in iter(stopped.is_set, True)])
+            process.stop()
+            stopped.set()
+            watching.result()
+
+    process.start()
+    os.kill(process.pid, signal.SIGKILL)
+    wait_until_gone(process.pid)
+    with pytest.raises(ComponentCrashedError, match="sleeper was killed by signal 9"):
+        process.check()
+    process.stop()
 
 
 def test_a_restarted_component_is_a_new_process_that_knows_what_the_old_one_knew() -> None:

@@ -21,8 +21,14 @@ MOST_PLACES = 160
 MOST_NODES = 1000
 """Those that could be added included: each of these is a variable."""
 
-MOST_REPLICAS = 10_000
-"""Of all variants together, as many of each as run or would do alone: the first answer is made one by one."""
+MOST_REPLICAS = 4000
+"""Of all variants together, as many of each as would do alone: the first answer is made one by one."""
+
+MOST_STAYING = 1000
+"""Pods that run and might stay: each replica of these is a variable. Beyond that little is proven in time."""
+
+MOST_DOMAINS = 2000
+"""Those over which the pods of variants are spread, counted for each."""
 
 EFFORT_SECONDS = 0.3
 """Of the solver's deterministic time: what can be proven of a small problem mostly is by then."""
@@ -30,15 +36,22 @@ EFFORT_SECONDS = 0.3
 
 def is_small(problem: PlacementProblem) -> bool:
     """Tell whether the textbook model mostly proves its answer in a fraction of a second."""
-    nodes = len(problem.free) + sum(growth.limit for growth in problem.growth)
-    if len(problem.variants) > MOST_PLACES or nodes > MOST_NODES or _replicas(problem) > MOST_REPLICAS:
+    if len(problem.variants) > MOST_PLACES or _nodes(problem) > MOST_NODES:
+        return False
+    staying = sum(len(terms.bound) * terms.pods for terms in problem.variants)
+    domains = sum(len(terms.spread.domains) for terms in problem.variants if terms.spread)
+    if staying > MOST_STAYING or domains > MOST_DOMAINS or _replicas(problem) > MOST_REPLICAS:
         return False
     return sum(len(bin_.variants) for bin_ in textbook.expanded(problem).bins) <= MOST_PLACES
 
 
+def _nodes(problem: PlacementProblem) -> int:
+    return len(problem.free) + sum(growth.limit for growth in problem.growth)
+
+
 def _replicas(problem: PlacementProblem) -> int:
-    """Return how many replicas run, or would if each variant met all requirements alone, within reach."""
-    wanted = [max(terms.lower, len(terms.bound)) for terms in problem.variants]
+    """Return how many replicas there would be if each variant met all requirements alone, within reach."""
+    wanted = [terms.lower for terms in problem.variants]
     for row in problem.rows:
         for v, amount in row.terms:
             wanted[v] = max(wanted[v], -(-row.requirement // amount) if amount else 0)

@@ -22,6 +22,7 @@ from controller.planning.problem import (
     Proof,
     Scope,
     Solution,
+    SpreadTerms,
     Stage,
     VariantTerms,
 )
@@ -191,6 +192,21 @@ def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementPro
     )
 
 
+def _running(replicas: int, *, pods: int = 1) -> PlacementProblem:
+    """Return few models of which one runs, and may keep a single replica."""
+    problem = _few_models(10)
+    terms = replace(problem.variants[0], bound=((0,) * pods,) * replicas, pods=pods, upper=1)
+    return replace(problem, variants=(terms, *problem.variants[1:]))
+
+
+def _spread(domains: int) -> PlacementProblem:
+    """Return few models of which one has its pods spread evenly."""
+    problem = _few_models(10)
+    spread = SpreadTerms(topology=0, max_skew=1, domains=tuple(range(domains)))
+    variants = (replace(problem.variants[0], spread=spread), *problem.variants[1:])
+    return replace(problem, variants=variants, topologies=(tuple(range(10)),))
+
+
 @pytest.mark.parametrize(
     ("problem", "small"),
     [
@@ -199,6 +215,11 @@ def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementPro
         pytest.param(_few_models(5000), False, id="few models on many nodes"),
         pytest.param(_few_models(10, growth=100_000), False, id="few nodes and many that could be added"),
         pytest.param(_few_models(10, models=200), False, id="many models on few nodes"),
+        pytest.param(_running(300), True, id="hundreds of replicas that run"),
+        pytest.param(_running(3000), False, id="thousands of replicas that run"),
+        pytest.param(_running(300, pods=16), False, id="hundreds of replicas of many pods that run"),
+        pytest.param(_spread(500), True, id="pods spread over hundreds of domains"),
+        pytest.param(_spread(5000), False, id="pods spread over thousands of domains"),
         pytest.param(
             replace(_few_models(1), rows=(replace(_few_models(1).rows[0], requirement=10**6),)),
             True,
