@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from controller.planning.fit import hosts_of
-from controller.planning.problem import Stage, freed, provided
+from controller.planning.problem import Stage, bins_of, freed, provided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,10 +41,7 @@ class _Baseline:
         self.shares: Counter[tuple[int, int]] = Counter()
         self._problem = problem
         self._hosts = hosts_of(problem, freed(problem, tuple(replicas)))
-        self._bins: list[list[int]] = [[] for _ in replicas]
-        for b, bin_ in enumerate(problem.bins):
-            for v in bin_.variants:
-                self._bins[v].append(b)
+        self._bins = bins_of(problem)
         self._left = [
             row.limit - sum(amount * replicas[v] for v, amount in row.terms) for row in problem.limits
         ]

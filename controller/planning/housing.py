@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controller.planning.hosts import Hosts
-from controller.planning.problem import NO_DOMAIN, freed, staying_pods
+from controller.planning.problem import NO_DOMAIN, bins_of, freed, staying_pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,10 +90,7 @@ class _Rooms:
         free = [*freed(problem, tuple(replicas)), *(terms.accelerators for _, terms in growth)]
         self._hosts = Hosts(free, dict(enumerate(self._nodes)))
         self._bin_of = {node: b for b, nodes in enumerate(self._nodes) for node in nodes}
-        self._bins: list[list[int]] = [[] for _ in problem.variants]
-        for b, bin_ in enumerate(problem.bins):
-            for v in bin_.variants:
-                self._bins[v].append(b)
+        self._bins = bins_of(problem)
         self._blocks: dict[tuple[int, int], dict[int, list[int]]] = {}
         self._block_rooms: dict[tuple[int, int, int], dict[int, int]] = {}
 

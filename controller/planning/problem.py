@@ -335,6 +335,15 @@ def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]
     return sum(amount * replicas[v] for v, amount in row.terms)
 
 
+def bins_of(problem: PlacementProblem) -> list[list[int]]:
+    """Return the bins that each variant may use."""
+    found: list[list[int]] = [[] for _ in problem.variants]
+    for index, bin_ in enumerate(problem.bins):
+        for variant in bin_.variants:
+            found[variant].append(index)
+    return found
+
+
 def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Counter[int]:
     """Return how many pods of a variant lie on each node once it has no more than some replicas."""
     bound = problem.variants[variant].bound

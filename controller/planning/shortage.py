@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import BoundBy
-from controller.planning.problem import freed
+from controller.planning.problem import bins_of, freed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,10 +74,7 @@ class Scarcities:
         self._after = after
         self._nodes = nodes
         self._priorities = priorities
-        self._bins: list[list[int]] = [[] for _ in problem.variants]
-        for index, bin_ in enumerate(problem.bins):
-            for v in bin_.variants:
-                self._bins[v].append(index)
+        self._bins = bins_of(problem)
         self._known: dict[tuple[tuple[int, ...], int, int], Scarcity | None] = {}
 
     def of(self, variant: int) -> Scarcity | None:

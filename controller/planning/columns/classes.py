@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.problem import NO_DOMAIN
+from controller.planning.problem import NO_DOMAIN, bins_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,15 +70,6 @@ def classes_of(
     number = {kind: index for index, kind in enumerate(classes)}
     class_of = np.array([number[kind] if kind else NO_CLASS for kind in kinds], dtype=np.int64)
     return classes, class_of, {v: tuple(number[kind] for kind in own) for v, own in spread.items()}
-
-
-def bins_of(problem: PlacementProblem) -> list[list[int]]:
-    """Return the bins that each variant may use."""
-    found: list[list[int]] = [[] for _ in problem.variants]
-    for index, bin_ in enumerate(problem.bins):
-        for variant in bin_.variants:
-            found[variant].append(index)
-    return found
 
 
 def _class(terms: VariantTerms, alone: int, where: tuple[int, ...]) -> PlaceClass:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.classes import bins_of
-from controller.planning.problem import UNLIMITED_REPLICAS
+from controller.planning.problem import UNLIMITED_REPLICAS, bins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from planning_builders import LIMITS
 from small_problems import best_rank, choosy_problem, small_problem
+from strategy_problems import terms
 
 from controller.planning import columns
 from controller.planning.columns import cohorts as cohort_module
@@ -21,7 +22,7 @@ from controller.planning.columns.mixes import first_mixes
 from controller.planning.columns.phase import phase
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
-from controller.planning.problem import Bin, CoverRow, PlacementProblem, Scope, Solution, Stage, VariantTerms
+from controller.planning.problem import Bin, CoverRow, PlacementProblem, Scope, Solution, Stage
 from controller.planning.proofs import with_values
 
 pytestmark = pytest.mark.usefixtures("search_alone")
@@ -107,21 +108,7 @@ def _two_variants(free: int) -> PlacementProblem:
     """Return a model whose best mix has nine replicas of one variant and four of the other."""
     variants = [(45, 44), (49, 50)]
     return PlacementProblem(
-        variants=tuple(
-            VariantTerms(
-                name=f"v{amount}",
-                accelerators=1,
-                cost=cost,
-                start_price=0,
-                stop_price=0,
-                current=0,
-                bound=(),
-                ready=0,
-                lower=0,
-                upper=14,
-            )
-            for amount, cost in variants
-        ),
+        variants=tuple(terms(cost, upper=14, name=f"v{amount}") for amount, cost in variants),
         free=(free,),
         bins=(Bin(nodes=(0,), sizes=(1,), variants=(0, 1)),),
         rows=(

@@ -9,6 +9,7 @@ import pytest
 from campaign import often
 from planning_builders import LIMITS
 from small_problems import best_rank, choosy_problem, is_possible, rank, small_problem
+from strategy_problems import demand, terms
 
 from controller.planning import columns, textbook
 from controller.planning.columns.exact import better, is_open, is_small, settled
@@ -16,15 +17,12 @@ from controller.planning.problem import (
     COST,
     UNLIMITED_REPLICAS,
     Bin,
-    CoverRow,
     GrowthTerms,
     PlacementProblem,
     Proof,
     Scope,
     Solution,
     SpreadTerms,
-    Stage,
-    VariantTerms,
 )
 from hack.bench.placement.catalogue import Instance
 
@@ -159,35 +157,13 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all() -> None:
 
 def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementProblem:
     """Return models that ask for more than nodes of eight have, with as many nodes that could be added."""
-    terms = VariantTerms(
-        name="v",
-        accelerators=2,
-        cost=3,
-        start_price=0,
-        stop_price=0,
-        current=0,
-        bound=(),
-        ready=0,
-        lower=0,
-        upper=UNLIMITED_REPLICAS,
-    )
     bins = (Bin(nodes=tuple(range(nodes)), sizes=(2,), variants=tuple(range(models))),)
     grown = GrowthTerms(name="pool", bin=0, accelerators=8, limit=growth, price=5)
     return PlacementProblem(
-        variants=tuple(replace(terms, name=f"v{index}") for index in range(models)),
+        variants=tuple(terms(3, size=2, upper=UNLIMITED_REPLICAS, name=f"v{v}") for v in range(models)),
         free=(8,) * nodes,
         bins=bins,
-        rows=tuple(
-            CoverRow(
-                name=f"m{index}",
-                stage=Stage.DEMAND,
-                priority=0,
-                model=index,
-                requirement=nodes,
-                terms=((index, 1),),
-            )
-            for index in range(models)
-        ),
+        rows=tuple(demand(v, nodes, (v, 1), priority=0) for v in range(models)),
         growth=(grown,) if growth else (),
     )
 
@@ -195,8 +171,8 @@ def _few_models(nodes: int, growth: int = 0, *, models: int = 5) -> PlacementPro
 def _running(replicas: int, *, pods: int = 1) -> PlacementProblem:
     """Return few models of which one runs, and may keep a single replica."""
     problem = _few_models(10)
-    terms = replace(problem.variants[0], bound=((0,) * pods,) * replicas, pods=pods, upper=1)
-    return replace(problem, variants=(terms, *problem.variants[1:]))
+    running = replace(problem.variants[0], bound=((0,) * pods,) * replicas, pods=pods, upper=1)
+    return replace(problem, variants=(running, *problem.variants[1:]))
 
 
 def _spread(domains: int) -> PlacementProblem:
@@ -235,9 +211,9 @@ def test_what_is_small(problem: PlacementProblem, *, small: bool) -> None:
 def test_what_needs_no_room_is_not_small_if_there_may_be_millions_of_it() -> None:
     """The textbook model's first answer is made one replica at a time."""
     problem = _few_models(10)
-    terms = replace(problem.variants[0], accelerators=0)
+    anywhere = replace(problem.variants[0], accelerators=0)
     rows = (replace(problem.rows[0], requirement=10**6), *problem.rows[1:])
-    assert not is_small(replace(problem, variants=(terms, *problem.variants[1:]), rows=rows))
+    assert not is_small(replace(problem, variants=(anywhere, *problem.variants[1:]), rows=rows))
 
 
 def test_no_search_is_brief_because_a_rough_one_sufficed() -> None:
