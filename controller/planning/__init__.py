@@ -3,11 +3,9 @@
 No clock, no client, no await: a frozen `snapshot.Snapshot` and `state.PlanningState` go in, a `decision.Plan`
 and the next state come out, and the same input gives the same bytes whatever order it was listed in.
 
-capacity    `saturation` turns engine samples into tokens of KV cache: what is in use or waits, and what one
-            replica can hold.
-demand      `demand` grades the signal (fresh, held, unknown), sums one demand per model, shared by its
-            variants, and puts the required capacity inside the dead band between the scale-up threshold and
-            the scale-down boundary.
+demand      `load` is what sizing found out: requests per second of each model, and what one replica of each
+            variant serves. `demand` puts the capacity that a model is to have between what it needs and what
+            may go.
 problem     `formulation` writes all of it down in integers: variants, cover rows with their weights, bins of
             nodes that the same variants may use, limits, nodes that could be added.
 placement   `columns` solves the problem by pattern columns, prices and a CP-SAT core, with a bound at every

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Alternative, Signal
-from controller.planning.demand import allowed_replicas
+from controller.planning.decision import Alternative
+from controller.planning.demand import allowed_replicas, provided_rate
 from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.housing import Vacancies
 from controller.planning.model_case import model_cases
@@ -18,7 +18,6 @@ from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
-from controller.planning.utilisation import provided_tokens
 from controller.planning.wording import count, rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from controller.planning.flapping import Restless
     from controller.planning.model_case import ModelCase
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
     from controller.planning.shortage import Scarcity
     from controller.planning.snapshot import Snapshot, Variant
@@ -43,7 +41,6 @@ class Answer:
     snapshot: Snapshot
     nodes: Sequence[Node]
     demands: Sequence[ModelDemand]
-    capacities: Mapping[tuple[str, str], Capacity]
     problem: PlacementProblem
     wanted: Solution
     """With unlimited nodes."""
@@ -118,12 +115,8 @@ class Answer:
     def unmet_per_mille(self, model: int, replicas: Sequence[int] | Mapping[int, int]) -> int:
         """Return the share of a model's required capacity that some replicas do not provide, rounded up."""
         demand = self.demands[model]
-        provided = sum(
-            self.capacities[variant.key].tokens * replicas[v]
-            for v, variant in zip(self.variants_of(model), demand.variants, strict=True)
-            if variant.key in self.capacities
-        )
-        return per_mille_missing(demand.required_tokens, provided)
+        provided = provided_rate(demand.variants, [replicas[v] for v in self.variants_of(model)])
+        return per_mille_missing(demand.required_rate, provided)
 
     def shortage_per_mille(self, model: int, replicas: Sequence[int]) -> int:
         """Return the same, and everything where a model that is to be kept warm has no replica."""
@@ -147,9 +140,6 @@ class Case:
     """Of this variant among the model's."""
 
     variant: Variant
-    capacity: Capacity | None
-    """What one replica holds, if known."""
-
     wanted: int
     """Replicas with unlimited nodes."""
 
@@ -193,9 +183,7 @@ class Case:
         return Alternative(
             replicas=tuple([(variants[number - whole.first].name, n) for number, n in sorted(mix.items())]),
             extra_cost=difference,
-            unmet_per_mille=per_mille_missing(
-                whole.required_tokens, provided_tokens(whole.capacities, replicas)
-            ),
+            unmet_per_mille=per_mille_missing(self.demand.required_rate, provided_rate(variants, replicas)),
         )
 
     @property
@@ -239,7 +227,7 @@ class Case:
 
 def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
     """Return those that have a place; what is not decided anew stays even without one, as far as ordered."""
-    if demand.signal is Signal.FRESH:
+    if demand.signal.decides:
         return placed
     stays, ordered = allowed_replicas(variant), ordered_replicas(variant)
     return max(placed, stays if ordered is None else min(stays, ordered))
@@ -256,7 +244,6 @@ def cases(answer: Answer) -> Iterator[Case]:
                 demand=demand,
                 position=position,
                 variant=variant,
-                capacity=whole.capacities[position],
                 wanted=whole.wanted[position],
                 placed=placed,
                 granted=published_replicas(variant, demand, placed),

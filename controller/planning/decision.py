@@ -6,43 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-
-class Signal(StrEnum):
-    """How well a model's demand is known."""
-
-    FRESH = "Fresh"
-    """Every ready replica reported recently: may scale both ways."""
-
-    HELD = "Held"
-    """Some reports are old or missing: may scale up, never down."""
-
-    UNKNOWN = "Unknown"
-    """No usable report: what is, stays."""
-
-
-class CapacitySource(StrEnum):
-    """Where a variant's capacity per replica comes from, best first."""
-
-    OBSERVED = "Observed"
-    """Its engines are full now."""
-
-    HISTORICAL = "Historical"
-    """Engines of the same kind were full a while ago."""
-
-    DERIVED = "Derived"
-    """Computed from batch limits and request lengths."""
-
-    MEMORY = "Memory"
-    """The usable part of the KV cache."""
-
-    LAST_KNOWN = "LastKnown"
-    """What it was when a replica last ran."""
-
-    ESTIMATED = "Estimated"
-    """Never ran: from batch limits and the model's request lengths, at most a running sibling's."""
-
-    UNKNOWN = "Unknown"
-    """Nothing to go by."""
+from controller.planning.load import Capacity, CapacitySource, ModelLoad, Signal
 
 
 class Reason(StrEnum):
@@ -152,7 +116,7 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """The answer for one variant. Tokens are tokens of KV cache throughout."""
+    """The answer for one variant."""
 
     namespace: str
     name: str
@@ -166,20 +130,17 @@ class Decision:
     unconstrained_replicas: int
     """What it would be with unlimited nodes."""
 
-    demand_tokens: int | None
-    """Of the whole model: in use and waiting; None when unknown."""
+    load: ModelLoad
+    """What the whole model is asked for."""
 
-    required_tokens: int
+    required_requests_per_second: float
     """Capacity that the whole model is to have."""
 
-    capacity_per_replica_tokens: int | None
-    capacity_source: CapacitySource
+    capacity: Capacity | None
+    """What one replica serves; None when unknown."""
+
     unmet_per_mille: int
     """Share of the model's required capacity that this plan does not provide."""
-
-    signal: Signal
-    signal_age_seconds: float | None
-    """Age of the oldest sample used; None without one."""
 
     bound_by: BoundBy
     reason: Reason
@@ -191,6 +152,16 @@ class Decision:
 
     reliefs: tuple[Relief, ...] = ()
     """What would change the answer, the smallest change first; only where the model goes short."""
+
+    @property
+    def signal(self) -> Signal:
+        """How well the demand is known."""
+        return self.load.signal
+
+    @property
+    def capacity_source(self) -> CapacitySource:
+        """Where the capacity of one replica comes from."""
+        return self.capacity.source if self.capacity else CapacitySource.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

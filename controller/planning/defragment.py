@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.decision import Move, Signal
+from controller.planning.decision import Move
 from controller.planning.moves import Kind, fewest_evictions
 from controller.planning.offers import Allowances, offers
 from controller.planning.shortage import ledger
@@ -82,7 +82,7 @@ def _missing(answer: Answer) -> Mapping[int, int]:
     replicas = list(answer.granted.replicas)
     found = {}
     for model, demand in enumerate(answer.demands):
-        if demand.signal is not Signal.FRESH:
+        if not demand.signal.decides:
             continue
         if not answer.shortage_per_mille(model, answer.granted.replicas):
             continue

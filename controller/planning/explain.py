@@ -10,11 +10,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.planning.case import Answer, Case, cases
-from controller.planning.decision import BoundBy, Reason, Signal
+from controller.planning.decision import BoundBy, Reason
+from controller.planning.demand import rate_of
 from controller.planning.formulation import ordered_replicas
+from controller.planning.load import RATE_UNIT, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.verdict import Grant, Verdict, decide
-from controller.planning.wording import count, listing, percent, span, tokens
+from controller.planning.wording import capacity_text, count, listing, percent, rate_text, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +49,7 @@ def _decision(case: Case) -> Decision:
         alternative=case.alternative,
         reliefs=reliefs,
     )
-    return decide(case.variant, case.demand, capacity=case.capacity, grant=grant, verdict=verdict)
+    return decide(case.variant, case.demand, grant=grant, verdict=verdict)
 
 
 def _verdict(case: Case) -> Verdict:
@@ -64,7 +66,7 @@ def _helps(reliefs: Sequence[Relief]) -> str:
 
 
 def _is_frozen(case: Case) -> bool:
-    return case.demand.signal is not Signal.FRESH
+    return not case.demand.signal.decides
 
 
 def _ordered(case: Case) -> Verdict | None:
@@ -104,7 +106,7 @@ def _holding(case: Case) -> Verdict | None:
         return None
     if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.granted > case.held):
         return None
-    stale = case.demand.signal is Signal.HELD and not case.demand.silent_replicas
+    stale = case.demand.signal is Signal.HELD and not case.demand.load.silent_replicas
     message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
     found = case.scarcity() if case.placed < case.granted else None
     if found:
@@ -123,7 +125,7 @@ def _short(case: Case) -> Verdict | None:
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
-        f"of the {tokens(case.whole.required_tokens)} tokens of capacity that it needs",
+        f"of the {rate_text(case.demand.required_rate * RATE_UNIT)} requests/s of capacity that it needs",
     )
 
 
@@ -134,8 +136,7 @@ def _steadied(case: Case) -> Verdict | None:
         return None
     if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):
         return None  # it could not have more anyway
-    capacity = case.capacity.tokens if case.capacity else 0
-    is_spare = case.whole.provided_tokens - capacity >= case.whole.required_tokens
+    is_spare = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
     if (case.wanted > case.granted) != (found.direction < 0) or (found.direction > 0 and not is_spare):
         return None
     times = f"changed direction {count(found.reversals, 'time')} in the last"
@@ -174,11 +175,11 @@ def _replaced(case: Case) -> Verdict | None:
 
 def _minimum(case: Case) -> Verdict | None:
     """Explain a replica that demand alone would not need."""
-    capacity = case.capacity.tokens if case.capacity else 0
     alone = case.placed == 1 and sum(case.whole.placed) == 1
     warm = alone and not case.demand.may_scale_to_zero
     at_minimum = case.placed == case.variant.min_replicas > 0
-    if not (warm or at_minimum) or case.whole.provided_tokens - capacity < case.whole.required_tokens:
+    spare = case.whole.provided_rate - rate_of(case.variant)
+    if not (warm or at_minimum) or spare < case.demand.required_rate:
         return None
     why = (
         f"minReplicas is {case.variant.min_replicas}"
@@ -219,8 +220,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
         bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
-    elif case.capacity is None and case.whole.required_tokens:
-        bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica can hold is not known yet"
+    elif case.variant.capacity is None and case.demand.required_rate:
+        bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
     elif limit:
         bound_by, why = (
             _LIMITED[limit.kind],
@@ -250,40 +251,40 @@ def _change(case: Case) -> str:
 
 
 def _need(case: Case) -> str:
-    """Return `llama needs 3 replicas for 41.2k tokens (85 % of 3 x 16.1k)`."""
+    """Return `llama needs 3 replicas for 41 requests/s (85 % of 3 x 16; one serves 16 within ITL 80 ms)`."""
     filled = case.whole.filled_if_unlimited()
-    share = filled.seen_from(case.position) if filled else "nothing holds any"
-    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked} ({share})"
+    share = filled.seen_from(case.position) if filled else "no replica's capacity is known"
+    one = capacity_text(case.variant)
+    why = f"{share}; {one}" if one else share
+    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked} ({why})"
 
 
 def _load(case: Case) -> str:
-    """Return `41.2k tokens in demand are 85 % of 3 x 16.1k`."""
-    if case.demand.tokens is None:
+    """Return `41 requests/s now, ..., 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
+    load = case.demand.load
+    if load.requests_per_second is None:
         return "demand is unknown while nothing is ready"
-    if not case.demand.tokens:
-        return "no request runs or waits"
+    if not load.upper_requests_per_second and not load.backlog_requests:
+        return "no requests come"
     filled = case.whole.filled
-    if not filled:
-        return f"{case.whole.asked} are in demand"
-    return f"{case.whole.asked} in demand are {filled.seen_from(case.position)}"
+    share = f"{case.whole.asked}, {filled.seen_from(case.position)}" if filled else case.whole.asked
+    one = capacity_text(case.variant)
+    return f"{share}; {one}" if one else share
 
 
 def _ignorance(case: Case) -> str:
     """Return why the data does not allow a new decision."""
-    demand, settings = case.demand, case.answer.settings
+    demand, load = case.demand, case.demand.load
     ready = sum(variant.ready_replicas for variant in demand.variants)
     if demand.signal is Signal.UNKNOWN and not ready:
         existing = any(variant.current_replicas for variant in demand.variants)
         return (
             f"no replica of {demand.model_id} is ready yet" if existing else "nothing runs, demand is unknown"
         )
-    if demand.silent_replicas:
-        silent = f"{demand.silent_replicas} of {count(ready, 'ready replica')} of {demand.model_id}"
-        verb = "does" if demand.silent_replicas == 1 else "do"
+    if load.silent_replicas:
+        silent = f"{load.silent_replicas} of {count(ready, 'ready replica')} of {demand.model_id}"
+        verb = "does" if load.silent_replicas == 1 else "do"
         return f"{silent} {verb} not report, so nothing is scaled down"
-    if demand.signal_age_seconds is not None and demand.signal_age_seconds > settings.fresh_seconds:
-        return (
-            f"the oldest report is {demand.signal_age_seconds:.0f} s old, "
-            f"and nothing is scaled down on one over {settings.fresh_seconds:.0f} s"
-        )
-    return "the length of waiting prompts is not known, so nothing is scaled down"
+    if demand.signal is Signal.UNKNOWN:
+        return f"the load of {demand.model_id} is not known before its engines have answered twice"
+    return f"the oldest report is {load.signal_age_seconds or 0:.0f} s old, so nothing is scaled down"

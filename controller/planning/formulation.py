@@ -6,8 +6,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Signal
-from controller.planning.demand import allowed_replicas, staying_replicas
+from controller.planning.demand import allowed_replicas, rate_of, staying_replicas
 from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.problem import (
@@ -19,15 +18,14 @@ from controller.planning.problem import (
     VariantTerms,
 )
 from controller.planning.topology import Topologies
-from controller.planning.units import PERCENT, cost_units
+from controller.planning.units import cost_units
 from controller.planning.weights import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from controller.planning.cluster import Node, NodePool
     from controller.planning.demand import ModelDemand
-    from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
     from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
@@ -38,7 +36,6 @@ MAX_REQUIREMENT = 10**9
 def formulate(
     snapshot: Snapshot,
     demands: Sequence[ModelDemand],
-    capacities: Mapping[tuple[str, str], Capacity],
     *,
     settings: Settings,
 ) -> PlacementProblem:
@@ -52,10 +49,10 @@ def formulate(
     terms: list[VariantTerms] = []
     for model, demand in enumerate(demands):
         rule = rules.get((demand.namespace, demand.model_id))
-        own = _rows(demand, capacities, rule, model=model, first_variant=len(terms))
+        own = _rows(demand, rule, model=model, first_variant=len(terms))
         enough = _enough(own)
         for index, variant in enumerate(demand.variants, start=len(terms)):
-            untouchable = _untouchable(variant, demand, capacities)
+            untouchable = _untouchable(variant, demand)
             most = enough.get(index, 0)
             terms.append(
                 _terms(variant, places_of, topologies, most=most, lower=untouchable, settings=settings)
@@ -97,7 +94,6 @@ def held_replicas(variant: Variant) -> int:
 
 def _rows(
     demand: ModelDemand,
-    capacities: Mapping[tuple[str, str], Capacity],
     rule: ModelRule | None,
     *,
     model: int,
@@ -118,19 +114,19 @@ def _rows(
         )
 
     rows = []
-    holding = capacity_terms(demand, capacities, first_variant=first_variant)
-    is_fresh = demand.signal is Signal.FRESH
+    holding = capacity_terms(demand, first_variant=first_variant)
+    is_decided = demand.signal.decides
     if floor := max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0):
         one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
         rows.append(row(Stage.MINIMUM, floor, one_each))
     for index, variant in enumerate(demand.variants, start=first_variant):
         if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
             rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
-        if not is_fresh and (held := held_replicas(variant)):
+        if not is_decided and (held := held_replicas(variant)):
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
-    if required := demand.required_tokens:
+    if required := demand.required_rate:
         rows.append(row(Stage.DEMAND, required, holding))
-    if is_fresh and (continued := demand.continuity_tokens):
+    if is_decided and (continued := demand.continuity_rate):
         rows.append(row(Stage.CONTINUITY, continued, holding))
     return rows
 
@@ -144,15 +140,13 @@ def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, t
     return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
 
 
-def capacity_terms(
-    demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity], *, first_variant: int
-) -> tuple[tuple[int, int], ...]:
-    """Return (variant, tokens per replica) for each variant of the model whose capacity is known."""
+def capacity_terms(demand: ModelDemand, *, first_variant: int) -> tuple[tuple[int, int], ...]:
+    """Return (variant, rate per replica) for each variant of the model that serves anything."""
     return tuple(
         [
-            (index, capacity.tokens)
+            (index, rate)
             for index, variant in enumerate(demand.variants, start=first_variant)
-            if (capacity := capacities.get(variant.key)) and capacity.tokens
+            if (rate := rate_of(variant))
         ]
     )
 
@@ -173,20 +167,18 @@ def ordered_replicas(variant: Variant) -> int | None:
     return allowed_replicas(variant) if variant.is_paused else variant.pinned_replicas
 
 
-def _untouchable(
-    variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity]
-) -> int:
+def _untouchable(variant: Variant, demand: ModelDemand) -> int:
     """Return the replicas that must not go: of an unknown demand, ordered, young or protected."""
-    if demand.signal is not Signal.FRESH:
+    if not demand.signal.decides:
         return variant.current_replicas
-    protected = 0 if variant.may_be_preempted else _needed(variant, demand, capacities)
+    protected = 0 if variant.may_be_preempted else _needed(variant, demand)
     return max(ordered_replicas(variant) or 0, variant.held_replicas, protected)
 
 
-def _needed(variant: Variant, demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity]) -> int:
+def _needed(variant: Variant, demand: ModelDemand) -> int:
     """Return the replicas without which the model would lack capacity that it has."""
-    own = capacities[variant.key].tokens if variant.key in capacities else 0
-    spare = max(0, demand.anticipated_tokens - demand.required_tokens)
+    own = rate_of(variant)
+    spare = max(0, demand.anticipated_rate - demand.required_rate)
     return max(0, variant.current_replicas - spare // own) if own else variant.current_replicas
 
 
@@ -209,8 +201,8 @@ def _terms(
         name=f"{variant.namespace}/{variant.name}",
         accelerators=variant.accelerators_per_pod,
         cost=cost,
-        start_price=cost // PERCENT * settings.start_price_percent,
-        stop_price=cost // PERCENT * settings.stop_price_percent,
+        start_price=_start_price(variant, cost, settings),
+        stop_price=0,
         current=allowed_replicas(variant),
         bound=bound,
         ready=sum([replica.ready for replica in staying]),
@@ -221,6 +213,11 @@ def _terms(
         together=topologies.together(variant),
         spread=topologies.spread(variant),
     )
+
+
+def _start_price(variant: Variant, cost: int, settings: Settings) -> int:
+    """Return what the start of a replica costs, spread over the time for which a mix is expected to stand."""
+    return round(cost * variant.start_seconds / settings.standing_seconds)
 
 
 def _places(nodes: Sequence[Node]) -> Callable[[tuple[str, ...]], tuple[int, ...]]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.capacity import learn
 from controller.planning.decision import BoundBy, Plan, Reason, SolverReport
-from controller.planning.demand import model_demands
+from controller.planning.demand import model_demands, provided_rate
 from controller.planning.flapping import followed
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import per_mille_missing
@@ -18,11 +17,10 @@ from controller.planning.verdict import Grant, Verdict, decide, total_cost
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from controller.planning.decision import Decision, SolverStatus
     from controller.planning.demand import ModelDemand
-    from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot
     from controller.planning.state import PlanningState
@@ -33,36 +31,24 @@ def hold(
 ) -> tuple[Plan, PlanningState]:
     """Return the plan that changes nothing, with the reason why there is no other, and the next state."""
     variants = sorted(snapshot.variants, key=lambda variant: variant.key)
-    capacities, next_state = learn(variants, state, settings)
-    made = [
-        decision
-        for demand in model_demands(snapshot, capacities, settings)
-        for decision in _held(demand, capacities, message)
-    ]
+    made = [decision for demand in model_demands(snapshot) for decision in _held(demand, message)]
     plan = Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
         cost=total_cost(made, variants),
         solver=SolverReport(status=status, unproven="", gap=1.0, message=message, strategy="hold"),
     )
-    return plan, replace(next_state, courses=followed(snapshot, state, plan.decisions, settings))
+    return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))
 
 
-def _held(
-    demand: ModelDemand, capacities: Mapping[tuple[str, str], Capacity], message: str
-) -> Iterator[Decision]:
-    provided = sum(
-        capacities[variant.key].tokens * held_replicas(variant)
-        for variant in demand.variants
-        if variant.key in capacities
-    )
-    unmet = per_mille_missing(demand.required_tokens, provided)
+def _held(demand: ModelDemand, message: str) -> Iterator[Decision]:
+    provided = provided_rate(demand.variants, [held_replicas(variant) for variant in demand.variants])
+    unmet = per_mille_missing(demand.required_rate, provided)
     for variant in demand.variants:
         held = held_replicas(variant)
         yield decide(
             variant,
             demand,
-            capacity=capacities.get(variant.key),
             grant=Grant(replicas=held, unconstrained_replicas=held, unmet_per_mille=unmet),
             verdict=Verdict(
                 bound_by=BoundBy.SOLVER,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from controller.planning.demand import provided_rate
 from controller.planning.problem import per_mille_missing
-from controller.planning.utilisation import provided_tokens, utilisation
-from controller.planning.wording import tokens
+from controller.planning.utilisation import utilisation
+from controller.planning.wording import load_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from controller.planning.case import Answer
     from controller.planning.demand import ModelDemand
-    from controller.planning.saturation import Capacity
     from controller.planning.utilisation import Utilisation
 
 
@@ -28,24 +28,20 @@ class ModelCase:
     first: int
     """Number of the model's first variant."""
 
-    capacities: tuple[Capacity | None, ...]
-    """What one replica holds, where that is known."""
-
     wanted: tuple[int, ...]
     """Replicas with unlimited nodes."""
 
     placed: tuple[int, ...]
     """Replicas that have a place."""
 
-    required_tokens: int
-    provided_tokens: int
+    provided_rate: int
     """By the replicas that have a place."""
 
     unmet_per_mille: int
     """Share of the required capacity that is missing, rounded up."""
 
     asked: str
-    """The demand in words: `41.2k tokens`."""
+    """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
     filled: Utilisation | None
     """How full the replicas get that have a place; None where they hold nothing."""
@@ -58,7 +54,9 @@ class ModelCase:
     def filled_if_unlimited(self) -> Utilisation | None:
         """Return how full the replicas would get that are wanted with unlimited nodes."""
         return utilisation(
-            self.demand.variants, self.capacities, self.wanted, demand_tokens=self.demand.tokens or 0
+            self.demand.variants,
+            self.wanted,
+            requests_per_second=self.demand.load.upper_requests_per_second,
         )
 
 
@@ -73,20 +71,18 @@ def model_cases(answer: Answer) -> Iterator[ModelCase]:
 def _model_case(answer: Answer, demand: ModelDemand, *, model: int, first: int) -> ModelCase:
     own = slice(first, first + len(demand.variants))
     placed = answer.granted.replicas[own]
-    capacities = tuple([answer.capacities.get(variant.key) for variant in demand.variants])
-    asked, required = demand.tokens or 0, demand.required_tokens
-    provided = provided_tokens(capacities, placed)
+    provided = provided_rate(demand.variants, placed)
     return ModelCase(
         answer=answer,
         demand=demand,
         model=model,
         first=first,
-        capacities=capacities,
         wanted=answer.wanted.replicas[own],
         placed=placed,
-        required_tokens=required,
-        provided_tokens=provided,
-        unmet_per_mille=per_mille_missing(required, provided),
-        asked=f"{tokens(asked)} tokens",
-        filled=utilisation(demand.variants, capacities, placed, demand_tokens=asked),
+        provided_rate=provided,
+        unmet_per_mille=per_mille_missing(demand.required_rate, provided),
+        asked=load_text(demand.load),
+        filled=utilisation(
+            demand.variants, placed, requests_per_second=demand.load.upper_requests_per_second
+        ),
     )

@@ -12,8 +12,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Signal
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,7 +44,7 @@ def taken(answer: Answer) -> tuple[Taken, ...]:
     found = []
     for model, demand in enumerate(answer.demands):
         stopped = {v: running[v] - granted[v] for v in answer.variants_of(model) if granted[v] < running[v]}
-        is_needed = demand.signal is Signal.FRESH and stopped
+        is_needed = demand.signal.decides and stopped
         if is_needed and answer.unmet_per_mille(model, granted) > answer.unmet_per_mille(model, running):
             found.append(Taken(model=model, replicas=stopped))
     return tuple(sorted(found, key=lambda item: (-answer.demands[item.model].priority, item.model)))

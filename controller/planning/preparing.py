@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.capacity import learn
 from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import restless, steadied
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from controller.planning.demand import ModelDemand
     from controller.planning.flapping import Restless
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.saturation import Capacity
     from controller.planning.settings import Settings, Strategy
     from controller.planning.snapshot import Snapshot
     from controller.planning.state import PlanningState
@@ -32,7 +29,6 @@ class Prepared:
     snapshot: Snapshot
     settings: Settings
     demands: Sequence[ModelDemand]
-    capacities: Mapping[tuple[str, str], Capacity]
     problem: PlacementProblem
     next_state: PlanningState
     plain_problem: PlacementProblem
@@ -81,7 +77,6 @@ class Prepared:
             snapshot=self.snapshot,
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
             demands=self.demands,
-            capacities=self.capacities,
             problem=self.problem,
             wanted=granted,
             granted=granted,
@@ -92,19 +87,16 @@ class Prepared:
 
 
 def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
-    """Return what is known; the next state has learned from the snapshot."""
-    variants = sorted(snapshot.variants, key=attrgetter("namespace", "name"))
-    capacities, next_state = learn(variants, state, settings)
-    demands = model_demands(snapshot, capacities, settings)
-    plain = formulate(snapshot, demands, capacities, settings=settings)
+    """Return what is known."""
+    demands = model_demands(snapshot)
+    plain = formulate(snapshot, demands, settings=settings)
     held = restless(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
         settings=settings,
         demands=demands,
-        capacities=capacities,
         problem=steadied(plain, [variant for demand in demands for variant in demand.variants], held),
-        next_state=next_state,
+        next_state=state,
         plain_problem=plain,
         restless=held,
     )

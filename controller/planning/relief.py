@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Relief, ReliefKind, Signal
+from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
 from controller.planning.problem import NO_DOMAIN, LimitKind
 from controller.planning.wording import count
@@ -44,7 +44,7 @@ def reliefs(
     short = [
         model
         for model, demand in enumerate(answer.demands)
-        if demand.signal is Signal.FRESH and answer.shortage_per_mille(model, answer.granted.replicas)
+        if demand.signal.decides and answer.shortage_per_mille(model, answer.granted.replicas)
     ]
     short.sort(key=lambda model: (answer.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)

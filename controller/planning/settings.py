@@ -47,40 +47,10 @@ class Fallback(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """Thresholds, prices and limits of planning.
+    """Prices and limits of planning. Raises ValueError when a duration is none."""
 
-    Raises ValueError when the thresholds contradict each other or a duration is none.
-    """
-
-    scale_up_threshold: float = 0.85
-    """Share of the capacity that demand may take before more is wanted."""
-
-    scale_down_boundary: float = 0.70
-    """Share of the remaining capacity that demand must not exceed after a scale-down."""
-
-    kv_cache_threshold: float = 0.80
-    """Share of the KV cache that counts as capacity."""
-
-    queue_length_threshold: int = 5
-    """Waiting requests from which an engine counts as full."""
-
-    window_length: int = 10
-    """Observed capacities that are remembered per model, accelerator and output length."""
-
-    window_expiry_cycles: int = 1440
-    """Cycles without a full engine after which the remembered capacities are forgotten."""
-
-    fresh_seconds: float = 60.0
-    """Age up to which a sample is acted on in both directions."""
-
-    held_seconds: float = 300.0
-    """Age up to which a sample still counts, though nothing is scaled down on it."""
-
-    start_price_percent: int = 10
-    """Price of starting a replica, in percent of its cost per hour: no churn for pennies."""
-
-    stop_price_percent: int = 10
-    """Price of stopping a replica, in percent of its cost per hour."""
+    standing_seconds: float = 600.0
+    """How long a mix of replicas is expected to stand: what its starts cost is spread over this time."""
 
     strategy: Strategy = Strategy.OPTIMAL
     """Who decides."""
@@ -125,26 +95,11 @@ class Settings:
     """Of the solver's random choices."""
 
     def __post_init__(self) -> None:
-        """Refuse a dead band of no width, shares beyond 0..1, and durations without an end."""
-        wrong = [
-            f"{name}: must be greater than 0 and at most 1, was {value}"
-            for name, value in (
-                ("scale_up_threshold", self.scale_up_threshold),
-                ("scale_down_boundary", self.scale_down_boundary),
-                ("kv_cache_threshold", self.kv_cache_threshold),
-            )
-            if not 0 < value <= 1
-        ]
-        if not self.scale_down_boundary < self.scale_up_threshold:
-            wrong.append(
-                f"scale_down_boundary: must be less than scale_up_threshold ({self.scale_up_threshold}), "
-                f"was {self.scale_down_boundary}"
-            )
-        if not self.fresh_seconds <= self.held_seconds:
-            wrong.append(
-                f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), "
-                f"was {self.held_seconds}"
-            )
-        wrong += negative_or_endless(thorough_seconds=self.thorough_seconds)
+        """Refuse durations that are none."""
+        wrong = negative_or_endless(
+            thorough_seconds=self.thorough_seconds, standing_seconds=self.standing_seconds
+        )
+        if not self.standing_seconds:
+            wrong.append("standing_seconds: must be greater than 0")
         if wrong:
             raise ValueError("; ".join(wrong))

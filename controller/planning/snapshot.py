@@ -12,68 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
+from controller.planning.load import Capacity, ModelLoad
 from controller.planning.ranges import MAX_REPLICAS, negative_or_endless, out_of_range
 
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
-
-MAX_NUM_SEQS = 256
-"""What vLLM batches at most when its arguments don't say: sequences."""
-
-MAX_NUM_BATCHED_TOKENS = 8192
-"""What vLLM computes at most per step when its arguments don't say: tokens."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReplicaSample:
-    """What one engine reported about itself. A value that is not known makes no sample: never fill in a zero.
-
-    Raises ValueError when a number is out of its range or not a number.
-    """
-
-    age_seconds: float
-    """Time between the engine's answer and the snapshot."""
-
-    kv_usage: float
-    """Share of the KV cache in use, 0..1 (`vllm:kv_cache_usage_perc`)."""
-
-    waiting: int
-    """Requests queued in the engine (`vllm:num_requests_waiting`)."""
-
-    running: int
-    """Requests in the batch (`vllm:num_requests_running`)."""
-
-    num_gpu_blocks: int
-    """KV-cache blocks (label of `vllm:cache_config_info`)."""
-
-    block_size: int
-    """Tokens per block (label of `vllm:cache_config_info`)."""
-
-    avg_input_tokens: float | None = None
-    """Mean prompt length of late; None when no request finished."""
-
-    avg_output_tokens: float | None = None
-    """Mean output length of late; None when no request finished."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no engine can mean."""
-        wrong = out_of_range(
-            age_seconds=(self.age_seconds, 0, 10**9),
-            kv_usage=(self.kv_usage, 0, 1),
-            waiting=(self.waiting, 0, 10**7),
-            running=(self.running, 0, 10**7),
-            num_gpu_blocks=(self.num_gpu_blocks, 1, 10**9),
-            block_size=(self.block_size, 1, 10**6),
-            avg_input_tokens=(self.avg_input_tokens or 0, 0, 10**9),
-            avg_output_tokens=(self.avg_output_tokens or 0, 0, 10**9),
-        )
-        if wrong:
-            raise ValueError("; ".join(wrong))
-
-    @property
-    def kv_tokens(self) -> int:
-        """Size of the KV cache in tokens."""
-        return self.num_gpu_blocks * self.block_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,8 +30,8 @@ class Replica:
     """Where it is bound; None while it waits for the scheduler. Of several pods the first one's."""
 
     ready: bool = False
-    sample: ReplicaSample | None = None
-    """Newest report; None when the engine never answered."""
+    report_age_seconds: float | None = None
+    """Age of the engine's newest answer; None when it never answered."""
 
     further_nodes: tuple[str, ...] = ()
     """Where its other pods are bound, if it has several."""
@@ -177,11 +120,11 @@ class Variant:
     held_replicas: int = 0
     """Replicas that must not go yet, because they started only a while ago."""
 
-    max_num_seqs: int = MAX_NUM_SEQS
-    max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
-    published_capacity_tokens: int | None = None
-    """Capacity per replica as the status last said: what is known after a restart. None when the status
-    called it an estimate."""
+    capacity: Capacity | None = None
+    """What one replica serves; None when nobody knows."""
+
+    start_seconds: float = 0.0
+    """From a replica's start until it is ready."""
 
     pods_per_replica: int = 1
     """A replica can span several nodes: so many pods, which share its accelerators evenly."""
@@ -214,8 +157,7 @@ class Variant:
             held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
-            max_num_seqs=(self.max_num_seqs, 1, 10**6),
-            max_num_batched_tokens=(self.max_num_batched_tokens, 1, 10**9),
+            start_seconds=(self.start_seconds, 0, 10**6),
             pods_per_replica=(self.pods_per_replica, 1, 10**3),
             most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, 10**4),
         )
@@ -264,9 +206,6 @@ class ModelRule:
     grace_seconds: float = 0.0
     """How long a model without requests keeps its last replica, if it may scale to zero."""
 
-    demand_tokens: int | None = None
-    """Demand as a person states it, for a plan of what might be; None for what the engines report."""
-
     def __post_init__(self) -> None:
         """Refuse bounds that nothing can meet."""
         wrong = out_of_range(
@@ -274,7 +213,6 @@ class ModelRule:
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
             idle_seconds=(self.idle_seconds or 0, 0, 10**9),
             grace_seconds=(self.grace_seconds, 0, 10**9),
-            demand_tokens=(self.demand_tokens or 0, 0, 10**15),
         )
         if self.max_replicas is not None and self.max_replicas < self.min_replicas:
             wrong.append(
@@ -288,13 +226,16 @@ class ModelRule:
 class Snapshot:
     """Everything that one decision is taken from.
 
-    Raises ValueError when a node, a variant, a pod or a model's rule is listed twice, or its moment is none.
+    Raises ValueError when a node, a variant, a pod, a model's rule or its load is listed twice, or its moment is none.
     """
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
     models: tuple[ModelRule, ...] = ()
     """Only of models for which more holds than for every other."""
+
+    loads: tuple[ModelLoad, ...] = ()
+    """What models are asked for; that of a model that is not listed is unknown."""
 
     pools: tuple[NodePool, ...] = ()
     quotas: tuple[Quota, ...] = ()
@@ -310,6 +251,7 @@ class Snapshot:
             *(f"variant {variant.namespace}/{variant.name}" for variant in self.variants),
             *(f"pod {v.namespace}/{replica.name}" for v in self.variants for replica in v.replicas),
             *(f"model {rule.namespace}/{rule.model_id}" for rule in self.models),
+            *(f"load of {load.namespace}/{load.model_id}" for load in self.loads),
             *(f"node pool {pool.name}" for pool in self.pools),
         )
         twice = sorted(name for name, count in Counter(names).items() if count > 1)

@@ -1,7 +1,6 @@
 """What planning remembers from one cycle to the next: passed in, passed out, never kept.
 
-After a restart an empty state will do: the capacity per replica comes back from the status
-(`Variant.published_capacity_tokens`), the windows fill again.
+After a restart an empty state will do.
 """
 
 from __future__ import annotations
@@ -10,37 +9,6 @@ from dataclasses import dataclass
 
 from controller.planning.known_prices import KnownPrices
 from controller.planning.ranges import negative_or_endless
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class WindowKey:
-    """What an observed capacity depends on."""
-
-    namespace: str
-    model_id: str
-    accelerator: str
-    accelerators_per_replica: int
-    output_length: str
-    """`short` (under 100 tokens), `medium` (under 500) or `long`."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
-    """The last capacities that full engines showed, oldest first, in tokens of KV cache."""
-
-    key: WindowKey
-    tokens: tuple[int, ...]
-    quiet_cycles: int = 0
-    """Cycles since the last entry. Old windows are dropped: a low entry must not count for good."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownCapacity:
-    """The last capacity per replica that a variant's own engines showed."""
-
-    namespace: str
-    name: str
-    tokens: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,11 +38,6 @@ class PlanningState:
 
     Raises ValueError when a moment is none.
     """
-
-    windows: tuple[Window, ...] = ()
-    capacities: tuple[KnownCapacity, ...] = ()
-    queued: tuple[tuple[str, str], ...] = ()
-    """(namespace, pod) of the engines that were full in the last cycle."""
 
     courses: tuple[Course, ...] = ()
     prices: KnownPrices | None = None

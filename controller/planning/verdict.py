@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import CapacitySource, Decision
+from controller.planning.decision import Decision
+from controller.planning.load import RATE_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.decision import Alternative, BoundBy, Reason, Relief
     from controller.planning.demand import ModelDemand
-    from controller.planning.saturation import Capacity
     from controller.planning.snapshot import Variant
 
 
@@ -37,9 +37,7 @@ class Grant:
     reliefs: tuple[Relief, ...] = ()
 
 
-def decide(
-    variant: Variant, demand: ModelDemand, *, capacity: Capacity | None, grant: Grant, verdict: Verdict
-) -> Decision:
+def decide(variant: Variant, demand: ModelDemand, *, grant: Grant, verdict: Verdict) -> Decision:
     """Return the decision for one variant."""
     return Decision(
         namespace=variant.namespace,
@@ -50,13 +48,10 @@ def decide(
         replicas=grant.replicas,
         current_replicas=variant.current_replicas,
         unconstrained_replicas=grant.unconstrained_replicas,
-        demand_tokens=demand.tokens,
-        required_tokens=demand.required_tokens,
-        capacity_per_replica_tokens=capacity.tokens if capacity else None,
-        capacity_source=capacity.source if capacity else CapacitySource.UNKNOWN,
+        load=demand.load,
+        required_requests_per_second=round(demand.required_rate * RATE_UNIT, 6),
+        capacity=variant.capacity,
         unmet_per_mille=grant.unmet_per_mille,
-        signal=demand.signal,
-        signal_age_seconds=demand.signal_age_seconds,
         bound_by=verdict.bound_by,
         reason=verdict.reason,
         message=verdict.message,

@@ -5,27 +5,57 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.planning.inventory import topology_keys
+from controller.planning.load import CapacitySource
 from controller.planning.shortage import OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.cluster import Node
+    from controller.planning.load import ModelLoad
     from controller.planning.shortage import Scarcity
     from controller.planning.snapshot import Spread, Variant
 
-THOUSAND = 1_000
-MILLION = 1_000_000
 HOLDERS_NAMED = 3
+_SOURCES = {
+    CapacitySource.PROFILE: ", by its profile",
+    CapacitySource.ESTIMATED: ", by an estimate",
+    CapacitySource.LAST_KNOWN: ", by what it showed before",
+}
 
 
-def tokens(amount: int) -> str:
-    """Return an amount with three digits or so: 950, 41.2k, 1.25M."""
-    if amount < THOUSAND:
-        return str(amount)
-    if amount < MILLION - THOUSAND // 2:
-        return f"{amount / THOUSAND:.1f}k"
-    return f"{amount / MILLION:.2f}M"
+def rate_text(requests_per_second: float) -> str:
+    """Return a rate with two digits, or all before the point: 0.12, 9.4, 41, 1250."""
+    if requests_per_second >= 10:  # noqa: PLR2004 (two digits)
+        return f"{requests_per_second:.0f}"
+    return f"{requests_per_second:.2g}"
+
+
+def load_text(load: ModelLoad) -> str:
+    """Return `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
+    now, upper = load.requests_per_second or 0.0, load.upper_requests_per_second
+    text = f"{rate_text(now)} requests/s"
+    if load.start_seconds:
+        text += (
+            f" now, up to {rate_text(upper)} in the {load.start_seconds:.0f} s that a replica needs to start"
+        )
+    if load.backlog_requests >= 1:
+        text += f", {load.backlog_requests:.0f} will wait by then"
+    return text
+
+
+def capacity_text(variant: Variant) -> str:
+    """Return `one serves 9.4 within TTFT 2 s (ITL 80 ms would allow 11)`; empty where nobody knows."""
+    capacity = variant.capacity
+    if capacity is None or not capacity.requests_per_second:
+        return ""
+    text = f"one serves {rate_text(capacity.requests_per_second)}"
+    if capacity.limits:
+        first, *others = capacity.limits
+        text += f" within {first.text}"
+        if others:
+            text += f" ({others[0].text} would allow {rate_text(others[0].requests_per_second)})"
+    return text + _SOURCES.get(capacity.source, "")
 
 
 def count(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from controller.planning.decision import Reason, Signal
+from controller.planning.decision import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
             yield f"{variant.name}: only {decision.replicas} replicas although it is pinned to {pinned}"
     floor = variant.current_replicas if most is None else min(variant.current_replicas, most)
     is_ordered = pinned is not None and decision.replicas >= pinned
-    if decision.signal is not Signal.FRESH and decision.replicas < floor and not is_ordered:
+    if not decision.signal.decides and decision.replicas < floor and not is_ordered:
         yield f"{variant.name}: scaled down to {decision.replicas} although its signal is {decision.signal}"
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from controller.planning.cluster import Node
-from controller.planning.decision import Signal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +90,7 @@ def _counts(
         key = (variant.namespace, variant.name)
         replicas = decisions[key].replicas
         homeless = (replicas - len(kept_replicas(variant, replicas))) * variant.pods_per_replica
-        excused = min(variant.current_replicas, replicas) if decisions[key].signal is not Signal.FRESH else 0
+        excused = min(variant.current_replicas, replicas) if not decisions[key].signal.decides else 0
         if variant.accelerators_per_replica == 0:
             continue
         if placed[key] > homeless:

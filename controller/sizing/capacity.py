@@ -1,0 +1,165 @@
+"""The requests per second that one replica serves within its targets.
+
+From `1 = alpha / tau + w * rate` with `w = beta * output + delta * prompt`, the work of one request:
+
+- ITL: the mean step may take a share of the target, since single requests see more than the mean;
+- batch: with n sequences at a time, each request takes `output * alpha + n * w`;
+- TTFT: the mean wait for the prompts of others (M/G/1) may take a share of what the own prefill leaves.
+
+The least counts. A target that no load is small enough for is named with the best that can be reached, and does
+not count: the replica serves all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, RateLimit, Target
+from controller.sizing.lengths import Lengths
+from controller.sizing.queue_model import Sized, within
+from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
+
+_STEP_OF_LENGTHS: Final = 0.05
+"""Lengths are rounded to steps of so much of themselves, so that the queue model's answers are found again."""
+
+
+def learned_capacity(
+    parameters: StepParameters,
+    lengths: Lengths,
+    targets: Targets,
+    *,
+    batch: float,
+    source: CapacitySource,
+    settings: SizingSettings,
+) -> Capacity:
+    """Return what a replica with these step times serves; `batch` is the most sequences at a time."""
+    limits = [*_limits(parameters, lengths, targets, batch=batch, settings=settings)]
+    met = sorted([item for item in limits if item.requests_per_second > 0], key=_rate)
+    unmet = [item for item in limits if item.requests_per_second <= 0]
+    return Capacity(
+        requests_per_second=min(MOST_RATE, met[0].requests_per_second),
+        source=source,
+        limits=tuple(met),
+        unreachable=tuple([_best(item.target, parameters, lengths, targets, settings) for item in unmet]),
+    )
+
+
+def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: int | None) -> float:
+    """Return how many sequences a replica serves at a time: what its KV cache holds half-way, at most its limit."""
+    if kv_tokens is None:
+        return float(max_num_seqs)
+    return max(1.0, min(float(max_num_seqs), kv_tokens / (lengths.prompt + lengths.output / 2)))
+
+
+def _limits(
+    parameters: StepParameters,
+    lengths: Lengths,
+    targets: Targets,
+    *,
+    batch: float,
+    settings: SizingSettings,
+) -> Iterator[RateLimit]:
+    alpha = parameters.alpha_ms / 1e3
+    prefill = (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
+    work = max(1e-12, parameters.beta_ms / 1e3 * lengths.output + prefill)
+    sequences = settings.target_utilization * batch
+    rate = sequences / (lengths.output * alpha + sequences * work)
+    yield RateLimit(target=Target.BATCH, text=f"a batch of {batch:.0f}", requests_per_second=rate)
+    if targets.itl_seconds is not None:
+        rate = (1 - alpha / (settings.itl_share * targets.itl_seconds)) / work
+        yield RateLimit(target=Target.ITL, text=_itl(targets.itl_seconds), requests_per_second=rate)
+    if targets.ttft_seconds is not None:
+        single = prefill + alpha
+        busy = settings.wait_share * (targets.ttft_seconds - single) / (single * lengths.inequality / 2)
+        rate = busy / ((1 + busy) * work) if busy > 0 else 0.0
+        yield RateLimit(target=Target.TTFT, text=_ttft(targets.ttft_seconds), requests_per_second=rate)
+
+
+def declared_capacity(
+    profile: Profile, lengths: Lengths, targets: Targets, *, batch: float, correction: float
+) -> Capacity:
+    """Return what a declared profile promises, times a correction by what engines have shown so far."""
+    narrowed = replace(profile, max_batch_size=max(1, min(profile.max_batch_size, int(batch))))
+    prompt, output = _rounded(lengths.computed), _rounded(lengths.output)
+    found = within(narrowed, targets, prompt, output)
+    kept = Targets(
+        ttft_seconds=None if Target.TTFT in found.unreachable else targets.ttft_seconds,
+        itl_seconds=None if Target.ITL in found.unreachable else targets.itl_seconds,
+    )
+    best = found if kept == targets else within(narrowed, kept, prompt, output)
+    return Capacity(
+        requests_per_second=best.rate * correction,
+        source=CapacitySource.PROFILE,
+        limits=tuple(
+            sorted(
+                [
+                    RateLimit(target=target, text=text, requests_per_second=item.rate * correction)
+                    for target, text, item in _each(narrowed, kept, prompt, output)
+                ],
+                key=_rate,
+            )
+        ),
+        unreachable=tuple([_promised(Target(name), found, targets) for name in found.unreachable]),
+    )
+
+
+def _each(
+    profile: Profile, targets: Targets, prompt: float, output: float
+) -> Iterator[tuple[Target, str, Sized]]:
+    """Yield what each target alone would allow."""
+    batch = profile.max_batch_size
+    yield Target.BATCH, f"a batch of {batch}", within(profile, Targets(), prompt, output)
+    if targets.ttft_seconds is not None:
+        alone = Targets(ttft_seconds=targets.ttft_seconds)
+        yield Target.TTFT, _ttft(targets.ttft_seconds), within(profile, alone, prompt, output)
+    if targets.itl_seconds is not None:
+        alone = Targets(itl_seconds=targets.itl_seconds)
+        yield Target.ITL, _itl(targets.itl_seconds), within(profile, alone, prompt, output)
+
+
+def _best(
+    target: Target,
+    parameters: StepParameters,
+    lengths: Lengths,
+    targets: Targets,
+    settings: SizingSettings,
+) -> str:
+    if target is Target.ITL:
+        best = parameters.alpha_ms / settings.itl_share
+        return _cannot(_itl(targets.itl_seconds or 0.0), best / 1e3)
+    single = parameters.gamma_ms + parameters.delta_ms * lengths.computed + parameters.alpha_ms
+    return _cannot(_ttft(targets.ttft_seconds or 0.0), single / 1e3)
+
+
+def _promised(target: Target, found: Sized, targets: Targets) -> str:
+    if target is Target.ITL:
+        return _cannot(_itl(targets.itl_seconds or 0.0), found.operation.itl_ms / 1e3)
+    return _cannot(_ttft(targets.ttft_seconds or 0.0), found.operation.ttft_ms / 1e3)
+
+
+def _cannot(target: str, best_seconds: float) -> str:
+    return f"{target} cannot be met: the best that an idle replica reaches is {duration(best_seconds)}"
+
+
+def _ttft(seconds: float) -> str:
+    return f"TTFT {duration(seconds)}"
+
+
+def _itl(seconds: float) -> str:
+    return f"ITL {duration(seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a short time as a person says it: `2 s`, `80 ms`, `0.4 ms`."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def _rounded(tokens: float) -> float:
+    return math.exp(round(math.log(max(1.0, tokens)) / _STEP_OF_LENGTHS) * _STEP_OF_LENGTHS)
+
+
+def _rate(limit: RateLimit) -> float:
+    return limit.requests_per_second

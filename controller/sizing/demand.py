@@ -1,0 +1,129 @@
+"""What one model is asked for, and the capacity that it is to have for that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller.planning.load import MOST_RATE, ModelLoad, Signal
+from controller.planning.snapshot import Variant
+from controller.sizing.arrivals import backlog, rates, ticked
+from controller.sizing.forecast import Forecast, forecast
+from controller.sizing.lengths import lengths_of, total
+from controller.sizing.memory import ModelMemory
+from controller.sizing.records import Key, Reports, SizingSettings
+from controller.sizing.trust import Grade, grade
+
+CONTROL_SECONDS: Final = 30.0
+"""From a change of the load until replicas are ordered for it: a cycle here and a sync of the autoscaler."""
+
+RELEASE_DEVIATIONS: Final = 1.0
+"""By how many standard deviations more than for growth capacity is kept, so that noise reverses nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observed:
+    """One model in one cycle, before anything is known of its capacity."""
+
+    memory: ModelMemory
+    grade: Grade
+    waiting: int
+    engines: int
+    """Ready replicas."""
+
+
+def observed(
+    variants: Sequence[Variant],
+    reports: Reports,
+    before: ModelMemory,
+    *,
+    now_seconds: float,
+    settings: SizingSettings,
+) -> Observed:
+    """Return what the engines of a model say together, and what to remember of it."""
+    ready = [(variant.namespace, pod.name) for variant in variants for pod in variant.replicas if pod.ready]
+    answers = {key: reports[key] for key in ready if key in reports}
+    verdict = grade(
+        [answers[key].age_seconds if key in answers else None for key in ready],
+        silent_since_seconds=before.silent_since_seconds,
+        now_seconds=now_seconds,
+        settings=settings,
+    )
+    intervals = {key[1]: report.interval for key, report in answers.items() if report.interval}
+    ticks = ticked(before, intervals, ready=len(ready), now_seconds=now_seconds, settings=settings)
+    memory = ModelMemory(
+        ticks=ticks,
+        lengths=lengths_of(total([tick.counts for tick in ticks]), before.lengths),
+        reporting=frozenset(intervals) if intervals else before.reporting & {name for _, name in ready},
+        silent_since_seconds=verdict.silent_since_seconds,
+    )
+    usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
+    return Observed(
+        memory=memory, grade=verdict, waiting=sum([report.waiting for report in usable]), engines=len(ready)
+    )
+
+
+def load_of(
+    key: Key,
+    seen: Observed,
+    variants: Sequence[Variant],
+    settings: SizingSettings,
+) -> ModelLoad:
+    """Return the load of a model whose variants have their capacities and start-up times."""
+    start = max([variant.start_seconds for variant in variants])
+    lengths, ticks = seen.memory.lengths, seen.memory.ticks
+    load = ModelLoad(
+        namespace=key[0],
+        model_id=key[1],
+        signal=seen.grade.signal if ticks else Signal.UNKNOWN,
+        signal_age_seconds=seen.grade.age_seconds,
+        ready_replicas=seen.engines,
+        silent_replicas=seen.grade.silent_replicas,
+        start_seconds=start,
+        prompt_tokens=lengths.prompt if lengths else None,
+        output_tokens=lengths.output if lengths else None,
+    )
+    if load.signal is Signal.UNKNOWN:
+        return load
+    trend = forecast(
+        rates(ticks),
+        ahead_seconds=start + CONTROL_SECONDS,
+        deviations=settings.deviations,
+        release_deviations=settings.deviations + RELEASE_DEVIATIONS,
+    )
+    horizon = start + settings.interval_seconds
+    left = backlog(
+        seen.waiting,
+        now=trend.now,
+        start_seconds=horizon,
+        served=_served(variants, horizon),
+        engines=seen.engines,
+    )
+    return replace(load, backlog_requests=left, **_needs(trend, left, settings))
+
+
+def _needs(trend: Forecast, left: float, settings: SizingSettings) -> dict[str, float | None]:
+    """Return what is to be had: for the forecast at the stated utilisation, and to work off a backlog in time."""
+    required = min(
+        MOST_RATE, max(trend.upper / settings.target_utilization, trend.now + left / settings.drain_seconds)
+    )
+    releasable = max(required, trend.release / settings.target_utilization)
+    return {
+        "requests_per_second": min(MOST_RATE, trend.now),
+        "upper_requests_per_second": min(MOST_RATE, trend.upper),
+        "required_requests_per_second": required,
+        "releasable_requests_per_second": None if math.isinf(releasable) else min(MOST_RATE, releasable),
+    }
+
+
+def _served(variants: Sequence[Variant], seconds: float) -> float:
+    """Return the requests that what is ready serves within a time, and what is coming within half of it."""
+    whole = 0.0
+    for variant in variants:
+        if variant.capacity is not None:
+            ready = min(variant.ready_replicas, variant.current_replicas)
+            coming = max(0, variant.current_replicas - ready)
+            whole += variant.capacity.requests_per_second * (ready + coming / 2) * seconds
+    return whole

@@ -1,0 +1,99 @@
+"""What a model's requests are like: mean lengths, and how unequal prompts are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from controller.sizing.records import PromptLengths
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lengths:
+    """Of the requests of a model, in tokens."""
+
+    prompt: float
+    computed: float
+    """Of a prompt, what the prefix cache does not have."""
+
+    output: float
+    inequality: float = 1.0
+    """E[prompt^2] / E[prompt]^2, at least 1: how much longer one waits behind prompts that differ."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LengthCounts:
+    """Counts from which lengths follow; those of several intervals add up."""
+
+    first_tokens: float = 0.0
+    prompt_tokens: float = 0.0
+    computed_prompt_tokens: float = 0.0
+    generation_tokens: float = 0.0
+    finished: float = 0.0
+    prompt_lengths: PromptLengths = ()
+
+
+def total(counts: Iterable[LengthCounts]) -> LengthCounts:
+    """Return the sum of counts."""
+    every = list(counts)
+    return LengthCounts(
+        first_tokens=sum([item.first_tokens for item in every]),
+        prompt_tokens=sum([item.prompt_tokens for item in every]),
+        computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
+        generation_tokens=sum([item.generation_tokens for item in every]),
+        finished=sum([item.finished for item in every]),
+        prompt_lengths=_added([item.prompt_lengths for item in every]),
+    )
+
+
+def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
+    """Return the lengths that counts show, each with its former value where nothing was counted.
+
+    None as long as no request has both begun and finished.
+    """
+    prompt = _mean(counts.prompt_tokens, counts.first_tokens) or (before.prompt if before else None)
+    output = _mean(counts.generation_tokens, counts.finished) or (before.output if before else None)
+    if prompt is None or output is None:
+        return None
+    computed = _mean(counts.computed_prompt_tokens, counts.first_tokens)
+    if computed is None:
+        computed = before.computed if before else prompt
+    inequality = _inequality(counts.prompt_lengths)
+    if inequality is None:
+        inequality = before.inequality if before else 1.0
+    return Lengths(
+        prompt=prompt,
+        computed=min(prompt, max(1.0, computed)),
+        output=max(1.0, output),
+        inequality=inequality,
+    )
+
+
+def _mean(tokens: float, requests: float) -> float | None:
+    return tokens / requests if requests > 0 and tokens > 0 else None
+
+
+def _added(histograms: list[PromptLengths]) -> PromptLengths:
+    """Return the sum of histograms with the same bounds; others than those of the newest are left out."""
+    known = [item for item in histograms if item]
+    if not known:
+        return ()
+    bounds = tuple([bound for bound, _ in known[-1]])
+    alike = [item for item in known if tuple([bound for bound, _ in item]) == bounds]
+    return tuple([(bound, sum([item[place][1] for item in alike])) for place, bound in enumerate(bounds)])
+
+
+def _inequality(histogram: PromptLengths) -> float | None:
+    """Return E[x^2] / E[x]^2 with each bucket's requests spread evenly over it."""
+    requests = first = second = below = counted = 0.0
+    for bound, cumulative in histogram:
+        inside = max(0.0, cumulative - counted)
+        counted = max(counted, cumulative)
+        high = below * 2 if math.isinf(bound) else bound
+        if inside and high > 0:
+            requests += inside
+            first += inside * (below + high) / 2
+            second += inside * (below * below + below * high + high * high) / 3
+        below = high
+    return max(1.0, second * requests / (first * first)) if first else None

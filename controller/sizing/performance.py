@@ -1,0 +1,196 @@
+"""What one replica of each variant serves: by its own step times, a profile, its former ones, or a sibling's.
+
+What is known beforehand counts as some samples beside the engines' own, so it is corrected from the first one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median_high
+from typing import Final
+
+from controller.planning.load import Capacity, CapacitySource
+from controller.planning.snapshot import Variant
+from controller.sizing.capacity import batch_of, declared_capacity, duration, learned_capacity
+from controller.sizing.estimate import estimated
+from controller.sizing.lengths import Lengths
+from controller.sizing.memory import VariantMemory
+from controller.sizing.records import (
+    DEFAULT_START_SECONDS,
+    EngineReport,
+    Learned,
+    SizingSettings,
+    StepParameters,
+    VariantFacts,
+)
+from controller.sizing.step_time import (
+    ENOUGH_SAMPLES,
+    Sample,
+    StepTimes,
+    fitted,
+    known,
+    learned,
+    predicted_seconds,
+    sample_of,
+)
+
+_PROFILE_SAMPLES: Final = 2.0
+"""How many samples a declared profile counts for: it is often of another release, or another machine."""
+
+_MOST_FORMER_SAMPLES: Final = 200.0
+"""How many samples of former engines count at most, so that a changed engine is soon believed."""
+
+_SMOOTHING: Final = 0.2
+_SUSPICIOUS: Final = 0.25
+_CORRECTION: Final = (0.5, 2.0)
+_FEWEST_COMPARED: Final = 2.0
+_LONGEST_START_SECONDS: Final = 1800.0
+"""A pod that became ready later than this after its start had been ready before."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Performance:
+    """What is known of one variant after a cycle."""
+
+    parameters: StepParameters | None
+    source: CapacitySource
+    memory: VariantMemory
+    start_seconds: float
+    problems: tuple[str, ...] = ()
+
+    @property
+    def learned(self) -> Learned | None:
+        """What to publish, so that learning goes on after a restart; None while nothing was learned."""
+        if self.parameters is None or self.source is not CapacitySource.LEARNED:
+            return None
+        memory = self.memory
+        return Learned(parameters=self.parameters, samples=memory.times.samples, kv_tokens=memory.kv_tokens)
+
+
+def performance(facts: VariantFacts, before: VariantMemory, reports: Sequence[EngineReport]) -> Performance:
+    """Return what a variant's own engines, its status and its profile say of it."""
+    prior, prior_source = _prior(facts)
+    samples = [
+        found for report in reports if report.interval and (found := sample_of(report.interval)) is not None
+    ]
+    times = learned(before.times, samples, expected=fitted(before.times, prior))
+    parameters = fitted(times, prior)
+    memory = replace(
+        _compared(before, facts, samples),
+        times=times,
+        start_seconds=_start_seconds(facts, before),
+        kv_tokens=_kv_tokens(facts, before, reports),
+    )
+    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and facts.profile is None)
+    return Performance(
+        parameters=parameters,
+        source=CapacitySource.LEARNED if is_learned else prior_source,
+        memory=memory,
+        start_seconds=memory.start_seconds or DEFAULT_START_SECONDS,
+        problems=_doubts(facts, memory),
+    )
+
+
+def capacity_of(
+    own: Performance, facts: VariantFacts, lengths: Lengths, settings: SizingSettings
+) -> Capacity | None:
+    """Return what a replica serves, by what is known of the variant itself; None where nothing is."""
+    if own.parameters is None:
+        return None
+    batch = batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=own.memory.kv_tokens)
+    if own.source is CapacitySource.PROFILE and facts.profile:
+        return declared_capacity(
+            facts.profile, lengths, facts.targets, batch=batch, correction=_correction(own.memory)
+        )
+    return learned_capacity(
+        own.parameters, lengths, facts.targets, batch=batch, source=own.source, settings=settings
+    )
+
+
+def estimated_capacity(
+    variant: Variant,
+    facts: VariantFacts,
+    siblings: Sequence[tuple[Variant, Performance]],
+    lengths: Lengths,
+    settings: SizingSettings,
+) -> Capacity | None:
+    """Return what a variant that never ran may serve, by the sibling that promises least; None without one."""
+    found = []
+    for sibling, theirs in siblings:
+        if theirs.parameters is not None:
+            batch = batch_of(lengths, max_num_seqs=facts.max_num_seqs, kv_tokens=theirs.memory.kv_tokens)
+            parameters = estimated(variant, sibling, theirs.parameters)
+            source = CapacitySource.ESTIMATED
+            found.append(
+                learned_capacity(
+                    parameters, lengths, facts.targets, batch=batch, source=source, settings=settings
+                )
+            )
+    return min(found, key=lambda item: item.requests_per_second, default=None)
+
+
+def _prior(facts: VariantFacts) -> tuple[StepTimes | None, CapacitySource]:
+    """Return what is known beforehand as samples, and where it comes from: the status goes before the profile."""
+    if facts.learned is not None:
+        weight = min(facts.learned.samples, _MOST_FORMER_SAMPLES)
+        return known(facts.learned.parameters, weight=weight), CapacitySource.LAST_KNOWN
+    if facts.profile is not None:
+        return known(facts.profile.parameters, weight=_PROFILE_SAMPLES), CapacitySource.PROFILE
+    return None, CapacitySource.UNKNOWN
+
+
+def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
+    """Return the usual time from a pod's start until it is ready: that of the pods that are there, else before.
+
+    The median, so that one pod that was not ready for a while does not speak for all.
+    """
+    seen = [seconds for seconds in facts.start_seconds if 0 <= seconds <= _LONGEST_START_SECONDS]
+    return median_high(seen) if seen else before.start_seconds or facts.known_start_seconds
+
+
+def _kv_tokens(facts: VariantFacts, before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:
+    told = [report.kv_tokens for report in reports if report.kv_tokens]
+    if told:
+        return min(told)
+    return before.kv_tokens or (facts.learned.kv_tokens if facts.learned else None)
+
+
+def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]) -> VariantMemory:
+    """Return the memory with the newest samples compared with what the declared profile predicts."""
+    if facts.profile is None:
+        return replace(before, deviation=None, compared=None)
+    memory = before
+    for sample in samples:
+        predicted = predicted_seconds(facts.profile.parameters, sample)
+        ratio = sample.tau_seconds / predicted
+        smoothed = (
+            ratio
+            if memory.deviation is None
+            else (memory.deviation + _SMOOTHING * (ratio - memory.deviation))
+        )
+        memory = replace(
+            memory,
+            deviation=smoothed,
+            compared=(sample.sequences, predicted, sample.tau_seconds),
+        )
+    return memory
+
+
+def _correction(memory: VariantMemory) -> float:
+    """Return the factor for a profile's promise, within limits."""
+    least, most = _CORRECTION
+    return 1.0 if memory.deviation is None else min(most, max(least, 1.0 / memory.deviation))
+
+
+def _doubts(facts: VariantFacts, memory: VariantMemory) -> tuple[str, ...]:
+    deviation, compared = memory.deviation, memory.compared
+    if facts.profile is None or deviation is None or compared is None:
+        return ()
+    if memory.times.samples < _FEWEST_COMPARED or abs(deviation - 1.0) <= _SUSPICIOUS:
+        return ()
+    sequences, predicted, shown = compared
+    return (
+        f"variantProfile predicts {duration(predicted)} ITL at batch {sequences:.0f},"
+        f" engines show {duration(shown)}",
+    )

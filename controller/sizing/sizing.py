@@ -1,0 +1,151 @@
+"""The one entry: a snapshot without loads and capacities goes in, one with them comes out, once per cycle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
+from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.demand import load_of, observed
+from controller.sizing.lengths import Lengths
+from controller.sizing.memory import ModelMemory, SizingMemory, VariantMemory
+from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
+from controller.sizing.records import Key, Learned, Reports, SizingSettings, VariantFacts
+
+_NO_FACTS = VariantFacts()
+_NEW_MODEL = ModelMemory()
+_NEW_VARIANT = VariantMemory()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sized:
+    """What a cycle found out."""
+
+    snapshot: Snapshot
+    """With the load of each model, and the capacity of each variant of which there is one."""
+
+    memory: SizingMemory
+    learned: Mapping[Key, Learned] = field(default_factory=dict)
+    """Step times to publish, by variant."""
+
+    problems: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    """What is wrong with the performance of a variant, in sentences."""
+
+
+def sized(
+    snapshot: Snapshot,
+    facts: Mapping[Key, VariantFacts],
+    reports: Reports,
+    memory: SizingMemory,
+    settings: SizingSettings,
+) -> Sized:
+    """Return the snapshot with loads and capacities, and what to remember.
+
+    A load that the snapshot has already stands: a person stated it. The moment is the snapshot's.
+    """
+    shown = {
+        variant.key: _performance(variant, facts.get(variant.key, _NO_FACTS), reports, memory)
+        for variant in snapshot.variants
+    }
+    stated = {(load.namespace, load.model_id): load for load in snapshot.loads}
+    variants: dict[Key, Variant] = {}
+    loads: list[ModelLoad] = []
+    models: dict[Key, ModelMemory] = {}
+    for key, own in _by_model(snapshot.variants).items():
+        seen = observed(
+            own,
+            reports,
+            memory.models.get(key, _NEW_MODEL),
+            now_seconds=snapshot.taken_seconds,
+            settings=settings,
+        )
+        lengths = _stated_lengths(stated.get(key)) or seen.memory.lengths
+        equipped = _equipped(own, shown, facts, lengths, settings)
+        loads.append(stated.get(key) or load_of(key, seen, equipped, settings))
+        models[key] = seen.memory
+        variants |= {variant.key: variant for variant in equipped}
+    return Sized(
+        snapshot=replace(
+            snapshot,
+            variants=tuple([variants[variant.key] for variant in snapshot.variants]),
+            loads=tuple(loads),
+        ),
+        memory=SizingMemory(models=models, variants={key: item.memory for key, item in shown.items()}),
+        learned={key: item.learned for key, item in shown.items() if item.learned},
+        problems={
+            key: told for key, item in shown.items() if (told := _problems(item, variants[key].capacity))
+        },
+    )
+
+
+def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
+    models: dict[Key, list[Variant]] = defaultdict(list)
+    for variant in variants:
+        models[variant.namespace, variant.model_id].append(variant)
+    return {key: models[key] for key in sorted(models)}
+
+
+def _performance(
+    variant: Variant, facts: VariantFacts, reports: Reports, memory: SizingMemory
+) -> Performance:
+    keys = [(variant.namespace, pod.name) for pod in variant.replicas if pod.ready]
+    return performance(
+        facts,
+        memory.variants.get(variant.key, _NEW_VARIANT),
+        [reports[key] for key in keys if key in reports],
+    )
+
+
+def _stated_lengths(load: ModelLoad | None) -> Lengths | None:
+    if load is None or load.prompt_tokens is None or load.output_tokens is None:
+        return None
+    prompt = max(1.0, load.prompt_tokens)
+    return Lengths(prompt=prompt, computed=prompt, output=max(1.0, load.output_tokens))
+
+
+def _equipped(
+    variants: Sequence[Variant],
+    shown: Mapping[Key, Performance],
+    facts: Mapping[Key, VariantFacts],
+    lengths: Lengths | None,
+    settings: SizingSettings,
+) -> list[Variant]:
+    """Return the variants of a model with their capacities and start-up times.
+
+    One that cannot meet the targets does not count where another one can.
+    """
+    siblings = {
+        variant.key: (variant, shown[variant.key]) for variant in variants if shown[variant.key].parameters
+    }
+    found = []
+    for variant in variants:
+        own, given = shown[variant.key], facts.get(variant.key, _NO_FACTS)
+        capacity = variant.capacity  # what a person stated stands
+        if capacity is None and lengths is not None:
+            capacity = capacity_of(own, given, lengths, settings) or estimated_capacity(
+                variant, given, [*siblings.values()], lengths, settings
+            )
+        found.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
+    some_meet = any(item.capacity and not item.capacity.unreachable for item in found)
+    return [_usable(item, settings, some_meet=some_meet) for item in found]
+
+
+def _usable(variant: Variant, settings: SizingSettings, *, some_meet: bool) -> Variant:
+    """Return a variant as far as planning may count on it."""
+    capacity = variant.capacity
+    if capacity is None:
+        return variant
+    if capacity.unreachable and some_meet:
+        return replace(variant, capacity=replace(capacity, requests_per_second=0.0))
+    if capacity.source is not CapacitySource.ESTIMATED or variant.current_replicas:
+        return variant
+    if not settings.tries_unknown_variants:
+        return replace(variant, capacity=replace(capacity, requests_per_second=0.0))
+    most = 1 if variant.max_replicas is None else min(1, variant.max_replicas)
+    return replace(variant, max_replicas=max(most, variant.min_replicas))
+
+
+def _problems(own: Performance, capacity: Capacity | None) -> tuple[str, ...]:
+    return (*own.problems, *(capacity.unreachable if capacity else ()))

@@ -1,0 +1,252 @@
+"""Step times of the engines of a variant, learned from what they count.
+
+A busy engine's second is spent on steps, on the tokens that they decode and on the prompts that they compute:
+`1 = alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and the
+prompt tokens per second. Divided by alpha this is linear in what can be observed:
+`1 / tau = 1 / alpha - (beta / alpha) * G - (delta / alpha) * P`. Weighted least squares with forgetting; a
+saturated engine obeys the same line. What is known beforehand (a declared profile, what the status says, a
+sibling) counts as a few samples, so that the first real ones correct it and many replace it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller.sizing.records import EngineInterval, StepParameters
+
+FORGETTING: Final = 0.998
+"""What a cycle leaves of the weight of all samples before it: half is left after 350 cycles with samples."""
+
+ENOUGH_SAMPLES: Final = 8.0
+"""Weight from which what was learned counts more than what was declared."""
+
+_RIDGE: Final = 0.001
+"""Share of the diagonal that is added to it, so that loads that never vary still give an answer."""
+
+_BUSY_SEQUENCES: Final = 3.0
+"""Mean sequences from which an engine is taken to compute all the time."""
+
+_IDLE_WEIGHT: Final = 0.25
+"""Weight of a sample of an engine that was idle in between, since for how long is an estimate."""
+
+_RATIO_WEIGHT: Final = 0.02
+_BETA_RATIO: Final = 0.008
+_DELTA_RATIO: Final = 0.005
+"""beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is that of
+some ten samples at a tenth of an engine's capacity."""
+
+_OUTLIER: Final = 0.5
+_MOST_OUTLIERS: Final = 8
+"""So many samples in a row that are off by more than that share are a new truth, and no outliers."""
+
+_STEP_SECONDS: Final = (1e-5, 60.0)
+_SCALE_G: Final = 1e3
+_SCALE_P: Final = 1e4
+
+Vector = tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One interval of one engine. Rates are per second."""
+
+    tau_seconds: float
+    decoded: float
+    prompted: float
+    weight: float = 1.0
+
+    @property
+    def sequences(self) -> float:
+        """Mean sequences that decode at a time."""
+        return self.decoded * self.tau_seconds
+
+
+def sample_of(interval: EngineInterval) -> Sample | None:
+    """Return the sample of an interval, or None where it says nothing of step times.
+
+    An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the
+    time, n being the mean number of sequences; the rates of a sample are those of its busy time.
+    """
+    if interval.seconds <= 0 or interval.inter_tokens <= 0:
+        return None
+    tau = interval.inter_token_seconds / interval.inter_tokens
+    least, most = _STEP_SECONDS
+    if not least < tau < most:
+        return None
+    sequences = interval.inter_tokens / interval.seconds * tau
+    is_busy = sequences > _BUSY_SEQUENCES
+    busy_seconds = interval.seconds * (1.0 if is_busy else -math.expm1(-sequences))
+    return Sample(
+        tau_seconds=tau,
+        decoded=interval.inter_tokens / busy_seconds,
+        prompted=interval.computed_prompt_tokens / busy_seconds,
+        weight=1.0 if is_busy else _IDLE_WEIGHT,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTimes:
+    """Normal equations of what was observed: symmetric, row by row, and the right-hand side."""
+
+    xx: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    xy: Vector = (0.0,) * 3
+    samples: float = 0.0
+    """Weight of all samples, by number."""
+
+    outliers: int = 0
+    """In a row, of late."""
+
+    def forgotten(self) -> StepTimes:
+        """Return the equations after a cycle in which there are new samples."""
+        xx, xy = self.xx, self.xy
+        return replace(
+            self,
+            xx=(
+                xx[0] * FORGETTING,
+                xx[1] * FORGETTING,
+                xx[2] * FORGETTING,
+                xx[3] * FORGETTING,
+                xx[4] * FORGETTING,
+                xx[5] * FORGETTING,
+            ),
+            xy=(xy[0] * FORGETTING, xy[1] * FORGETTING, xy[2] * FORGETTING),
+            samples=self.samples * FORGETTING,
+        )
+
+    def added(self, sample: Sample) -> StepTimes:
+        """Return the equations with one more sample."""
+        g, p = -sample.decoded / _SCALE_G, -sample.prompted / _SCALE_P
+        w, y = sample.weight * sample.tau_seconds, 1.0 / sample.tau_seconds
+        xx, xy = self.xx, self.xy
+        return StepTimes(
+            xx=(
+                xx[0] + w,
+                xx[1] + w * g,
+                xx[2] + w * p,
+                xx[3] + w * g * g,
+                xx[4] + w * g * p,
+                xx[5] + w * p * p,
+            ),
+            xy=(xy[0] + w * y, xy[1] + w * y * g, xy[2] + w * y * p),
+            samples=self.samples + sample.weight,
+        )
+
+
+def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
+    """Return the equations after a cycle; samples far from what is expected wait until they are many."""
+    if not samples:
+        return times
+    times = times.forgotten()
+    for sample in samples:
+        if _is_outlier(sample, times, expected):
+            times = replace(times, outliers=times.outliers + 1)
+        else:
+            times = replace(times.added(sample), outliers=0)
+    return times
+
+
+def _is_outlier(sample: Sample, times: StepTimes, expected: StepParameters | None) -> bool:
+    if expected is None or times.samples < ENOUGH_SAMPLES or times.outliers >= _MOST_OUTLIERS:
+        return False
+    return abs(sample.tau_seconds / predicted_seconds(expected, sample) - 1.0) > _OUTLIER
+
+
+def predicted_seconds(parameters: StepParameters, sample: Sample) -> float:
+    """Return the time between two tokens that parameters predict for the batch and prompts of a sample."""
+    prompt = parameters.delta_ms * sample.prompted * sample.tau_seconds
+    return (parameters.alpha_ms + parameters.beta_ms * sample.sequences + prompt) / 1e3
+
+
+def known(parameters: StepParameters, *, weight: float) -> StepTimes:
+    """Return the equations of parameters that are known beforehand, as so many samples that obey them."""
+    points = [(sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)]
+    times = StepTimes()
+    for sequences, prompts in points:
+        tau = (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompts) / 1e3
+        share = weight / len(points)
+        times = times.added(
+            Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
+        )
+    return times
+
+
+def fitted(
+    times: StepTimes, prior: StepTimes | None = None, *, typical: bool = True
+) -> StepParameters | None:
+    """Return the parameters that fit best, or None where nothing is known at all.
+
+    A negative beta or delta is refitted as 0, whichever fits better. `typical` holds their ratios to alpha near
+    those of common engines as long as neither samples nor a prior say otherwise.
+    """
+    xx, xy = times.xx, times.xy
+    if prior is not None:
+        xx = tuple(a + b for a, b in zip(xx, prior.xx, strict=True))  # type: ignore[assignment]
+        xy = tuple(a + b for a, b in zip(xy, prior.xy, strict=True))  # type: ignore[assignment]
+    if xx[0] <= 0:
+        return None
+    matrix = [
+        [xx[0] * (1 + _RIDGE), xx[1], xx[2]],
+        [xx[1], xx[3] * (1 + _RIDGE), xx[4]],
+        [xx[2], xx[4], xx[5] * (1 + _RIDGE)],
+    ]
+    right = [*xy]
+    if typical and prior is None:
+        for row, ratio in ((1, _BETA_RATIO * _SCALE_G), (2, _DELTA_RATIO * _SCALE_P)):
+            weight = _RATIO_WEIGHT / (ratio * ratio)
+            matrix[row][row] += weight
+            right[row] += weight * ratio
+    best: tuple[float, StepParameters] | None = None
+    for fixed in _choices(matrix, right):
+        solution = _parameters(fixed)
+        if solution is not None:
+            loss = _loss(matrix, right, fixed)
+            if best is None or loss < best[0]:
+                best = (loss, solution)
+    return best[1] if best else None
+
+
+def _choices(matrix: list[list[float]], right: list[float]) -> Iterator[Vector]:
+    """Yield the free solution if its signs are right, else those with beta or delta fixed at 0, or both."""
+    free = _solve(matrix, right, (0, 1, 2))
+    if free is not None and free[0] > 0 and free[1] >= 0 and free[2] >= 0:
+        yield free
+        return
+    for rows in ((0, 1), (0, 2), (0,)):
+        fixed = _solve(matrix, right, rows)
+        if fixed is not None and fixed[0] > 0 and fixed[1] >= 0 and fixed[2] >= 0:
+            yield fixed
+
+
+def _solve(matrix: list[list[float]], right: list[float], rows: tuple[int, ...]) -> Vector | None:
+    """Return the solution over some rows and columns by Gaussian elimination, 0 for the others."""
+    work = [[*(matrix[row][column] for column in rows), right[row]] for row in rows]
+    size = len(rows)
+    for pivot in range(size):
+        best = max(range(pivot, size), key=lambda row: abs(work[row][pivot]))
+        if abs(work[best][pivot]) < 1e-300:  # noqa: PLR2004 (no number to divide by)
+            return None
+        work[pivot], work[best] = work[best], work[pivot]
+        for row in range(size):
+            if row != pivot:
+                factor = work[row][pivot] / work[pivot][pivot]
+                work[row] = [a - factor * b for a, b in zip(work[row], work[pivot], strict=True)]
+    found = [0.0, 0.0, 0.0]
+    for place, row in enumerate(rows):
+        found[row] = work[place][size] / work[place][place]
+    return found[0], found[1], found[2]
+
+
+def _loss(matrix: list[list[float]], right: list[float], point: Vector) -> float:
+    """Return the squared error up to a constant: x'Ax - 2 b'x."""
+    quadratic = sum([point[i] * matrix[i][j] * point[j] for i in range(3) for j in range(3)])
+    return quadratic - 2.0 * sum([point[i] * right[i] for i in range(3)])
+
+
+def _parameters(point: Vector) -> StepParameters | None:
+    inverse, g, p = point
+    alpha = 1e3 / inverse
+    found = StepParameters(alpha_ms=alpha, beta_ms=alpha * g / _SCALE_G, delta_ms=alpha * p / _SCALE_P)
+    return found if alpha < _STEP_SECONDS[1] * 1e3 else None

@@ -1,0 +1,57 @@
+"""How well a model's demand is known: by the age of its engines' reports and by how many of them report.
+
+What is missing never counts as zero and never scales down. One silent engine among many must not stop all
+scaling for good either: after a stated time those that report decide, if they are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.planning.load import Signal
+from controller.sizing.records import SizingSettings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grade:
+    """The verdict on one model's reports."""
+
+    signal: Signal
+    age_seconds: float | None
+    """Of the oldest report that counts; None without one."""
+
+    silent_replicas: int
+    """Ready replicas without a report that is recent enough to decide by."""
+
+    silent_since_seconds: float | None
+    """Since when some have been silent; None when all report."""
+
+
+def grade(
+    ages_seconds: Sequence[float | None],
+    *,
+    silent_since_seconds: float | None,
+    now_seconds: float,
+    settings: SizingSettings,
+) -> Grade:
+    """Return the grade of a model from the age of each ready replica's report; None for one without."""
+    usable = [age for age in ages_seconds if age is not None and age <= settings.held_seconds]
+    fresh = [age for age in usable if age <= settings.fresh_seconds]
+    silent = len(ages_seconds) - len(fresh)
+    if not silent:
+        signal = Signal.FRESH if fresh else Signal.UNKNOWN
+        return Grade(
+            signal=signal, age_seconds=max(fresh, default=None), silent_replicas=0, silent_since_seconds=None
+        )
+    since = now_seconds if silent_since_seconds is None else min(silent_since_seconds, now_seconds)
+    if now_seconds - since > settings.held_seconds and len(fresh) >= settings.quorum * len(ages_seconds):
+        signal, counted = Signal.QUORUM, fresh
+    else:
+        signal, counted = Signal.HELD if usable else Signal.UNKNOWN, usable
+    return Grade(
+        signal=signal,
+        age_seconds=max(counted, default=None),
+        silent_replicas=silent,
+        silent_since_seconds=since,
+    )
