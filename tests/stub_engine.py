@@ -12,10 +12,16 @@ vllm:kv_cache_usage_perc{{model_name="{model}"}} {usage}
 vllm:num_requests_waiting{{model_name="{model}"}} {waiting}
 vllm:num_requests_running{{model_name="{model}"}} 8
 vllm:cache_config_info{{block_size="16",num_gpu_blocks="1000"}} 1
-vllm:request_prompt_tokens_sum{{model_name="{model}"}} 100000
-vllm:request_prompt_tokens_count{{model_name="{model}"}} 100
-vllm:request_generation_tokens_sum{{model_name="{model}"}} 20000
-vllm:request_generation_tokens_count{{model_name="{model}"}} 100
+vllm:time_to_first_token_seconds_sum{{model_name="{model}"}} 20
+vllm:time_to_first_token_seconds_count{{model_name="{model}"}} 100
+vllm:prompt_tokens_total{{model_name="{model}"}} 100000
+vllm:generation_tokens_total{{model_name="{model}"}} 20000
+vllm:request_success_total{{model_name="{model}",finished_reason="stop"}} 100
+vllm:inter_token_latency_seconds_sum{{model_name="{model}"}} 398
+vllm:inter_token_latency_seconds_count{{model_name="{model}"}} 19900
+vllm:request_prompt_tokens_bucket{{model_name="{model}",le="500.0"}} 0
+vllm:request_prompt_tokens_bucket{{model_name="{model}",le="1000.0"}} 100
+vllm:request_prompt_tokens_bucket{{model_name="{model}",le="+Inf"}} 100
 """
 """A KV cache of 16,000 tokens; requests of 1,000 tokens in and 200 out."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 
-from controller.observe.readings import UnreadableMetricsError
+from controller.observe.said import UnreadableMetricsError
 
 
 async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:

@@ -48,9 +48,9 @@ class EngineRecords:
         return replace(self, records=kept)
 
     def sample(self, key: Key, *, now_seconds: float) -> ReplicaSample | None:
-        """Return the newest sample of a pod, or None when it never answered."""
+        """Return the newest sample of a pod, or None when it never answered or its memory is not known."""
         record = self.records.get(key)
-        if record is None:
+        if record is None or record.reading.kv_tokens is None:
             return None
         reading = record.reading
         prompt, output = _mean_lengths(record)
@@ -59,8 +59,8 @@ class EngineRecords:
             kv_usage=reading.kv_usage,
             waiting=reading.waiting,
             running=reading.running,
-            num_gpu_blocks=reading.num_gpu_blocks,
-            block_size=reading.block_size,
+            num_gpu_blocks=record.reading.kv_tokens,
+            block_size=1,
             avg_input_tokens=prompt,
             avg_output_tokens=output,
         )
@@ -78,17 +78,18 @@ def _extended(record: EngineRecord | None, reading: Reading) -> EngineRecord:
 
 
 def _restarted(before: Totals, now: Totals) -> bool:
-    return now.prompts < before.prompts or now.outputs < before.outputs
+    return now.first_tokens < before.first_tokens or now.finished < before.finished
 
 
 def _mean_lengths(record: EngineRecord) -> tuple[float | None, float | None]:
     first, last = record.marks[0].totals, record.marks[-1].totals
-    if last.prompts == first.prompts or last.outputs == first.outputs:
+    prompts, outputs = last.first_tokens - first.first_tokens, last.finished - first.finished
+    if prompts == 0 or outputs == 0:
         # Nothing finished within the window: all that ever finished is the best that is known.
-        first = Totals(prompt_tokens=0, prompts=0, output_tokens=0, outputs=0)
+        return _mean(last.prompt_tokens, last.first_tokens), _mean(last.generation_tokens, last.finished)
     return (
-        _mean(last.prompt_tokens - first.prompt_tokens, last.prompts - first.prompts),
-        _mean(last.output_tokens - first.output_tokens, last.outputs - first.outputs),
+        _mean(last.prompt_tokens - first.prompt_tokens, prompts),
+        _mean(last.generation_tokens - first.generation_tokens, outputs),
     )
 
 

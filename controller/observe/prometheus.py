@@ -18,15 +18,10 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
-from controller.observe.readings import (
-    SERIES,
-    WAITING,
-    Reading,
-    Series,
-    UnreadableMetricsError,
-    reading_of,
-)
+from controller.observe.readings import Reading, reading_of
+from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.scraping import Key, Scraped
+from controller.observe.series import NAMES, Kind, Meaning, names_of
 
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
@@ -77,10 +72,11 @@ class PrometheusSource:
         self, namespace: str
     ) -> tuple[Mapping[str, list[Series]], Mapping[str, float]] | str:
         matcher = json.dumps(namespace, ensure_ascii=False)
-        names = "|".join(SERIES)
+        names = "|".join(NAMES)
         try:
             values = await self._query(f'{{__name__=~"{names}",namespace={matcher}}}')
-            times = await self._query(f"timestamp({WAITING}{{namespace={matcher}}})")
+            waiting = "|".join(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
+            times = await self._query(f'timestamp({{__name__=~"{waiting}",namespace={matcher}}})')
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"Prometheus: {type(error).__name__}: {error}"
         return _by_pod(values), {item.labels.get("pod", ""): item.value for item in times}

@@ -1,67 +1,70 @@
-"""What one engine says of itself, read from its vLLM series."""
+"""What one pod's engines say of themselves, read from their series.
+
+A number that cannot be trusted makes no reading: what is missing is never zero, and one of two engines that
+says nonsense is not left out of their sum.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-KV_USAGE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-"""Newer and older name of the share of the KV cache in use."""
+from controller.observe.said import MOST_COUNTED, Said, Series, UnreadableMetricsError, refuse_duplicates
+from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
 
-WAITING: Final = "vllm:num_requests_waiting"
-RUNNING: Final = "vllm:num_requests_running"
-CACHE_CONFIG: Final = "vllm:cache_config_info"
-COUNTERS: Final = (
-    "vllm:request_prompt_tokens_sum",
-    "vllm:request_prompt_tokens_count",
-    "vllm:request_generation_tokens_sum",
-    "vllm:request_generation_tokens_count",
-)
-"""Totals since the engine started, from which the mean lengths of late follow."""
+_FULL: Final = 1.01
+"""A share of the KV cache above 1 by rounding is 1; a percentage is nonsense."""
 
-_LARGEST: Final = 1e18
-
-SERIES: Final = (*KV_USAGE, WAITING, RUNNING, CACHE_CONFIG, *COUNTERS)
-"""All series that are read."""
-
-
-class UnreadableMetricsError(Exception):
-    """An engine's answer lacks what a reading needs, or is no metrics at all; the message says what."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
-    """One sample of one series."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
+_LARGEST_CACHE_TOKENS: Final = 10**9
+_MOST_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Counters since the engine started."""
+    """Counters since the engines of a pod started, summed over them."""
+
+    first_tokens: float
+    """Requests that got their first token."""
 
     prompt_tokens: float
-    prompts: float
-    output_tokens: float
-    outputs: float
+    """Prompt tokens whose prefill ended; SGLang counts them when the request ends."""
+
+    generation_tokens: float
+    finished: float
+    """Requests that ended, for whatever reason."""
+
+    inter_token_seconds: float
+    """Sum of the times between one token of a request and its next."""
+
+    inter_tokens: float
+    """How many such times."""
+
+    prompt_lengths: tuple[tuple[float, float], ...] = ()
+    """Upper bound of the prompt's length in tokens and requests up to it, ascending, the last bound
+    infinite; empty where the engine does not tell."""
+
+    time_to_first_token_seconds: float
+    computed_prompt_tokens: float | None = None
+    """Prompt tokens that were not found in the prefix cache; None where the engine does not tell."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """State of one pod's engine at one moment; several engines in one pod count as one."""
+    """State of one pod's engines at one moment; several engines in one pod count as one."""
 
     time_seconds: float
     kv_usage: float
+    """Share of the KV cache in use, 0 to 1."""
+
     waiting: int
     running: int
-    num_gpu_blocks: int
-    block_size: int
+    kv_tokens: int | None
+    """Size of the KV cache in tokens; None where the engine does not tell."""
+
     totals: Totals
     model_names: frozenset[str]
 
@@ -72,65 +75,154 @@ def parse_exposition(text: str) -> list[Series]:
     Raises UnreadableMetricsError for text that is no exposition. Lines of other series, which are most, are
     passed over before parsing.
     """
-    wanted = "\n".join(line for line in text.splitlines() if line.startswith(SERIES)) + "\n"
+    wanted = "\n".join(line for line in text.splitlines() if line.startswith(NAMES)) + "\n"
     try:
         families = list(text_string_to_metric_families(wanted))
     except ValueError as error:
         raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
     return [
-        Series(name=sample.name, labels=sample.labels, value=float(sample.value))
+        Series(
+            name=sample.name,
+            labels=sample.labels,
+            value=float(sample.value),
+            time_seconds=None if sample.timestamp is None else float(sample.timestamp),
+        )
         for family in families
         for sample in family.samples
-        if sample.name in SERIES
+        if sample.name in NAMES
     ]
 
 
 def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
-    """Return what a pod's series say together.
+    """Return what a pod's series say together; they are from `time_seconds` where they don't say otherwise.
 
-    Raises UnreadableMetricsError when one that matters is missing or not a number: missing is never zero.
+    Raises UnreadableMetricsError when one that matters is missing, there twice, or no number that an engine
+    can mean.
     """
-    by_name: dict[str, list[Series]] = {}
-    for item in series:
-        by_name.setdefault(item.name, []).append(item)
-    usages = _values(by_name, KV_USAGE[0]) or _values(by_name, KV_USAGE[1])
-    config = by_name.get(CACHE_CONFIG, [])
-    missing = [name for name in (WAITING, RUNNING) if not _values(by_name, name)]
-    missing += [] if usages else [KV_USAGE[0]]
-    missing += [] if config else [CACHE_CONFIG]
-    if missing:
-        raise UnreadableMetricsError(f"missing: {', '.join(missing)}")
+    said = Said.of(series)
+    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
+    said.refuse_partial(gauges)
+    usages, running = said.values(Meaning.KV_USAGE, most=_FULL), said.requests(Meaning.RUNNING)
     return Reading(
-        time_seconds=time_seconds,
-        kv_usage=min(max(math.fsum(usages) / len(usages), 0.0), 1.0),
-        waiting=round(math.fsum(_values(by_name, WAITING))),
-        running=round(math.fsum(_values(by_name, RUNNING))),
-        num_gpu_blocks=sum(_label(item, "num_gpu_blocks") for item in config),
-        block_size=_label(config[0], "block_size"),
-        totals=Totals(**_totals(by_name)),
-        model_names=frozenset(
-            item.labels["model_name"]
-            for items in by_name.values()
-            for item in items
-            if "model_name" in item.labels
-        ),
+        time_seconds=said.time_seconds(time_seconds),
+        kv_usage=min(math.fsum(usages) / len(usages), 1.0),
+        waiting=said.requests(Meaning.WAITING),
+        running=running,
+        kv_tokens=_kv_tokens(said),
+        totals=_totals(said, running=running),
+        model_names=said.model_names(),
     )
 
 
-def _totals(by_name: Mapping[str, list[Series]]) -> dict[str, float]:
-    fields = ("prompt_tokens", "prompts", "output_tokens", "outputs")
-    return {field: math.fsum(_values(by_name, name)) for field, name in zip(fields, COUNTERS, strict=True)}
+def _totals(said: Said, *, running: int) -> Totals:
+    names = {
+        "first_tokens": Meaning.FIRST_TOKENS,
+        "time_to_first_token_seconds": Meaning.SECONDS_TO_FIRST,
+        "prompt_tokens": Meaning.PROMPT_TOKENS,
+        "generation_tokens": Meaning.GENERATION_TOKENS,
+        "finished": Meaning.FINISHED,
+        "inter_token_seconds": Meaning.SECONDS_BETWEEN,
+        "inter_tokens": Meaning.INTER_TOKENS,
+    }
+    found = {meaning: said.total(meaning) for meaning in names.values()}
+    if said.kind is Kind.SGLANG:
+        found = _with_unborn(found, running=running)
+    said.refuse_missing([meaning for meaning, value in found.items() if value is None])
+    said.refuse_partial([Meaning.WAITING, *found])
+    counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
+    return Totals(
+        **counted,
+        prompt_lengths=_prompt_lengths(said),
+        computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
+    )
 
 
-def _values(by_name: Mapping[str, list[Series]], name: str) -> list[float]:
-    """Return the values that are numbers of a size that anything here can mean."""
-    return [item.value for item in by_name.get(name, []) if abs(item.value) < _LARGEST]
+_BEGUN: Final = (Meaning.FIRST_TOKENS, Meaning.SECONDS_TO_FIRST)
+_ENDED: Final = (Meaning.PROMPT_TOKENS, Meaning.GENERATION_TOKENS, Meaning.FINISHED)
+_BETWEEN: Final = (Meaning.SECONDS_BETWEEN, Meaning.INTER_TOKENS)
 
 
-def _label(series: Series, name: str) -> int:
-    text = series.labels.get(name, "")
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
-        raise UnreadableMetricsError(
-            f"{CACHE_CONFIG}: label {name} is {text!r} and must be a positive number"
-        )
-    return int(text)
+def _with_unborn(found: Mapping[Meaning, float | None], *, running: int) -> dict[Meaning, float | None]:
+    """Return the counters with zeros for those that await their first event, as far as the others prove it.
+
+    No first token: then nothing has ended either. Nothing has ended: then no more requests have begun than
+    are running. Times between tokens are missing while every answer came in one piece.
+    """
+    counters = dict(found)
+    if _none_of(counters, _BEGUN) and _none_of(counters, _ENDED) and _none_of(counters, _BETWEEN):
+        return dict.fromkeys(counters, 0.0)
+    if _none_of(counters, _ENDED) and (counters[Meaning.FIRST_TOKENS] or 0.0) <= running:
+        counters |= dict.fromkeys(_ENDED, 0.0)
+    if _none_of(counters, _BETWEEN):
+        counters |= dict.fromkeys(_BETWEEN, 0.0)
+    return counters
+
+
+def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning]) -> bool:
+    return all(found[meaning] is None for meaning in meanings)
+
+
+def _computed(said: Said, prompt_tokens: float) -> float | None:
+    if said.kind is Kind.VLLM:
+        return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
+    cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
+    return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
+
+
+def _prompt_lengths(said: Said) -> tuple[tuple[float, float], ...]:
+    """Return the buckets that all engines have, summed; none where they are no cumulative counts."""
+    engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
+    for item in said.by_meaning.get(Meaning.PROMPT_LENGTHS, ()):
+        bound = _bound(item.labels.get("le", ""))
+        others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
+        buckets = engines.setdefault(others, {})
+        if bound is None or bound in buckets or not 0 <= item.value <= MOST_COUNTED:
+            return ()
+        buckets[bound] = item.value
+    if not engines or not all(_is_cumulative(buckets) for buckets in engines.values()):
+        return ()
+    bounds = sorted(set.intersection(*(set(buckets) for buckets in engines.values())))
+    return tuple((bound, math.fsum(buckets[bound] for buckets in engines.values())) for bound in bounds)
+
+
+def _bound(text: str) -> float | None:
+    try:
+        bound = float(text)
+    except ValueError:
+        return None
+    return bound if bound >= 0 else None
+
+
+def _is_cumulative(buckets: Mapping[float, float]) -> bool:
+    counts = [count for _, count in sorted(buckets.items())]
+    return math.inf in buckets and counts == sorted(counts)
+
+
+def _kv_tokens(said: Said) -> int | None:
+    """Return the size of the KV caches together; None unless every engine tells its own."""
+    series = said.by_meaning.get(Meaning.KV_SIZE, ())
+    refuse_duplicates(series)
+    sizes = [_labelled_size(item) if said.kind is Kind.VLLM else _whole(item.value) for item in series]
+    known = [size for size in sizes if size is not None]
+    is_whole = len(known) == len(sizes) and said.engines(Meaning.KV_SIZE) in (
+        said.engines(Meaning.WAITING),
+        frozenset(),
+    )
+    return sum(known) if is_whole and 0 < sum(known) <= _LARGEST_CACHE_TOKENS else None
+
+
+def _labelled_size(item: Series) -> int | None:
+    tokens, blocks, size = (_digits(item.labels.get(name, "")) for name in SIZE_LABELS)
+    if tokens is None and blocks is not None and size is not None:
+        tokens = blocks * size
+    return tokens if tokens is not None and tokens <= _LARGEST_CACHE_TOKENS else None
+
+
+def _digits(text: str) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) or None if is_number else None
+
+
+def _whole(value: float) -> int | None:
+    return round(value) if 1 <= value <= _LARGEST_CACHE_TOKENS else None

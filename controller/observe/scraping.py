@@ -18,7 +18,8 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
-from controller.observe.readings import Reading, UnreadableMetricsError, parse_exposition, reading_of
+from controller.observe.readings import Reading, parse_exposition, reading_of
+from controller.observe.said import UnreadableMetricsError
 
 Key = tuple[str, str]
 

@@ -60,7 +60,7 @@ async def test_readings_come_with_the_time_of_their_scrape(monitored: ControlPla
         scraped = await ask_until_known(monitored, [pod])
 
     reading = scraped.readings["default", pod["metadata"]["name"]]
-    assert (reading.kv_usage, reading.waiting, reading.num_gpu_blocks) == (0.25, 3, 1000)
+    assert (reading.kv_usage, reading.waiting, reading.kv_tokens) == (0.25, 3, 16_000)
     assert reading.model_names == {"m"}
     assert reading.time_seconds > 1_700_000_000
 

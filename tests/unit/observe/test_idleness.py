@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from engine_totals import counted
+
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
-from controller.observe.readings import Reading, Totals
+from controller.observe.readings import Reading
 
 POD, MODEL = ("ns", "pod"), ("ns", "llama")
 PODS = {POD: MODEL}
@@ -17,11 +19,8 @@ def reading(time_seconds: float, *, running: int = 0, finished: float = 5) -> Re
         kv_usage=0.0,
         waiting=0,
         running=running,
-        num_gpu_blocks=10,
-        block_size=16,
-        totals=Totals(
-            prompt_tokens=10 * finished, prompts=finished, output_tokens=10 * finished, outputs=finished
-        ),
+        kv_tokens=160,
+        totals=counted(finished, prompt_tokens=10 * finished),
         model_names=frozenset(),
     )
 

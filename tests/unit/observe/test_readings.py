@@ -1,66 +1,240 @@
-"""From vLLM's exposition to samples for planning."""
+"""From the expositions of vLLM and SGLang to readings, and what is refused on the way."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from engine_expositions import SGLANG, VLLM, without
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.observe.engines import EngineRecords
-from controller.observe.readings import Reading, Totals, UnreadableMetricsError, parse_exposition, reading_of
+from controller.observe.readings import Reading, Totals, parse_exposition, reading_of
+from controller.observe.said import Series, UnreadableMetricsError
+from controller.observe.series import NAMES, SERIES
 
-EXPOSITION = """\
-# HELP vllm:kv_cache_usage_perc KV-cache usage.
-# TYPE vllm:kv_cache_usage_perc gauge
-vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25
-vllm:kv_cache_usage_perc{engine="1",model_name="m"} 0.75
-# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_waiting{engine="0",model_name="m"} 3.0
-vllm:num_requests_waiting{engine="1",model_name="m"} 4.0
-# TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{engine="0",model_name="m"} 1.0
-# TYPE vllm:cache_config_info gauge
-vllm:cache_config_info{block_size="16",num_gpu_blocks="100",engine="0"} 1.0
-vllm:cache_config_info{block_size="16",num_gpu_blocks="100",engine="1"} 1.0
-# TYPE vllm:request_prompt_tokens histogram
-vllm:request_prompt_tokens_bucket{le="1.0",model_name="m"} 0.0
-vllm:request_prompt_tokens_sum{model_name="m"} 5000.0
-vllm:request_prompt_tokens_count{model_name="m"} 10.0
-# TYPE some_other_series counter
-some_other_series_total 7.0
-"""
+OLD = (
+    VLLM.replace("kv_cache_usage_perc", "gpu_cache_usage_perc")
+    .replace("inter_token_latency", "time_per_output_token")
+    .replace("cache_config_info{block", "cache_config_info{other")
+)
+SGLANG_COUNTERS = (
+    "sglang:prompt",
+    "sglang:cached",
+    "sglang:generation",
+    "sglang:num_requests",
+    "sglang:time",
+    "sglang:inter",
+)
+
+
+def read(text: str, *, time_seconds: float = 5.0) -> Reading:
+    """Return what an exposition says."""
+    return reading_of(parse_exposition(text), time_seconds=time_seconds)
 
 
 def test_engines_of_one_pod_count_as_one() -> None:
-    """Usage is the mean, queues and blocks add up."""
-    reading = reading_of(parse_exposition(EXPOSITION), time_seconds=5.0)
+    """Usage is the mean; queues, caches and counters add up."""
+    assert read(VLLM) == Reading(
+        time_seconds=5.0,
+        kv_usage=0.5,
+        waiting=7,
+        running=2,
+        kv_tokens=3200,
+        totals=Totals(
+            first_tokens=18,
+            prompt_tokens=8000,
+            generation_tokens=1600,
+            finished=16,
+            inter_token_seconds=16,
+            inter_tokens=1582,
+            prompt_lengths=((500, 10), (1000, 16), (math.inf, 16)),
+            time_to_first_token_seconds=2,
+            computed_prompt_tokens=6000,
+        ),
+        model_names=frozenset({"m"}),
+    )
 
-    assert (reading.kv_usage, reading.waiting, reading.running) == (0.5, 7, 1)
-    assert (reading.num_gpu_blocks, reading.block_size) == (200, 16)
-    assert reading.totals == Totals(prompt_tokens=5000, prompts=10, output_tokens=0, outputs=0)
-    assert reading.model_names == {"m"}
+
+def test_the_processes_of_one_sglang_engine_do_not_count_twice() -> None:
+    """Every rank of a tensor-parallel engine reports the same requests."""
+    assert read(SGLANG) == Reading(
+        time_seconds=5.0,
+        kv_usage=0.28,
+        waiting=2,
+        running=4,
+        kv_tokens=144_000,
+        totals=Totals(
+            first_tokens=18,
+            prompt_tokens=8000,
+            generation_tokens=1600,
+            finished=16,
+            inter_token_seconds=16,
+            inter_tokens=1582,
+            time_to_first_token_seconds=2,
+            computed_prompt_tokens=6500,
+        ),
+        model_names=frozenset({"m"}),
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param("", "missing: vllm:num_requests_waiting", id="an empty answer"),
+        pytest.param(OLD, (0.5, 16), id="the names before vLLM 0.9.2"),
+        pytest.param(
+            VLLM + 'vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.9\n'
+            'vllm:time_per_output_token_seconds_sum{engine="0",model_name="m"} 99\n',
+            (0.5, 16),
+            id="an old name beside the new one counts for nothing",
+        ),
+        pytest.param(
+            SGLANG.replace("inter_token_latency", "time_per_output_token"), (0.28, 16), id="older SGLang"
+        ),
+    ],
+)
+def test_old_names_say_the_same(text: str, want: tuple[float, float]) -> None:
+    """Releases renamed series; what they mean stayed."""
+    reading = read(text)
+
+    assert (reading.kv_usage, reading.totals.inter_token_seconds) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(VLLM, 3200, id="blocks times their size, summed"),
+        pytest.param(
+            VLLM.replace('info{block_size="16"', 'info{kv_cache_size_tokens="900",block_size="16"'),
+            1800,
+            id="the size in tokens goes before",
+        ),
+        pytest.param(
+            VLLM.replace('info{block_size="16"', 'info{kv_cache_size_tokens="None",block_size="16"'),
+            3200,
+            id="None is no number",
+        ),
+        pytest.param(VLLM.replace('block_size="16"', 'block_size="auto"'), None, id="text for a number"),
+        pytest.param(VLLM.replace('blocks="100",engine="1"', 'blocks="0",engine="1"'), None, id="one of two"),
+        pytest.param(without(VLLM, 'vllm:cache_config_info{block_size="16",num_gpu_blocks="100",engine="1"'),
+                     None, id="one of two is missing"),
+        pytest.param(without(SGLANG, "sglang:max_total"), None, id="SGLang before it told"),
+    ],
+)  # fmt: skip
+def test_a_cache_of_unknown_size_is_none(text: str, want: int | None) -> None:
+    """The rest of the reading stands."""
+    assert read(text).kv_tokens == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            without(SGLANG, *SGLANG_COUNTERS), (0, 0, 0), id="no request yet: nothing has been counted"
+        ),
+        pytest.param(
+            without(SGLANG, "sglang:prompt", "sglang:gen", "sglang:num_requests", "sglang:cached").replace(
+                '_count{model_name="m"} 18.0', '_count{model_name="m"} 4.0'
+            ),
+            (4, 0, 0),
+            id="the first requests still run",
+        ),
+        pytest.param(without(SGLANG, "sglang:inter"), (18, 16, 1600), id="answers in one piece only"),
+    ],
+)  # fmt: skip
+def test_sglang_makes_counters_with_their_first_event(text: str, want: tuple[float, float, float]) -> None:
+    """Zero stands where the other series prove it."""
+    totals = read(text).totals
+
+    assert (totals.first_tokens, totals.finished, totals.generation_tokens) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("", "no series of vLLM or SGLang", id="an empty answer"),
+        pytest.param("go_goroutines 7\n", "no series of vLLM or SGLang", id="another program"),
         pytest.param("vllm:num_requests_waiting{", "no Prometheus exposition", id="a torn line"),
+        pytest.param(VLLM + SGLANG, "of vLLM and of SGLang", id="two kinds of engines"),
+        pytest.param(VLLM.replace(" 0.25", " NaN"), r"in use\) is nan", id="one of two is not a number"),
+        pytest.param(VLLM.replace(" 3.0", " 1.7e308"), r"queue\) is 1.7e\+308", id="absurd"),
+        pytest.param(VLLM.replace(" 3.0", " -3.0"), r"queue\) is -3", id="a negative queue"),
+        pytest.param(VLLM.replace(" 0.25", " 25.0"), r"in use\) is 25", id="a percentage"),
+        pytest.param(VLLM.replace(" 900.0", " +Inf"), r"generated\) is inf", id="an infinite counter"),
+        pytest.param(VLLM.replace(" 900.0", " -1.0"), r"generated\) is -1", id="a negative counter"),
         pytest.param(
-            EXPOSITION.replace(" 0.25", " NaN").replace(" 0.75", " NaN"), "missing: vllm:kv", id="NaN"
+            VLLM + 'vllm:num_requests_waiting{model_name="m",engine="1"} 9\n',
+            "waiting is there twice",
+            id="twice",
         ),
         pytest.param(
-            EXPOSITION.replace(" 3.0", " 1.7e308").replace(" 4.0", " 1.7e308"),
-            "missing: vllm:num",
-            id="absurd",
+            without(VLLM, 'vllm:num_requests_running{engine="1"'),
+            "missing: vllm:num_requests_running; use vLLM 0.8",
+            id="of one engine only",
         ),
-        pytest.param(EXPOSITION.replace('"16"', '"auto"'), "block_size is 'auto'", id="text for a number"),
+        pytest.param(
+            without(VLLM, 'vllm:generation_tokens_total{engine="0"'),
+            "missing: vllm:generation_tokens_total",
+            id="a counter of one engine only",
+        ),
+        pytest.param(
+            without(VLLM, "vllm:time_to", "vllm:inter"),
+            "missing: vllm:time_to_first_token_seconds_count, vllm:time_to_first_token_seconds_sum,"
+            " vllm:inter_token_latency_seconds_sum, vllm:inter_token_latency_seconds_count; use vLLM",
+            id="no histograms",
+        ),
+        pytest.param(
+            without(SGLANG, "sglang:time_to"),
+            "missing: sglang:time_to_first_token_seconds_count",
+            id="requests that ended without a first token",
+        ),
+        pytest.param(
+            without(SGLANG, "sglang:num_requests_total"),
+            "missing: sglang:num_requests_total; use SGLang",
+            id="a counter that must have begun",
+        ),
     ],
 )
 def test_what_is_missing_is_never_zero(text: str, want: str) -> None:
-    """Each gap is named."""
+    """Each gap is named, and what to do about it."""
     with pytest.raises(UnreadableMetricsError, match=want):
-        reading_of(parse_exposition(text), time_seconds=0.0)
+        read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(without(VLLM, "vllm:request_prompt_tokens"), id="not served"),
+        pytest.param(VLLM.replace('le="+Inf",engine="1"', 'le="2000.0",engine="1"'), id="without an end"),
+        pytest.param(VLLM.replace('le="500.0",engine="1"', 'le="NaN",engine="1"'), id="no bound"),
+        pytest.param(VLLM.replace('le="500.0",engine="1",model_name="m"} 6', 'le="500.0",engine="1",'
+                                  'model_name="m"} 60'), id="falling"),
+    ],
+)  # fmt: skip
+def test_lengths_that_are_no_histogram_are_none(text: str) -> None:
+    """The rest of the reading stands."""
+    assert read(text).totals.prompt_lengths == ()
+
+
+def test_engines_with_other_buckets_are_summed_where_they_agree() -> None:
+    """Counts up to a bound add up at that bound only."""
+    text = VLLM.replace('le="500.0",engine="1"', 'le="700.0",engine="1"')
+
+    assert read(text).totals.prompt_lengths == ((1000, 16), (math.inf, 16))
+
+
+def test_series_that_carry_their_time_are_as_old_as_they_say() -> None:
+    """The oldest of them counts; one from the future is from now."""
+    text = VLLM.replace('waiting{engine="0",model_name="m"} 3.0', 'waiting{engine="0",model_name="m"} 3 2500')
+
+    assert read(text).time_seconds == 2.5
+    assert read(text, time_seconds=1.0).time_seconds == 1.0
+
+
+def test_every_name_stands_once_in_the_table() -> None:
+    """The first match decides whose a series is."""
+    assert len(set(NAMES)) == len(NAMES)
+    assert all(named.since for named in SERIES)
 
 
 @given(st.text(max_size=200).map(lambda text: f"vllm:num_requests_waiting{text}"))
@@ -72,61 +246,57 @@ def test_hostile_text_is_refused_or_read(text: str) -> None:
         return
 
 
-def reading(time_seconds: float, *, prompts: float, prompt_tokens: float) -> Reading:
-    """Return a reading whose outputs are as many as its prompts, of 10 tokens each."""
-    totals = Totals(prompt_tokens=prompt_tokens, prompts=prompts, output_tokens=10 * prompts, outputs=prompts)
-    return Reading(
-        time_seconds=time_seconds,
-        kv_usage=0.5,
-        waiting=0,
-        running=0,
-        num_gpu_blocks=10,
-        block_size=16,
-        totals=totals,
-        model_names=frozenset(),
-    )
+VALUES = st.one_of(
+    st.floats(), st.sampled_from([0.0, 1.0, 0.5, -1.0, 1e308, math.nan, math.inf]), st.floats(0, 100)
+)
+LABELS = st.fixed_dictionaries(
+    {},
+    optional={
+        "engine": st.sampled_from(["0", "1"]),
+        "le": st.sampled_from(["1.0", "+Inf", "x"]),
+        "num_gpu_blocks": st.sampled_from(["1", "x", "9" * 30]),
+        "block_size": st.sampled_from(["16", ""]),
+        "tp_rank": st.sampled_from(["0", "1"]),
+    },
+)
+GARBAGE = st.builds(Series, name=st.sampled_from(NAMES), labels=LABELS, value=VALUES)
 
 
-KEY = ("ns", "pod")
+@given(st.lists(GARBAGE, max_size=12), st.sampled_from([VLLM, SGLANG, ""]))
+def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) -> None:
+    """What is read is finite and within what an engine can mean, or it is refused."""
+    try:
+        reading = reading_of([*parse_exposition(text), *garbage], time_seconds=5.0)
+    except UnreadableMetricsError:
+        return
+    totals = reading.totals
+    counters = [
+        totals.first_tokens,
+        totals.prompt_tokens,
+        totals.generation_tokens,
+        totals.finished,
+        totals.inter_token_seconds,
+        totals.inter_tokens,
+        totals.time_to_first_token_seconds,
+        totals.computed_prompt_tokens or 0.0,
+        *(count for _, count in totals.prompt_lengths),
+    ]
+    assert 0 <= reading.kv_usage <= 1
+    assert 0 <= reading.waiting <= 1e7
+    assert 0 <= reading.running <= 1e7
+    assert reading.kv_tokens is None or reading.kv_tokens > 0
+    assert all(0 <= value <= 1e17 for value in counters)
+    assert reading.time_seconds <= 5.0
 
 
-def records(*readings: Reading) -> EngineRecords:
-    """Return the records after some readings of one pod."""
-    state = EngineRecords()
-    for item in readings:
-        state = state.updated({KEY: item}, frozenset({KEY}))
-    return state
+@given(st.data())
+def test_a_spoiled_value_is_never_left_out_of_a_sum(data: st.DataObject) -> None:
+    """One bad value among what must be there makes the whole reading unreadable."""
+    series = parse_exposition(without(VLLM, "vllm:cache", "vllm:request_pr"))
+    position = data.draw(st.integers(0, len(series) - 1))
+    bad = data.draw(st.sampled_from([math.nan, math.inf, -math.inf, -1.0, 1e300]))
+    spoiled = series[position]
+    series[position] = Series(name=spoiled.name, labels=spoiled.labels, value=bad)
 
-
-def test_mean_lengths_are_those_of_late() -> None:
-    """Requests from before the window do not count."""
-    state = records(
-        reading(0, prompts=100, prompt_tokens=100),
-        reading(100, prompts=200, prompt_tokens=200),
-        reading(450, prompts=210, prompt_tokens=1200),
-    )
-
-    sample = state.sample(KEY, now_seconds=460)
-
-    assert sample is not None
-    assert sample.avg_input_tokens == 100
-    assert sample.avg_output_tokens == 10
-    assert sample.age_seconds == 10
-
-
-def test_a_restarted_engine_starts_over() -> None:
-    """Counters that fell belong to another process."""
-    state = records(reading(0, prompts=100, prompt_tokens=100), reading(10, prompts=2, prompt_tokens=20))
-
-    sample = state.sample(KEY, now_seconds=10)
-
-    assert sample is not None
-    assert sample.avg_input_tokens == 10
-
-
-def test_a_pod_that_is_gone_is_forgotten_and_one_that_never_spoke_has_no_sample() -> None:
-    """Nothing is remembered of nobody."""
-    state = records(reading(0, prompts=1, prompt_tokens=1))
-
-    assert state.sample(("ns", "other"), now_seconds=0) is None
-    assert state.updated({}, frozenset()).sample(KEY, now_seconds=0) is None
+    with pytest.raises(UnreadableMetricsError, match=spoiled.name):
+        reading_of(series, time_seconds=0.0)

@@ -10,7 +10,7 @@ from aiohttp import web
 from stub_engine import EXPOSITION as TEMPLATE
 
 from apiserver.schema.json import Json
-from controller.observe.readings import UnreadableMetricsError
+from controller.observe.said import UnreadableMetricsError
 from controller.observe.scraping import ScrapeLimits, Scraper, metrics_url, parse_networks
 
 EXPOSITION = TEMPLATE.format(model="m", usage=0.5, waiting=1)
@@ -128,7 +128,7 @@ async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:
     [
         pytest.param(_redirect, "HTTP 302", id="a redirect is not followed"),
         pytest.param(_endless, "longer than 65536 bytes", id="an endless answer is cut off"),
-        pytest.param(_empty, "missing: ", id="an empty answer is no zero"),
+        pytest.param(_empty, "no series of vLLM", id="an empty answer is no zero"),
     ],
 )
 async def test_a_bad_answer_is_a_failure_with_its_reason(handler: web.Handler, want: str) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
+from engine_totals import counted
 from structlog.testing import capture_logs
 
 from apiserver.cluster.client import Cluster
@@ -16,7 +17,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.gather import World
 from controller.observe.policies import Policies
-from controller.observe.readings import Reading, Totals
+from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
@@ -165,9 +166,8 @@ def _reading(*, is_full: bool) -> Reading:
         kv_usage=0.8 if is_full else 0.0,
         waiting=50 if is_full else 0,
         running=60 if is_full else 0,
-        num_gpu_blocks=1000,
-        block_size=16,
-        totals=Totals(prompt_tokens=1000, prompts=10, output_tokens=1000, outputs=10),
+        kv_tokens=16_000,
+        totals=counted(10, prompt_tokens=1000, generation_tokens=1000),
         model_names=frozenset(),
     )
 

@@ -1,0 +1,156 @@
+"""The series of one pod, by what they mean, and what of them is refused.
+
+A number that cannot be trusted is an error: of two engines none is left out of their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.observe.series import ENGINE_LABELS, NAMES, SHARD_LABELS, Kind, Meaning, kind_of, names_of
+
+_MOST_REQUESTS: Final = 1e7
+MOST_COUNTED: Final = 1e15
+"""So many tokens are three centuries of 100,000 a second."""
+
+_REMEDY: Final = {
+    Kind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
+    Kind.SGLANG: "use SGLang 0.4.6 or newer",
+}
+
+_NO_ENGINE: Final = (
+    "no series of vLLM or SGLang: name the container port of the engine `metrics` or `http`, and start SGLang"
+    " with --enable-metrics"
+)
+
+
+class UnreadableMetricsError(Exception):
+    """An engine's answer lacks what a reading needs, or is no metrics at all; the message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """One sample of one series."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    time_seconds: float | None = None
+    """When it was taken, where its source says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The series of one pod, by meaning."""
+
+    kind: Kind
+    by_meaning: Mapping[Meaning, Sequence[Series]]
+
+    @classmethod
+    def of(cls, series: Iterable[Series]) -> Said:
+        """Sort series by meaning, of each the first of its names that is there.
+
+        Raises UnreadableMetricsError where they are not those of one kind of engine.
+        """
+        by_name: dict[str, list[Series]] = {}
+        for item in series:
+            by_name.setdefault(item.name, []).append(item)
+        kinds = sorted({kind_of(name) for name in by_name if name in NAMES})
+        if not kinds:
+            raise UnreadableMetricsError(_NO_ENGINE)
+        if len(kinds) > 1:
+            raise UnreadableMetricsError("series of vLLM and of SGLang in one pod: only one of them is read")
+        found: dict[Meaning, Sequence[Series]] = {}
+        for meaning in Meaning:
+            name = next((name for name in names_of(kinds[0], meaning) if name in by_name), None)
+            if name is not None:
+                found[meaning] = _of_one_shard(by_name[name])
+        return cls(kinds[0], found)
+
+    def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
+        """Return the values of a series, one for each engine; none where it is missing."""
+        series = self.by_meaning.get(meaning, ())
+        refuse_duplicates(series)
+        for item in series:
+            if not 0 <= item.value <= most:
+                raise UnreadableMetricsError(
+                    f"{item.name} ({meaning}) is {item.value:g}: no number from 0 to {most:g}"
+                )
+        return [item.value for item in series]
+
+    def requests(self, meaning: Meaning) -> int:
+        """Return the number of requests that a gauge tells of, over all engines; 0 where it is missing."""
+        count = math.fsum(self.values(meaning, most=_MOST_REQUESTS))
+        if count > _MOST_REQUESTS:
+            raise UnreadableMetricsError(f"more than {_MOST_REQUESTS:g} {meaning}")
+        return round(count)
+
+    def total(self, meaning: Meaning) -> float | None:
+        """Return the sum over the engines; None where it is missing."""
+        values = self.values(meaning)
+        return math.fsum(values) if values else None
+
+    def optional(self, meaning: Meaning) -> float | None:
+        """Return the sum of a series that a reading does without."""
+        try:
+            return self.total(meaning)
+        except UnreadableMetricsError:
+            return None
+
+    def engines(self, *meanings: Meaning) -> frozenset[str]:
+        """Return the names of the engines that series tell apart; none where there is one."""
+        label = ENGINE_LABELS[self.kind]
+        series = [item for meaning in meanings for item in self.by_meaning.get(meaning, ())]
+        return frozenset(item.labels[label] for item in series if label in item.labels)
+
+    def refuse_partial(self, meanings: Sequence[Meaning]) -> None:
+        """Raise UnreadableMetricsError where an engine lacks a series that another one of the pod has."""
+        everyone = self.engines(*meanings)
+        self.refuse_missing([item for item in meanings if self.engines(item) not in (everyone, frozenset())])
+
+    def refuse_missing(self, meanings: Sequence[Meaning]) -> None:
+        """Raise UnreadableMetricsError where series are missing."""
+        if meanings:
+            names = ", ".join(names_of(self.kind, meaning)[0] for meaning in meanings)
+            raise UnreadableMetricsError(f"missing: {names}; {_REMEDY[self.kind]}")
+
+    def time_seconds(self, asked_seconds: float) -> float:
+        """Return when the oldest of what says how busy the engines are was taken, at the latest now."""
+        gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+        taken = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
+        times = [time for time in taken if time is not None and math.isfinite(time)]
+        return min([asked_seconds, *times])
+
+    def model_names(self) -> frozenset[str]:
+        """Return the models that the series name."""
+        return frozenset(
+            item.labels["model_name"]
+            for items in self.by_meaning.values()
+            for item in items
+            if "model_name" in item.labels
+        )
+
+
+def _of_one_shard(series: Sequence[Series]) -> Sequence[Series]:
+    """Return the series of the first process of each engine."""
+    if not any(SHARD_LABELS & item.labels.keys() for item in series):
+        return series
+    ranks = [tuple(item.labels.get(name, "") for name in sorted(SHARD_LABELS)) for item in series]
+    engines = [frozenset(item.labels.items() - _shard(item)) for item in series]
+    first: dict[frozenset[tuple[str, str]], tuple[str, ...]] = {}
+    for engine, rank in zip(engines, ranks, strict=True):
+        first[engine] = min(first.get(engine, rank), rank)
+    return [item for item, engine, rank in zip(series, engines, ranks, strict=True) if rank == first[engine]]
+
+
+def _shard(item: Series) -> set[tuple[str, str]]:
+    return {(name, value) for name, value in item.labels.items() if name in SHARD_LABELS}
+
+
+def refuse_duplicates(series: Sequence[Series]) -> None:
+    """Raise UnreadableMetricsError where one series is there twice: nobody knows which one counts."""
+    if len({frozenset(item.labels.items()) for item in series}) < len(series):
+        raise UnreadableMetricsError(f"{series[0].name} is there twice with the same labels")

@@ -1,0 +1,118 @@
+"""Which series of which engine says what, under its names in all releases: one table, and nothing else.
+
+Names are those of samples, as they stand in an exposition: with `_total`, `_sum`, `_count` and `_bucket`.
+Where an engine serves an old name beside its new one, the one that stands first in the table is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """Whose series it is."""
+
+    VLLM = "vLLM"
+    SGLANG = "SGLang"
+
+
+class Meaning(StrEnum):
+    """What a series says."""
+
+    KV_USAGE = "share of the KV cache in use"
+    WAITING = "requests in the queue"
+    RUNNING = "requests in the batch"
+    KV_SIZE = "size of the KV cache"
+    FIRST_TOKENS = "requests that got their first token"
+    SECONDS_TO_FIRST = "sum of the times to first token"
+    PROMPT_TOKENS = "prompt tokens processed"
+    CACHED_PROMPT_TOKENS = "prompt tokens found in the prefix cache"
+    COMPUTED_PROMPT_TOKENS = "prompt tokens that were computed"
+    GENERATION_TOKENS = "tokens generated"
+    FINISHED = "requests finished"
+    SECONDS_BETWEEN = "sum of the times between tokens"
+    INTER_TOKENS = "number of times between tokens"
+    PROMPT_LENGTHS = "requests by prompt length"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One name of one series."""
+
+    kind: Kind
+    meaning: Meaning
+    name: str
+    since: str
+    """Release in which it was first seen: `unknown` where that is not established."""
+
+    until: str = ""
+    """First release that no longer serves it unless told to; empty while the newest does."""
+
+
+_V, _S = Kind.VLLM, Kind.SGLANG
+_UNKNOWN: Final = "unknown"
+
+# vLLM: by the releases' own sources and deprecation notes (a name that was deprecated in X.Y is hidden in
+# X.Y+1 and gone in X.Y+2). `0.4.0` stands where its documentation lists the name already.
+# SGLang: serves metrics with --enable-metrics only, makes the series of a counter or histogram with its first
+# event, and counts prompt tokens and generated ones when a request ends. Its documentation went on to list
+# time_per_output_token_seconds after 0.4.6.post5 no longer served it.
+SERIES: Final = (
+    Named(_V, Meaning.KV_USAGE, "vllm:kv_cache_usage_perc", "0.9.2"),
+    Named(_V, Meaning.KV_USAGE, "vllm:gpu_cache_usage_perc", "0.4.0", "0.11"),
+    Named(_V, Meaning.WAITING, "vllm:num_requests_waiting", "0.4.0"),
+    Named(_V, Meaning.RUNNING, "vllm:num_requests_running", "0.4.0"),
+    Named(_V, Meaning.KV_SIZE, "vllm:cache_config_info", "0.4.0"),
+    Named(_V, Meaning.FIRST_TOKENS, "vllm:time_to_first_token_seconds_count", "0.4.0"),
+    Named(_V, Meaning.SECONDS_TO_FIRST, "vllm:time_to_first_token_seconds_sum", "0.4.0"),
+    Named(_V, Meaning.PROMPT_TOKENS, "vllm:prompt_tokens_total", "0.4.0"),
+    Named(_V, Meaning.GENERATION_TOKENS, "vllm:generation_tokens_total", "0.4.0"),
+    Named(_V, Meaning.FINISHED, "vllm:request_success_total", _UNKNOWN),
+    Named(_V, Meaning.SECONDS_BETWEEN, "vllm:inter_token_latency_seconds_sum", "0.10.2"),
+    Named(_V, Meaning.SECONDS_BETWEEN, "vllm:time_per_output_token_seconds_sum", "0.4.0", "0.12"),
+    Named(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
+    Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
+    Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
+    Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
+    Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _UNKNOWN),
+    Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _UNKNOWN),
+    Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _UNKNOWN),
+    Named(_S, Meaning.KV_SIZE, "sglang:max_total_num_tokens", _UNKNOWN),
+    Named(_S, Meaning.FIRST_TOKENS, "sglang:time_to_first_token_seconds_count", _UNKNOWN),
+    Named(_S, Meaning.SECONDS_TO_FIRST, "sglang:time_to_first_token_seconds_sum", _UNKNOWN),
+    Named(_S, Meaning.PROMPT_TOKENS, "sglang:prompt_tokens_total", _UNKNOWN),
+    Named(_S, Meaning.CACHED_PROMPT_TOKENS, "sglang:cached_tokens_total", _UNKNOWN),
+    Named(_S, Meaning.GENERATION_TOKENS, "sglang:generation_tokens_total", _UNKNOWN),
+    Named(_S, Meaning.FINISHED, "sglang:num_requests_total", _UNKNOWN),
+    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:inter_token_latency_seconds_sum", _UNKNOWN),
+    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:time_per_output_token_seconds_sum", _UNKNOWN, _UNKNOWN),
+    Named(_S, Meaning.INTER_TOKENS, "sglang:inter_token_latency_seconds_count", _UNKNOWN),
+    Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _UNKNOWN, _UNKNOWN),
+    Named(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
+)
+"""All series that are read. The prompt lengths of SGLang need --collect-tokens-histogram."""
+
+NAMES: Final = tuple(named.name for named in SERIES)
+"""Every name, once."""
+
+SHARD_LABELS: Final = frozenset({"tp_rank", "pp_rank", "moe_ep_rank"})
+"""Labels that tell apart the processes of one engine (SGLang with --enable-metrics-for-all-schedulers), which
+all report of the same requests."""
+
+ENGINE_LABELS: Final = {Kind.VLLM: "engine", Kind.SGLANG: "dp_rank"}
+"""The label that tells the engines of one pod apart; series of all of them together have none."""
+
+SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
+"""Labels of vLLM's info series. The first one is newer, and right for models with several kinds of cache."""
+
+
+def names_of(kind: Kind, meaning: Meaning) -> tuple[str, ...]:
+    """Return the names of a series, in the order in which they are looked for."""
+    return tuple(named.name for named in SERIES if (named.kind, named.meaning) == (kind, meaning))
+
+
+def kind_of(name: str) -> Kind:
+    """Return whose series a name of the table is."""
+    return next(named.kind for named in SERIES if named.name == name)

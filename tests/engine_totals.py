@@ -1,0 +1,24 @@
+"""Counters of engines, as tests need them."""
+
+from __future__ import annotations
+
+from controller.observe.readings import Totals
+
+
+def counted(
+    requests: float, *, prompt_tokens: float, generation_tokens: float | None = None, in_flight: float = 0
+) -> Totals:
+    """Return the counters of an engine that has finished some requests, of 10 tokens each unless said.
+
+    Those in flight have their first token and nothing more.
+    """
+    generated = 10 * requests if generation_tokens is None else generation_tokens
+    return Totals(
+        first_tokens=requests + in_flight,
+        prompt_tokens=prompt_tokens,
+        generation_tokens=generated + in_flight,
+        finished=requests,
+        inter_token_seconds=0.02 * (generated - requests),
+        inter_tokens=generated - requests,
+        time_to_first_token_seconds=0.2 * (requests + in_flight),
+    )
