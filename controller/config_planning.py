@@ -14,6 +14,7 @@ from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
 from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Fallback, Settings, Strategy, UnmetUnit
+from controller.sizing.records import SizingSettings
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Refuses misspelled fields inside lists, too."""
@@ -102,7 +103,7 @@ class FlapBudgetConfig:
     reversals: Annotated[int, Range(0, 1000)] = 0
     """Changes from up to down or back within the window; 0 for as many as there are. The last one is kept for
     coming up again. What demand and priorities need is done all the same. It is 0 because what is held costs
-    money, and the dead band and the prices of starting and stopping mostly do; where they don't, try 4."""
+    money, and the dead band of the forecast mostly does; where it doesn't, try 4."""
 
     window_seconds: Annotated[int, Range(1, 604_800)] = 3600
     """Length of the window."""
@@ -124,6 +125,24 @@ class PlanningConfig:
     held_seconds: Annotated[int, Range(1, 86400)] = 300
     """Samples up to this age hold what is and never scale down; older ones are unknown."""
 
+    quorum_percent: Annotated[int, Range(1, 100)] = 50
+    """Share of a model's ready replicas that must report for a decision without the silent ones, once these have
+    been silent for `heldSeconds`. Until then, and with fewer, nothing is scaled down."""
+
+    target_utilization_percent: Annotated[int, Range(10, 100)] = 85
+    """Share of their capacity that replicas are to be used at when the load reaches its forecast."""
+
+    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 84
+    """Probability with which the load stays below the forecast's upper bound, for which replicas are ordered.
+    84 is one standard deviation above the trend. More misses fewer targets in bursts, and costs more."""
+
+    drain_seconds: Annotated[int, Range(1, 3600)] = 60
+    """Time within which waiting requests are to be worked off once the replicas ordered for them are ready."""
+
+    try_unknown_variants: bool = False
+    """Whether a variant that never ran and has no profile may be started, one replica at first, on an estimate
+    from the model's other variants. Without this it is left alone as long as another variant is known."""
+
     solve_seconds: Annotated[int, Range(1, 600)] = 20
     """Longest time that the solver may search for one placement; then the best that was found counts, proven
     or not. A plan may hold several searches: its process is ended after three times this, and the fallback
@@ -137,15 +156,13 @@ class PlanningConfig:
     for a model that it has not seen busy since."""
 
     minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
-    """How long a started replica stays. 0: the dead band between the thresholds and the prices of starting
-    and stopping hold against churn already, and a hold makes higher priorities wait for what a young replica
-    of a lower one has taken. Choose about the time that an engine takes to load where starts are dear."""
+    """How long a started replica stays. 0: the forecast and the HorizontalPodAutoscaler's stabilization window
+    hold against churn already, and a hold makes higher priorities wait for what a young replica of a lower one
+    has taken. Choose about the time that an engine takes to load where starts are dear."""
 
-    start_price_percent: Annotated[int, Range(0, 1000)] = 10
-    """Price of starting a replica, in percent of its cost per hour: no churn for pennies."""
-
-    stop_price_percent: Annotated[int, Range(0, 1000)] = 10
-    """Price of stopping a replica, in percent of its cost per hour."""
+    standing_seconds: Annotated[int, Range(1, 86400)] = 600
+    """How long a mix of replicas is expected to stand before the load asks for another one. What the start of a
+    replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
 
     strategy: Literal["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "optimal"
     """Who decides: the solver, or the rules of another autoscaler. Those know nothing of the other models'
@@ -224,10 +241,7 @@ def planning_problems(planning: PlanningConfig) -> list[str]:
 def settings_of(planning: PlanningConfig) -> Settings:
     """Return the numbers that planning itself uses."""
     return Settings(
-        fresh_seconds=float(planning.fresh_seconds),
-        held_seconds=float(planning.held_seconds),
-        start_price_percent=planning.start_price_percent,
-        stop_price_percent=planning.stop_price_percent,
+        standing_seconds=float(planning.standing_seconds),
         strategy=Strategy(planning.strategy),
         fallback=Fallback(planning.fallback),
         most_preempted=planning.preemption_budget,
@@ -242,6 +256,20 @@ def settings_of(planning: PlanningConfig) -> Settings:
         # over ten zones, the clock may be what ends a plan.
         deterministic_seconds=planning.solve_seconds / 20,
         wall_seconds=float(planning.solve_seconds),
+    )
+
+
+def sizing_of(planning: PlanningConfig) -> SizingSettings:
+    """Return the numbers that sizing uses."""
+    return SizingSettings(
+        interval_seconds=float(planning.interval_seconds),
+        target_utilization=planning.target_utilization_percent / 100,
+        forecast_confidence=planning.forecast_confidence_percent / 100,
+        drain_seconds=float(planning.drain_seconds),
+        fresh_seconds=float(planning.fresh_seconds),
+        held_seconds=float(planning.held_seconds),
+        quorum=planning.quorum_percent / 100,
+        tries_unknown_variants=planning.try_unknown_variants,
     )
 
 

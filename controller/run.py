@@ -25,7 +25,7 @@ from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.caches import Caches
 from controller.config import ControllerConfig, config_problems
-from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of
+from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -214,6 +214,7 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
         pools=pools_of(planning),
         budgets=budgets_of(planning),
         pod_deletion_cost=planning.pod_deletion_cost,
+        sizing=sizing_of(planning),
         evictions=EvictionRules(
             enabled=planning.evictions.enabled,
             interval_seconds=float(planning.evictions.interval_seconds),

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from controller.planning.decision import Decision
 from controller.reconcilers.variantautoscaling import Outcome
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -25,6 +26,12 @@ _GAP: Final = "stowplan_plan_gap_ratio"
 _STRATEGY: Final = "stowplan_plan_strategy"
 _WAITING: Final = "stowplan_pending_replicas"
 _SILENT: Final = "stowplan_silent_engines"
+_RATE: Final = "stowplan_demand_requests_per_second"
+_UPPER: Final = "stowplan_demand_upper_requests_per_second"
+_REQUIRED: Final = "stowplan_required_requests_per_second"
+_SIGNAL: Final = "stowplan_signal_state"
+_AGE: Final = "stowplan_signal_age_seconds"
+_SERVES: Final = "stowplan_capacity_requests_per_second"
 
 _GAUGES: Final = (
     (_DESIRED, "Replicas granted by the last plan.", _VARIANT),
@@ -39,6 +46,16 @@ _GAUGES: Final = (
     (_STRATEGY, "1 for who made the last plan: a strategy, or hold.", ("strategy",)),
     (_WAITING, "Replicas that a plan had room for and that fit nowhere since.", _VARIANT[:2]),
     (_SILENT, "Engines that did not answer.", ()),
+    (_RATE, "Requests per second that a model is asked for now.", _MODEL[:2]),
+    (_UPPER, "Upper bound of that until replicas that are started now are ready.", _MODEL[:2]),
+    (_REQUIRED, "Requests per second that a model's replicas are to serve within their targets.", _MODEL[:2]),
+    (
+        _SIGNAL,
+        "1 for how well a model's load is known: Fresh, Quorum, Held or Unknown.",
+        (*_MODEL[:2], "state"),
+    ),
+    (_AGE, "Age of the oldest report of a model's engines that counts.", _MODEL[:2]),
+    (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
 )
 
 
@@ -90,6 +107,20 @@ class Telemetry:
         """Take in a cycle that did not go through."""
         self._cycles.labels(why).inc()
 
+    def _tell_load(self, decision: Decision) -> None:
+        load, model = decision.load, (decision.namespace, decision.model_id)
+        self._gauges[_SIGNAL].labels(*model, str(load.signal)).set(1)
+        if load.signal_age_seconds is not None:
+            self._gauges[_AGE].labels(*model).set(load.signal_age_seconds)
+        if load.requests_per_second is not None:
+            self._gauges[_RATE].labels(*model).set(load.requests_per_second)
+            self._gauges[_UPPER].labels(*model).set(load.upper_requests_per_second)
+            self._gauges[_REQUIRED].labels(*model).set(decision.required_requests_per_second)
+        if decision.capacity is not None:
+            source = str(decision.capacity.source)
+            gauge = self._gauges[_SERVES].labels(decision.namespace, decision.name, source)
+            gauge.set(decision.capacity.requests_per_second)
+
     def _tell_variants(self, outcome: Outcome) -> None:
         for decision in outcome.plan.decisions:
             variant = (decision.namespace, decision.name, decision.accelerator)
@@ -98,6 +129,7 @@ class Telemetry:
             self._gauges[_WANTED].labels(*variant).set(decision.unconstrained_replicas)
             self._gauges[_SHORT].labels(*variant).set(decision.unmet_per_mille)
             self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
+            self._tell_load(decision)
         for waiting in outcome.divergence.waiting:
             self._gauges[_WAITING].labels(*waiting.variant).inc()
         for key, advice in outcome.advices.items():

@@ -11,7 +11,7 @@ from controller.explaining.account import Account, duration
 from controller.offline.spans import Spans, Tone, spans, wrapped
 from controller.offline.table import price
 from controller.planning.decision import Reason
-from controller.planning.wording import hundredths, percent, tokens
+from controller.planning.wording import hundredths, percent, rate_text
 
 _LABEL_COLUMNS: Final = 12
 _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
@@ -44,7 +44,7 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
         yield "decided", f"{decision['reason']}{age}"
     if "boundBy" in decision:
         yield "bound by", decision["boundBy"]
-    if "requiredTokens" in decision:
+    if "requiredRequestsPerSecond" in decision:
         yield "demand", _demand(decision)
     if "capacitySource" in decision:
         yield "capacity", _capacity(decision)
@@ -72,18 +72,26 @@ def _replicas(account: Account) -> str:
 
 
 def _demand(decision: Json) -> str:
-    demand = decision.get("demandTokens")
-    known = "unknown" if demand is None else f"{tokens(demand)} tokens"
+    demand = decision.get("demand")
+    known = "unknown"
+    if demand is not None:
+        now, upper = float(demand["requestsPerSecond"]), float(demand["upperRequestsPerSecond"])
+        known = f"{rate_text(now)} requests/s, up to {rate_text(upper)} within {demand['startSeconds']} s"
+        lengths = demand.get("avgInputTokens"), demand.get("avgOutputTokens")
+        if all(lengths):
+            known += f", of {float(lengths[0]):.0f} + {float(lengths[1]):.0f} tokens"
     unmet = decision.get("unmetPerMille", 0)
     short = f", {percent(unmet)} of that unmet" if unmet else ""
     signal = f" (signal {decision['signal']})" if "signal" in decision else ""
-    return f"{known} of the whole model{signal}; {tokens(decision['requiredTokens'])} to provide{short}"
+    needed = rate_text(float(decision["requiredRequestsPerSecond"]))
+    return f"{known} of the whole model{signal}; {needed} to provide{short}"
 
 
 def _capacity(decision: Json) -> str:
-    holds = decision.get("capacityPerReplicaTokens")
-    known = "unknown" if holds is None else f"{tokens(holds)} tokens per replica"
-    return f"{known} ({decision['capacitySource']})"
+    serves = decision.get("capacityPerReplica")
+    known = "unknown" if serves is None else f"{rate_text(float(serves))} requests/s per replica"
+    limit = f" within {decision['capacityLimit']}" if "capacityLimit" in decision else ""
+    return f"{known}{limit} ({decision['capacitySource']})"
 
 
 def _cost(account: Account) -> str:

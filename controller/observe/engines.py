@@ -1,28 +1,32 @@
-"""The last words of every engine, and the lengths of the requests it finished of late.
+"""The last answer of every engine, and what it counted since the one before.
 
-Pure state: readings go in, samples for planning come out. A pod that did not answer keeps its last reading,
-which grows old; planning decides what age still means.
+Pure state: readings go in, reports for sizing come out. A pod that did not answer keeps its last reading, which
+grows old; sizing decides what age still means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.observe.readings import Reading, Totals
-from controller.planning.snapshot import ReplicaSample
-
-LENGTHS_WINDOW_SECONDS: Final = 300.0
-"""Requests that finished within this time make the mean lengths."""
+from controller.sizing.records import EngineInterval, EngineReport
 
 Key = tuple[str, str]
 
+_SHORTEST_SECONDS: Final = 1.0
+"""Answers that lie closer together give no rate."""
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    time_seconds: float
-    totals: Totals
+_NOTHING: Final = Totals(
+    first_tokens=0.0,
+    prompt_tokens=0.0,
+    generation_tokens=0.0,
+    finished=0.0,
+    inter_token_seconds=0.0,
+    inter_tokens=0.0,
+    time_to_first_token_seconds=0.0,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +34,8 @@ class EngineRecord:
     """What is remembered of one engine."""
 
     reading: Reading
-    marks: tuple[_Mark, ...] = ()
+    interval: EngineInterval | None = None
+    """Between the last reading and the one before; None unless the last one is of the last cycle."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,60 +43,108 @@ class EngineRecords:
     """What is remembered of all engines, by namespace and name of the pod."""
 
     records: Mapping[Key, EngineRecord] = field(default_factory=dict)
+    present: frozenset[Key] = frozenset()
+    born: frozenset[Key] = frozenset()
+    """Pods that appeared while they were watched: what their engines have counted began at 0 since."""
 
-    def updated(self, readings: Mapping[Key, Reading], present: frozenset[Key]) -> EngineRecords:
-        """Return the records with new readings taken in; pods that are gone are forgotten."""
-        kept = {key: record for key, record in self.records.items() if key in present}
+    updated_seconds: float | None = None
+    """Time of the last update; None before the first."""
+
+    def updated(
+        self, readings: Mapping[Key, Reading], present: Iterable[Key], *, now_seconds: float
+    ) -> EngineRecords:
+        """Return the records with new readings taken in.
+
+        `present` are all pods of engines, ready or not; those that are gone are forgotten.
+        """
+        here = frozenset(present)
+        born = self.born & here
+        if self.updated_seconds is not None:
+            born |= here - self.present
+        records = {
+            key: replace(record, interval=None) if record.interval else record
+            for key, record in self.records.items()
+            if key in here
+        }
         for key, reading in readings.items():
-            if key in present:
-                kept[key] = _extended(kept.get(key), reading)
-        return replace(self, records=kept)
+            if key in here:
+                records[key] = self._extended(records.get(key), reading, is_born=key in born)
+        return EngineRecords(records=records, present=here, born=born, updated_seconds=now_seconds)
 
-    def sample(self, key: Key, *, now_seconds: float) -> ReplicaSample | None:
-        """Return the newest sample of a pod, or None when it never answered or its memory is not known."""
-        record = self.records.get(key)
-        if record is None or record.reading.kv_tokens is None:
-            return None
-        reading = record.reading
-        prompt, output = _mean_lengths(record)
-        return ReplicaSample(
-            age_seconds=max(0.0, now_seconds - reading.time_seconds),
-            kv_usage=reading.kv_usage,
-            waiting=reading.waiting,
-            running=reading.running,
-            num_gpu_blocks=record.reading.kv_tokens,
-            block_size=1,
-            avg_input_tokens=prompt,
-            avg_output_tokens=output,
-        )
+    def reports(self, *, now_seconds: float) -> Mapping[Key, EngineReport]:
+        """Return what is known of each engine that ever answered."""
+        return {
+            key: EngineReport(
+                age_seconds=max(0.0, now_seconds - record.reading.time_seconds),
+                waiting=record.reading.waiting,
+                running=record.reading.running,
+                kv_tokens=record.reading.kv_tokens,
+                interval=record.interval,
+            )
+            for key, record in self.records.items()
+        }
 
-
-def _extended(record: EngineRecord | None, reading: Reading) -> EngineRecord:
-    mark = _Mark(reading.time_seconds, reading.totals)
-    if record is None or _restarted(record.reading.totals, reading.totals):
-        return EngineRecord(reading=reading, marks=(mark,))
-    since = reading.time_seconds - LENGTHS_WINDOW_SECONDS
-    recent = [item for item in record.marks if item.time_seconds >= since]
-    # One mark from before the window stays, so that the difference spans all of it.
-    before = [item for item in record.marks if item.time_seconds < since][-1:]
-    return EngineRecord(reading=reading, marks=(*before, *recent, mark))
+    def _extended(self, record: EngineRecord | None, reading: Reading, *, is_born: bool) -> EngineRecord:
+        if record is not None:
+            if reading.time_seconds <= record.reading.time_seconds:
+                return record  # the source has nothing newer
+            return EngineRecord(reading=reading, interval=_between(record.reading, reading))
+        if not is_born or self.updated_seconds is None:
+            return EngineRecord(reading=reading)
+        seconds = reading.time_seconds - self.updated_seconds
+        return EngineRecord(reading=reading, interval=_counted(_NOTHING, reading, 0, seconds=seconds))
 
 
-def _restarted(before: Totals, now: Totals) -> bool:
-    return now.first_tokens < before.first_tokens or now.finished < before.finished
+def _between(before: Reading, now: Reading) -> EngineInterval | None:
+    """Return what was counted between two readings; counters that fell began anew at 0."""
+    seconds = now.time_seconds - before.time_seconds
+    if _restarted(before.totals, now.totals):
+        interval = _counted(_NOTHING, now, 0, seconds=seconds)
+        return replace(interval, restarted=True) if interval else None
+    return _counted(before.totals, now, before.waiting, seconds=seconds)
 
 
-def _mean_lengths(record: EngineRecord) -> tuple[float | None, float | None]:
-    first, last = record.marks[0].totals, record.marks[-1].totals
-    prompts, outputs = last.first_tokens - first.first_tokens, last.finished - first.finished
-    if prompts == 0 or outputs == 0:
-        # Nothing finished within the window: all that ever finished is the best that is known.
-        return _mean(last.prompt_tokens, last.first_tokens), _mean(last.generation_tokens, last.finished)
-    return (
-        _mean(last.prompt_tokens - first.prompt_tokens, prompts),
-        _mean(last.generation_tokens - first.generation_tokens, outputs),
+def _counted(before: Totals, now: Reading, waiting_before: int, *, seconds: float) -> EngineInterval | None:
+    if seconds < _SHORTEST_SECONDS:
+        return None
+    totals = now.totals
+    prompt_tokens = totals.prompt_tokens - before.prompt_tokens
+    computed = prompt_tokens
+    if totals.computed_prompt_tokens is not None:
+        computed = max(0.0, totals.computed_prompt_tokens - (before.computed_prompt_tokens or 0.0))
+    return EngineInterval(
+        seconds=seconds,
+        first_tokens=totals.first_tokens - before.first_tokens,
+        waiting_change=now.waiting - waiting_before,
+        prompt_tokens=prompt_tokens,
+        computed_prompt_tokens=computed,
+        generation_tokens=totals.generation_tokens - before.generation_tokens,
+        finished=totals.finished - before.finished,
+        inter_token_seconds=totals.inter_token_seconds - before.inter_token_seconds,
+        inter_tokens=totals.inter_tokens - before.inter_tokens,
+        prompt_lengths=_lengths_since(before, totals),
     )
 
 
-def _mean(total: float, count: float) -> float | None:
-    return total / count if count > 0 else None
+def _lengths_since(before: Totals, now: Totals) -> tuple[tuple[float, float], ...]:
+    """Return the histogram of what was counted since; that of all where the bounds are others."""
+    if [bound for bound, _ in before.prompt_lengths] != [bound for bound, _ in now.prompt_lengths]:
+        return now.prompt_lengths
+    return tuple(
+        [
+            (bound, max(0.0, count - former))
+            for (bound, count), (_, former) in zip(now.prompt_lengths, before.prompt_lengths, strict=True)
+        ]
+    )
+
+
+def _restarted(before: Totals, now: Totals) -> bool:
+    """Tell whether a counter fell: it belongs to another process then."""
+    return (
+        now.first_tokens < before.first_tokens
+        or now.prompt_tokens < before.prompt_tokens
+        or now.generation_tokens < before.generation_tokens
+        or now.finished < before.finished
+        or now.inter_tokens < before.inter_tokens
+        or now.inter_token_seconds < before.inter_token_seconds
+    )

@@ -12,21 +12,23 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.accelerators import accelerators_of
 from controller.observe.disruptions import Disruptions
-from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
-from controller.observe.pods import by_target, has_engine, is_ready, target_of_pod
+from controller.observe.performance import facts_of
+from controller.observe.pods import by_target, has_engine, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.quotas import Tenant, limits
+from controller.observe.replicas import ReportAge
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import pod_rules
 from controller.observe.targets import Target, TargetKey, UnplannableTargetError, target_key, target_of
 from controller.observe.variants import Surroundings, accelerator_of, is_switched_off, variant_of
 from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.sizing.records import VariantFacts
 
 Key = tuple[str, str]
 Movable = Mapping[str, tuple[MovablePod, ...]]
@@ -78,6 +80,11 @@ NO_TERMS: Final = Terms()
 """Nobody laid down anything."""
 
 
+def never_asked(_: Key) -> float | None:
+    """Return that an engine never answered: nobody asked."""
+    return None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
     """The snapshot, and by VariantAutoscaling what could not be part of it and who will not act on it."""
@@ -95,6 +102,12 @@ class Gathered:
 
     targets: Mapping[Key, Target] = field(default_factory=dict)
     """Of each planned VariantAutoscaling."""
+
+    facts: Mapping[Key, VariantFacts] = field(default_factory=dict)
+    """What sizing needs of each planned VariantAutoscaling."""
+
+    doubts: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    """What of those facts could not be read, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,13 +128,10 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
 
 
 def engine_pods(world: World) -> tuple[Json, ...]:
-    """Return the ready pods of the scale targets: those that are worth asking."""
+    """Return the pods of the scale targets that have an engine, ready or not."""
     groups = by_target(world.pods)
     return tuple(
-        pod
-        for key in sorted(models_by_target(world))
-        for pod in groups.get(key, ())
-        if has_engine(pod) and is_ready(pod)
+        pod for key in sorted(models_by_target(world)) for pod in groups.get(key, ()) if has_engine(pod)
     )
 
 
@@ -138,7 +148,7 @@ def gather(
     world: World,
     *,
     policies: Policies,
-    engines: EngineRecords,
+    report_age: ReportAge = never_asked,
     now_seconds: float,
     may_scale_to_zero: bool,
     idleness: Idleness = NEVER_WATCHED,
@@ -161,7 +171,7 @@ def gather(
             autoscaler=autoscalers.get(target.key),
             policies=policies,
             may_scale_to_zero=may_scale_to_zero,
-            sample=lambda pod: engines.sample(pod, now_seconds=now_seconds),
+            report_age=report_age,
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
             disruption=disruptions.of(pods),
             rules=pod_rules(target, accelerator_of(autoscaling, target.pod_spec), scene),
@@ -192,6 +202,8 @@ class _Seen:
     unheeded: dict[Key, str] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
     targets: dict[Key, Target] = field(default_factory=dict)
+    facts: dict[Key, VariantFacts] = field(default_factory=dict)
+    doubts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -224,6 +236,7 @@ def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
     seen.tenants.append(_tenant(variant, around))
     seen.claimed.add(target.key)
     seen.pods[key], seen.targets[key] = around.pods, target
+    seen.facts[key], seen.doubts[key] = facts_of(autoscaling, target, around.pods, around.policies)
     seen.problems += around.rules.problems
     why = _why_unheeded(target, around.autoscaler)
     seen.unheeded |= {key: why} if why else {}
@@ -251,6 +264,8 @@ def _gathered(
         problems=(*bounds.problems, *growth.problems, *oversized(world.nodes), *seen.problems),
         pods=seen.pods,
         targets=seen.targets,
+        facts=seen.facts,
+        doubts=seen.doubts,
     )
 
 

@@ -9,20 +9,20 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.pods import group_of, has_engine, is_ready
 from controller.observe.targets import Target, TargetKind
-from controller.planning.snapshot import Replica, ReplicaSample
+from controller.planning.snapshot import Replica
 
-Sample = Callable[[tuple[str, str]], ReplicaSample | None]
-"""The newest sample of a pod by namespace and name."""
+ReportAge = Callable[[tuple[str, str]], float | None]
+"""Age in seconds of the newest answer of a pod's engine, by namespace and name; None without one."""
 
 
-def replicas_of(target: Target, pods: Sequence[Json], sample: Sample) -> tuple[Replica, ...]:
+def replicas_of(target: Target, pods: Sequence[Json], report_age: ReportAge) -> tuple[Replica, ...]:
     """Return the replicas that pods make, in the order of the pods: those of one replica stand together."""
     if target.key.kind is not TargetKind.LEADER_WORKER_SET:
-        return tuple(_replica([pod], sample) for pod in pods)
-    return tuple(_replica(list(group), sample) for _, group in groupby(pods, key=group_of))
+        return tuple(_replica([pod], report_age) for pod in pods)
+    return tuple(_replica(list(group), report_age) for _, group in groupby(pods, key=group_of))
 
 
-def _replica(pods: Sequence[Json], sample: Sample) -> Replica:
+def _replica(pods: Sequence[Json], report_age: ReportAge) -> Replica:
     """Return a replica, which is as ready as its leader. Pods without accelerators hold no place."""
     leader = next((pod for pod in pods if has_engine(pod)), None)
     metadata = (leader or pods[0])["metadata"]
@@ -32,6 +32,6 @@ def _replica(pods: Sequence[Json], sample: Sample) -> Replica:
         name=metadata["name"],
         node=first,
         ready=leader is not None and is_ready(leader),
-        sample=sample((metadata["namespace"], metadata["name"])) if leader else None,
+        report_age_seconds=report_age((metadata["namespace"], metadata["name"])) if leader else None,
         further_nodes=tuple(node for node in others if node),
     )

@@ -5,30 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Literal
 
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
 from controller.observe.accelerators import normalised, product_of
-from controller.observe.arguments import engine_argument
 from controller.observe.orders import orders_of
 from controller.observe.pods import has_engine
 from controller.observe.policies import Policies, service_class
-from controller.observe.replicas import Sample, replicas_of
+from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rules import NO_RULES, PodRules
 from controller.observe.scheduling import labelled, node_affinity, tolerations
 from controller.observe.targets import Target
 from controller.planning.snapshot import (
     LOWEST_PRIORITY,
-    MAX_NUM_BATCHED_TOKENS,
-    MAX_NUM_SEQS,
     Variant,
 )
 
 CostSource = Literal["VariantCost", "UnitCost", "Default"]
-
-_ESTIMATED: Final = "Estimated"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +37,7 @@ class Surroundings:
     autoscaler: Json | None
     policies: Policies
     may_scale_to_zero: bool
-    sample: Sample
+    report_age: ReportAge
 
     held_since_seconds: float | None
     """Pods that started later must not go yet, in seconds since 1970; None where all may."""
@@ -56,7 +51,7 @@ class Surroundings:
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     """Return the record of one VariantAutoscaling (v1alpha2). Raises ValueError for numbers beyond bounds."""
     metadata, spec = autoscaling["metadata"], autoscaling["spec"]
-    target, template, engine = around.target, around.target.pod_spec, around.target.engine_spec
+    target, template = around.target, around.target.pod_spec
     current_replicas = target.replicas
     low, high = _bounds(around.autoscaler, current_replicas)
     orders = orders_of(autoscaling)
@@ -68,7 +63,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         accelerators_per_replica=target.accelerators_per_replica,
         cost_per_replica=effective_cost(autoscaling, target, around.policies)[0],
         current_replicas=current_replicas,
-        replicas=replicas_of(target, around.pods, around.sample),
+        replicas=replicas_of(target, around.pods, around.report_age),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
         min_replicas=low,
         max_replicas=high,
@@ -81,8 +76,6 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         is_paused=orders.is_paused,
         may_be_preempted=orders.may_be_preempted,
         held_replicas=_held(around),
-        max_num_seqs=_most_sequences(spec, engine),
-        max_num_batched_tokens=engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS,
         disruption_budget=around.disruption[0],
         evictable_replicas=around.disruption[1],
         may_be_moved=target.may_move,
@@ -90,7 +83,6 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         together_in=target.together_in,
         spread=around.rules.spread,
         most_per_node=around.rules.most_per_node,
-        published_capacity_tokens=_published_capacity(_status(autoscaling, "decision")),
     )
 
 
@@ -136,13 +128,6 @@ def _status(autoscaling: Json, name: str) -> Json:
     return (autoscaling.get("status") or {}).get(name) or {}
 
 
-def _published_capacity(decision: Json) -> int | None:
-    value = decision.get("capacityPerReplicaTokens")
-    if not isinstance(value, int) or value <= 0 or decision.get("capacitySource") == _ESTIMATED:
-        return None
-    return value
-
-
 def is_switched_off(autoscaler: Json) -> bool:
     """Tell whether an autoscaler does nothing because somebody else set its target to zero replicas.
 
@@ -172,8 +157,3 @@ def _held(around: Surroundings) -> int:
     starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods if has_engine(pod)]
     moments = [datetime.fromisoformat(text).timestamp() for text in starts if text]
     return sum(moment > around.held_since_seconds for moment in moments)
-
-
-def _most_sequences(spec: Json, template: Json) -> int:
-    profiled = (spec.get("variantProfile") or {}).get("maxBatchSize")
-    return engine_argument(template, "max-num-seqs") or profiled or MAX_NUM_SEQS

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Final
 
 from controller.observe.accelerators import normalised
-from controller.offline.changes import Addition, Amount
+from controller.offline.changes import Addition, Rate
 from controller.planning.settings import Strategy, UnmetUnit
 
-_TOKENS: Final = re.compile(r"(?P<number>[0-9]{1,15}(\.[0-9]{1,6})?)(?P<unit>[kM]?)\Z")
-_UNITS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
+_NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_RATE: Final = re.compile(rf"(?P<rate>{_NUMBER})(?:@(?P<prompt>{_NUMBER})/(?P<output>{_NUMBER}))?\Z")
 _ADDITION: Final = re.compile(r"(?P<type>.*[^x])x(?P<size>[0-9]{1,4})(:(?P<count>[0-9]{1,4}))?\Z")
 _COST: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?\Z")
-_MOST_TOKENS: Final = 10**15
 
 _EPILOG: Final = """\
 FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
 standard input: manifests, an export of live objects, or a decision that --save
 has written. Demand is what --demand says, else what an export's status says,
-else unknown: then what runs stands. MODEL is a model identifier; TOKENS are
-tokens of KV cache, such as 41200, 41.2k or 1.5M.
+else unknown: then what runs stands. MODEL is a model identifier; RATE is in
+requests per second, such as 41 or 0.5, or 41@1155/211 for requests of 1155
+prompt and 211 answer tokens in the mean.
 
 examples:
   kubectl get va,deploy,sts,hpa,nodes,pods,cm,quota,pdb -A -o yaml | stowplan plan -f -
-  stowplan plan -f live.yaml --demand chat/meta/llama-3.1-8b=250k
+  stowplan plan -f live.yaml --demand chat/meta/llama-3.1-8b=25
   stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
   stowplan plan -f plan.json -o json        the same plan again, for programs
@@ -73,15 +73,15 @@ def _add_input(made: argparse.ArgumentParser) -> None:
 
 def _add_changes(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("what if").add_argument
-    demand, capacity = "[NS/]MODEL=TOKENS", "[NS/]VARIANT=TOKENS"
-    add("--demand", action="append", type=_amount, default=[], metavar=demand, help="demand of a model")
+    demand, capacity = "[NS/]MODEL=RATE[@PROMPT/ANSWER]", "[NS/]VARIANT=RATE"
+    add("--demand", action="append", type=_rate, default=[], metavar=demand, help="load of a model")
     add(
         "--capacity",
         action="append",
-        type=_amount,
+        type=_rate,
         default=[],
         metavar=capacity,
-        help="what one replica holds, where no status says so",
+        help="what one replica serves, whatever its status or profile says",
     )
     add(
         "--add-node",
@@ -111,15 +111,15 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
     add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
 
 
-def _amount(text: str) -> Amount:
+def _rate(text: str) -> Rate:
     name, equals, number = text.rpartition("=")
-    found = _TOKENS.match(number)
+    found = _RATE.match(number)
     if not (equals and name and found):
-        raise argparse.ArgumentTypeError(f"{text!r}: say NAME=TOKENS, such as meta/llama-3.1-8b=41.2k")
-    tokens = int(Decimal(found["number"]) * _UNITS[found["unit"]])
-    if tokens > _MOST_TOKENS:
-        raise argparse.ArgumentTypeError(f"{text!r}: must be at most {_MOST_TOKENS} tokens")
-    return Amount(name=name, tokens=tokens)
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: say NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211"
+        )
+    lengths = (float(found["prompt"]), float(found["output"])) if found["prompt"] else None
+    return Rate(name=name, requests_per_second=float(found["rate"]), lengths=lengths)
 
 
 def _addition(text: str) -> Addition:

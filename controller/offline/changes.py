@@ -11,8 +11,10 @@ from typing import Final
 from controller.observe.scheduling import NAME_FIELD
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Strategy, UnmetUnit
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.records import SizingSettings
 
 Key = tuple[str, str]
 
@@ -27,11 +29,13 @@ class UnknownNameError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Amount:
-    """Tokens of something that is named, perhaps with its namespace in front."""
+class Rate:
+    """Requests per second of something that is named, perhaps with its namespace in front."""
 
     name: str
-    tokens: int
+    requests_per_second: float
+    lengths: tuple[float, float] | None = None
+    """Mean tokens of a prompt and of an answer; None for those that are known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,8 +51,9 @@ class Addition:
 class Changes:
     """All that is to be different."""
 
-    demands: Sequence[Amount] = ()
-    capacities: Sequence[Amount] = ()
+    demands: Sequence[Rate] = ()
+    capacities: Sequence[Rate] = ()
+    target_utilization: float = SizingSettings().target_utilization
     additions: Sequence[Addition] = ()
     drained: Sequence[str] = ()
     budget: Decimal | None = None
@@ -67,7 +72,7 @@ class _Work:
 def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, tuple[str, ...]]:
     """Return the inputs with all changes made, and a sentence for each that cannot be made."""
     work = _Work(inputs.snapshot)
-    _demands(work, changes.demands)
+    _demands(work, changes)
     _capacities(work, changes.capacities)
     _additions(work, changes.additions)
     _drains(work, changes.drained)
@@ -85,13 +90,28 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
 
 
-def with_demand(snapshot: Snapshot, model: Key, tokens: int) -> Snapshot:
-    """Return the snapshot with a model's demand as it is stated."""
-    namespace, model_id = model
-    rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
-    rule = rules.get(model, ModelRule(namespace=namespace, model_id=model_id))
-    rules[model] = replace(rule, demand_tokens=tokens)
-    return replace(snapshot, models=tuple(rules.values()))
+def stated(
+    model: Key, requests_per_second: float, known: ModelLoad | None, *, target_utilization: float
+) -> ModelLoad:
+    """Return the load of a model as a person states it: steady, and to be served at the usual utilisation."""
+    required = requests_per_second / target_utilization
+    return ModelLoad(
+        namespace=model[0],
+        model_id=model[1],
+        requests_per_second=requests_per_second,
+        upper_requests_per_second=requests_per_second,
+        prompt_tokens=known.prompt_tokens if known else None,
+        output_tokens=known.output_tokens if known else None,
+        required_requests_per_second=required,
+        releasable_requests_per_second=required,
+    )
+
+
+def with_loads(snapshot: Snapshot, loads: Iterable[ModelLoad]) -> Snapshot:
+    """Return the snapshot with some loads in the place of those that it has of these models."""
+    known = {(load.namespace, load.model_id): load for load in snapshot.loads}
+    known |= {(load.namespace, load.model_id): load for load in loads}
+    return replace(snapshot, loads=tuple(known.values()))
 
 
 def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
@@ -112,26 +132,36 @@ def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
     raise UnknownNameError(f"no {what} {name!r}: {_there_are([*spelled], name)}")
 
 
-def _demands(work: _Work, amounts: Sequence[Amount]) -> None:
-    for amount in amounts:
-        models = {(variant.namespace, variant.model_id) for variant in work.snapshot.variants}
+def _demands(work: _Work, changes: Changes) -> None:
+    known = {(load.namespace, load.model_id): load for load in work.snapshot.loads}
+    models = {(variant.namespace, variant.model_id) for variant in work.snapshot.variants}
+    for rate in changes.demands:
         try:
-            model = resolved(amount.name, models, what="model")
+            model = resolved(rate.name, models, what="model")
         except UnknownNameError as error:
             work.problems.append(f"--demand: {error}")
-        else:
-            work.snapshot = with_demand(work.snapshot, model, amount.tokens)
+            continue
+        load = stated(
+            model,
+            rate.requests_per_second,
+            known.get(model),
+            target_utilization=changes.target_utilization,
+        )
+        if rate.lengths is not None:
+            load = replace(load, prompt_tokens=rate.lengths[0], output_tokens=rate.lengths[1])
+        work.snapshot = with_loads(work.snapshot, [load])
 
 
-def _capacities(work: _Work, amounts: Sequence[Amount]) -> None:
+def _capacities(work: _Work, rates: Sequence[Rate]) -> None:
     variants = {variant.key: variant for variant in work.snapshot.variants}
-    for amount in amounts:
+    for rate in rates:
         try:
-            key = resolved(amount.name, variants, what="variant")
+            key = resolved(rate.name, variants, what="variant")
         except UnknownNameError as error:
             work.problems.append(f"--capacity: {error}")
         else:
-            variants[key] = replace(variants[key], published_capacity_tokens=amount.tokens or None)
+            capacity = Capacity(requests_per_second=rate.requests_per_second, source=CapacitySource.STATED)
+            variants[key] = replace(variants[key], capacity=capacity)
     work.snapshot = replace(work.snapshot, variants=tuple(variants.values()))
 
 

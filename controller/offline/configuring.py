@@ -12,11 +12,12 @@ import yaml
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.config import ControllerConfig, NamesConfig
-from controller.config_planning import budgets_of, planning_problems, pools_of, settings_of
+from controller.config_planning import budgets_of, planning_problems, pools_of, settings_of, sizing_of
 from controller.observe.gather import NO_TERMS, Terms
 from controller.offline.reading import Problem
 from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import Settings
+from controller.sizing.records import SizingSettings
 
 _KEY: Final = "config.yaml"
 _CONFIG_MAP: Final = "stowplan-controller"
@@ -30,6 +31,7 @@ class Configuring:
     """What the controller was told, or why nobody can tell."""
 
     settings: Settings = Settings()  # noqa: RUF009 (frozen)
+    sizing: SizingSettings = SizingSettings()  # noqa: RUF009 (frozen)
     terms: Terms = NO_TERMS
     names: NamesConfig = NamesConfig()  # noqa: RUF009 (frozen)
     namespace: str = ""
@@ -71,6 +73,7 @@ def configured(path: Path | None) -> Configuring:
     planning = config.planning
     return Configuring(
         settings=settings_of(planning),
+        sizing=sizing_of(planning),
         terms=Terms(
             pools=pools_of(planning),
             budgets=budgets_of(planning),

@@ -15,17 +15,17 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
 from controller.observe.targets import TargetKey, TargetKind, target_key
-from controller.offline.changes import with_demand
 from controller.offline.configuring import Configuring
+from controller.offline.published import with_published
 from controller.offline.reading import Found, Manifest, Problem, of_kind
 from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
+from controller.sizing.records import VariantFacts
 
 if TYPE_CHECKING:
     from controller.config import NamesConfig
@@ -40,6 +40,9 @@ class Gathering:
     """What to plan from, what to know about it, or why there is nothing."""
 
     inputs: PlanningInputs
+    facts: Mapping[Key, VariantFacts] | None = None
+    """What is known of the speed of each variant; None of a saved decision, which says what each serves."""
+
     warnings: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -63,16 +66,16 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         seen = gather(
             world,
             policies=policies,
-            engines=EngineRecords(),
             now_seconds=0.0,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
-    told = (*doubts, *_misunderstood(world), *seen.problems, *_left_out(seen))
-    snapshot = _with_published_demand(seen.snapshot, world.autoscalings)
-    return Gathering(inputs=replace(nothing, snapshot=snapshot), warnings=told)
+    unread = (text for found in seen.doubts.values() for text in found)
+    told = (*doubts, *_misunderstood(world), *seen.problems, *unread, *_left_out(seen))
+    snapshot = with_published(seen, world.autoscalings, configuring.sizing)
+    return Gathering(inputs=replace(nothing, snapshot=snapshot), facts=seen.facts, warnings=told)
 
 
 def _left_out(seen: Gathered) -> Iterator[str]:
@@ -167,20 +170,3 @@ def _node(node: Json) -> Json:
     allocatable = status.get("allocatable") or status.get("capacity") or {}
     conditions = status.get("conditions") or list(_READY)
     return node | {"status": status | {"allocatable": allocatable, "conditions": conditions}}
-
-
-def _with_published_demand(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Snapshot:
-    """Return the snapshot with the demand that each model's newest decision names."""
-    newest: dict[Key, tuple[str, int]] = {}
-    planned = {variant.key for variant in snapshot.variants}
-    for autoscaling in autoscalings:
-        metadata, status = autoscaling["metadata"], autoscaling.get("status") or {}
-        tokens = (status.get("decision") or {}).get("demandTokens")
-        if tokens is None or (metadata["namespace"], metadata["name"]) not in planned:
-            continue
-        model = metadata["namespace"], autoscaling["spec"]["modelID"]
-        moment = str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")
-        newest[model] = max(newest.get(model, ("", 0)), (moment, int(tokens)))
-    for model, (_, tokens) in newest.items():
-        snapshot = with_demand(snapshot, model, tokens)
-    return snapshot

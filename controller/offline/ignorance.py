@@ -63,14 +63,16 @@ def _lacking(names: Sequence[str], key: str, variant: str) -> str:
 
 
 def _demands(plan: Plan) -> Iterator[str]:
-    unknown = {(item.namespace, item.model_id) for item in plan.decisions if item.demand_tokens is None}
+    unknown = {
+        (item.namespace, item.model_id) for item in plan.decisions if item.load.requests_per_second is None
+    }
     for namespace, model in sorted(unknown):
         name = f"{namespace}/{model}"
-        yield f"the demand of {name} is unknown, so what runs stands: say --demand {name}=TOKENS"
+        yield f"the load of {name} is unknown, so what runs stands: say --demand {name}=REQUESTS_PER_SECOND"
 
 
 def _capacities(plan: Plan) -> Iterator[str]:
     for item in plan.decisions:
-        if item.capacity_per_replica_tokens is None and item.demand_tokens:
+        if item.capacity is None and item.load.requests_per_second:
             name = f"{item.namespace}/{item.name}"
-            yield f"what a replica of {name} holds is unknown: say --capacity {name}=TOKENS"
+            yield f"what a replica of {name} serves is unknown: say --capacity {name}=REQUESTS_PER_SECOND"

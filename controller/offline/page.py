@@ -16,14 +16,14 @@ from controller.offline.table import in_order, place, price
 from controller.offline.text import Shown, conclusion, measured, moved, proof, requested
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Variant
-from controller.planning.wording import hundredths, percent, tokens
+from controller.planning.wording import hundredths, percent, rate_text
 
 Key = tuple[str, str]
 
 _NUMBERS = frozenset(
     {
-        "Priority", "Unmet", "Demand (tokens)", "To provide (tokens)",
-        "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Value", "No plan is below",
+        "Priority", "Unmet", "Requests/s", "Ahead", "To provide",
+        "One replica, per hour", "It serves", "1000 requests", "Value", "No plan is below",
         "Distance", "At most to gain", "Over every mix",
     }
 )  # fmt: skip
@@ -101,19 +101,20 @@ def _models(shown: Shown) -> Markup:
     for item in in_order(shown.plan):
         groups[item.priority, item.namespace, item.model_id].append(item)
     rows = [_model(group) for group in groups.values()]
-    names = ("Model", "Priority", "Demand (tokens)", "To provide (tokens)", "Unmet", "Who serves it")
+    names = ("Model", "Priority", "Requests/s", "Ahead", "To provide", "Unmet", "Who serves it")
     return section("Who got what", _long("All models", names, rows))
 
 
 def _model(group: list[Decision]) -> Markup:
-    one = group[0]
+    one, now = group[0], group[0].load.requests_per_second
     served = [f"{item.replicas} x {item.name}" for item in group if item.replicas]
     return tag(
         "tr",
         tag("td", f"{one.namespace}/{one.model_id}", class_="name"),
         number(str(one.priority)),
-        number("unknown" if one.demand_tokens is None else tokens(one.demand_tokens)),
-        number(tokens(one.required_tokens)),
+        number("unknown" if now is None else rate_text(now)),
+        number("unknown" if now is None else rate_text(one.load.upper_requests_per_second)),
+        number(rate_text(one.required_requests_per_second)),
         tag("td", percent(one.unmet_per_mille), class_="number bad" if one.unmet_per_mille else "number"),
         tag("td", ", ".join(served) or "nobody", class_="name"),
         class_="row",
@@ -124,19 +125,19 @@ def _prices(shown: Shown) -> Markup:
     decided = {(item.namespace, item.name): item for item in shown.plan.decisions}
     ordered = sorted(shown.snapshot.variants, key=lambda v: (v.accelerator, v.key))
     rows = [_price(variant, decided[variant.key]) for variant in ordered]
-    names = ("Variant", "On", "One replica, per hour", "It holds (tokens)", "1k tokens, per hour", "Known by")
+    names = ("Variant", "On", "One replica, per hour", "It serves", "1000 requests", "Known by")
     return section("Prices", _long("All variants", names, rows))
 
 
 def _price(variant: Variant, item: Decision) -> Markup:
-    holds = item.capacity_per_replica_tokens
+    serves = item.capacity.requests_per_second if item.capacity else None
     return tag(
         "tr",
         tag("td", "/".join(variant.key), class_="name"),
         tag("td", place(item, variant), class_="short"),
         number(price(variant.cost_per_replica)),
-        number("unknown" if holds is None else tokens(holds)),
-        number(f"{float(variant.cost_per_replica) * 1000 / holds:.3g}" if holds else "unknown"),
+        number("unknown" if serves is None else rate_text(serves)),
+        number(f"{float(variant.cost_per_replica) / serves / 3.6:.3g}" if serves else "unknown"),
         tag("td", str(item.capacity_source)),
         class_="row",
     )

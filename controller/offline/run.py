@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from controller.offline.exceeded import exceeded
 from controller.offline.gathering import Gathering, gathered
 from controller.offline.ignorance import ignorance
 from controller.offline.page import page
+from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
 from controller.offline.spans import Spans, printed
 from controller.offline.text import Shown, text_lines
@@ -54,8 +56,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    given = _given(options)
-    inputs, mistakes = changed(given.inputs, _changes(options)) if not given.problems else (given.inputs, ())
+    configuring = configured(options.config)
+    given = _given(options, configuring)
+    changes = _changes(options, configuring.sizing.target_utilization)
+    inputs, mistakes = changed(given.inputs, changes) if not given.problems else (given.inputs, ())
+    if given.facts is not None:
+        snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
+        inputs = replace(inputs, snapshot=snapshot)
     _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
     if given.problems or mistakes:
         return _UNREADABLE
@@ -67,8 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     return _ENOUGH if shown.is_enough else _SHORT
 
 
-def _given(options: argparse.Namespace) -> Gathering:
-    configuring = configured(options.config)
+def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
         return _nothing(configuring)
     found = read(list(read_sources(options.files)), namespace=options.namespace)
@@ -92,9 +98,10 @@ def _nothing(configuring: Configuring) -> Gathering:
     return Gathering(inputs=inputs, problems=configuring.problems)
 
 
-def _changes(options: argparse.Namespace) -> Changes:
+def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
     return Changes(
         demands=options.demand,
+        target_utilization=target_utilization,
         capacities=options.capacity,
         additions=options.add_node,
         drained=options.drain,

@@ -63,7 +63,9 @@ class Shown:
     def unknown(self) -> tuple[str, ...]:
         """Namespace and model of each whose demand nobody knows."""
         decided = self.plan.decisions
-        found = {f"{item.namespace}/{item.model_id}" for item in decided if item.demand_tokens is None}
+        found = {
+            f"{item.namespace}/{item.model_id}" for item in decided if item.load.requests_per_second is None
+        }
         return tuple(sorted(found))
 
     @property

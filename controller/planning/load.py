@@ -15,7 +15,7 @@ from controller.planning.ranges import out_of_range
 RATE_UNIT = 1e-6
 """Planning counts rates in whole millionths of a request per second."""
 
-MOST_RATE = 1e9
+MOST_RATE = 10**9
 """More requests per second than any model has."""
 
 

@@ -12,15 +12,33 @@ from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
-from controller.planning.decision import Decision, Signal, SolverReport
+from controller.planning.decision import Decision, SolverReport
+from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.following import PLACED_ELSEWHERE
 from controller.reconcilers.rounds import BEING_MOVED
+from controller.sizing.records import Learned
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
+_DIGITS: Final = 4
+_METRICS: Final[Mapping[Signal, tuple[str, str]]] = {
+    Signal.FRESH: ("True", "MetricsAvailable"),
+    Signal.QUORUM: ("True", "MetricsByQuorum"),
+    Signal.HELD: ("True", "MetricsHeld"),
+    Signal.UNKNOWN: ("False", "MetricsUnavailable"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """What the engines of a variant showed of their speed."""
+
+    learned: Learned | None = None
+    problems: tuple[str, ...] = ()
+    """What of the declared profile or of the latency targets does not hold, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +67,7 @@ class Verdict:
     advice: Advice | None
     """Why the decision is told only; None when it is published to be acted on."""
 
+    performance: Shown = Shown()
     misplaced: str = ""
     """Which replicas wait because others were bound to the nodes that a plan had for them; empty for none."""
 
@@ -115,6 +134,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
         "ServiceClassResolved": _told(verdict.service_class),
         "AnnotationsResolved": _told(verdict.orders),
         "MetricsAvailable": _metrics_finding(verdict),
+        **_performance_finding(verdict.performance),
         "OptimizationReady": (
             "True" if solved else "False",
             succeeded if solved else "OptimizationFailed",
@@ -137,13 +157,22 @@ def _told(finding: tuple[bool, str, str]) -> tuple[str, str, str]:
 
 
 def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
-    signal, variant = verdict.decision.signal, verdict.variant
-    reporting = sum(replica.ready and replica.sample is not None for replica in variant.replicas)
-    text = f"{reporting} of {variant.ready_replicas} ready replicas report"
+    load, variant = verdict.decision.load, verdict.variant
+    ages = [item.report_age_seconds for item in variant.replicas if item.ready]
+    reporting = [age for age in ages if age is not None]
+    text = f"{len(reporting)} of {len(ages)} ready replicas report"
+    text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
     text += f"; {verdict.silence}" if verdict.silence else ""
-    if signal is Signal.UNKNOWN:
-        return "False", "MetricsUnavailable", text
-    return "True", "MetricsAvailable" if signal is Signal.FRESH else "MetricsHeld", text
+    if load.signal is Signal.QUORUM:
+        text += f"; decided without {load.silent_replicas} silent replicas of the model"
+    return *_METRICS[load.signal], text
+
+
+def _performance_finding(shown: Shown) -> Mapping[str, tuple[str, str, str]]:
+    """Return the condition about speed: False with what does not hold, or none where nothing is declared."""
+    if not shown.problems:
+        return {}
+    return {"PerformanceAsDeclared": ("False", "PerformanceDiffers", "; ".join(shown.problems))}
 
 
 def _current(autoscaling: Json, variant: Variant) -> Json:
@@ -171,10 +200,12 @@ def _decision(verdict: Verdict) -> Json:
     said: Json = {
         "reason": str(decision.reason),
         "message": _shortened(decision.message),
-        "demandTokens": decision.demand_tokens,
-        "requiredTokens": decision.required_tokens,
-        "capacityPerReplicaTokens": decision.capacity_per_replica_tokens,
+        "demand": _demand(decision.load),
+        "requiredRequestsPerSecond": _number(decision.required_requests_per_second),
+        "capacityPerReplica": _number(decision.capacity.requests_per_second) if decision.capacity else None,
+        "capacityLimit": _limit(decision.capacity),
         "capacitySource": str(decision.capacity_source),
+        "performance": _learned(verdict),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
         "unmetPerMille": decision.unmet_per_mille,
@@ -187,6 +218,47 @@ def _decision(verdict: Verdict) -> Json:
         "gap": _gap(solver),
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _demand(load: ModelLoad) -> Json | None:
+    """Return the load of the model; None while it is unknown."""
+    if load.requests_per_second is None:
+        return None
+    said: Json = {
+        "requestsPerSecond": _number(load.requests_per_second),
+        "upperRequestsPerSecond": _number(load.upper_requests_per_second),
+        "startSeconds": round(load.start_seconds),
+        "backlogRequests": round(load.backlog_requests),
+        "avgInputTokens": None if load.prompt_tokens is None else _number(load.prompt_tokens),
+        "avgOutputTokens": None if load.output_tokens is None else _number(load.output_tokens),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _limit(capacity: Capacity | None) -> str | None:
+    return capacity.limits[0].text if capacity and capacity.limits else None
+
+
+def _learned(verdict: Verdict) -> Json | None:
+    """Return the step times that were learned, so that learning goes on from there after a restart."""
+    learned = verdict.performance.learned
+    if learned is None:
+        return None
+    found = learned.parameters
+    said: Json = {
+        "decodeParms": {"alpha": _number(found.alpha_ms), "beta": _number(found.beta_ms)},
+        "prefillParms": {"delta": _number(found.delta_ms)},
+        "samples": round(learned.samples),
+        "startSeconds": round(verdict.variant.start_seconds),
+        "kvCacheTokens": learned.kv_tokens,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _number(value: float) -> str:
+    """Return a number with four digits or so and no exponent."""
+    text = f"{value:.{_DIGITS}g}"
+    return f"{Decimal(text):f}"
 
 
 def _gap(solver: SolverReport) -> str | None:

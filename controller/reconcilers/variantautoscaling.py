@@ -31,9 +31,10 @@ from controller.observe.gather import (
 )
 from controller.observe.idleness import Idleness
 from controller.observe.orders import orders_finding, orders_of
-from controller.observe.pods import target_of_pod
+from controller.observe.pods import is_ready, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.readings import Reading
+from controller.observe.replicas import ReportAge
 from controller.observe.scraping import Scraped
 from controller.observe.variants import class_finding, effective_cost
 from controller.planning.cluster import Budget, NodePool
@@ -56,12 +57,16 @@ from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
+    Shown,
     Verdict,
     age_seconds,
     is_news,
     planned_status,
     unplanned_status,
 )
+from controller.sizing.memory import SizingMemory
+from controller.sizing.records import SizingSettings
+from controller.sizing.sizing import Sized, sized
 
 FIELD_MANAGER = "stowplan-controller"
 _WRITERS = 16
@@ -118,6 +123,7 @@ class CycleSettings:
     """Whether ReplicaSets are told which pods are to go first."""
 
     evictions: EvictionRules = NO_EVICTIONS
+    sizing: SizingSettings = SizingSettings()
 
     @property
     def terms(self) -> Terms:
@@ -158,6 +164,7 @@ class _Cycle:
     gathered: Gathered
     plan: Plan
     failures: Mapping[Key, str]
+    sized: Sized
 
 
 class VariantAutoscalingReconciler:
@@ -168,6 +175,7 @@ class VariantAutoscalingReconciler:
         self._settings = settings
         self._engines = EngineRecords()
         self._idleness = Idleness()
+        self._sizing = SizingMemory()
         self._problems: tuple[str, ...] = ()
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
@@ -186,18 +194,22 @@ class VariantAutoscalingReconciler:
         gathered = gather(
             world,
             policies=policies,
-            engines=self._engines,
+            report_age=self._report_age(),
             now_seconds=tools.now().timestamp(),
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._idleness,
             terms=self._terms(),
         )
         self._tell_problems((*policies.problems, *gathered.problems))
+        found = self._size(gathered)
+        gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(world, gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
-        cycle = _Cycle(world=world, policies=policies, gathered=gathered, plan=plan, failures=failures)
+        cycle = _Cycle(
+            world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
+        )
         written, unwritten = await self._publish(world, self._statuses(cycle, advices), plan)
         # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
         evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **unwritten})
@@ -237,18 +249,39 @@ class VariantAutoscalingReconciler:
         return with_advice(plan, advices), advices
 
     async def _observe(self, world: World) -> Mapping[Key, str]:
-        pods = engine_pods(world)
+        """Ask all engines that are ready; returns why some did not answer."""
+        every = engine_pods(world)
+        pods = [pod for pod in every if is_ready(pod)]
         scraped = await self._tools.source.scrape(pods)
         readings, failures = _of_their_model(world, pods, scraped)
-        present = frozenset((pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods)
-        before, self._engines = self._engines, self._engines.updated(readings, present)
+        now_seconds = self._tools.now().timestamp()
+        before = self._engines
+        self._engines = before.updated(readings, map(_key, every), now_seconds=now_seconds)
         self._idleness = self._idleness.updated(
-            models_by_pod(world, pods),
-            before=before,
-            after=self._engines,
-            now_seconds=self._tools.now().timestamp(),
+            models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
         )
         return failures
+
+    def _report_age(self) -> ReportAge:
+        now_seconds, records = self._tools.now().timestamp(), self._engines.records
+
+        def age(pod: Key) -> float | None:
+            record = records.get(pod)
+            return None if record is None else max(0.0, now_seconds - record.reading.time_seconds)
+
+        return age
+
+    def _size(self, gathered: Gathered) -> Sized:
+        """Return loads and capacities, and remember what was learned."""
+        found = sized(
+            gathered.snapshot,
+            gathered.facts,
+            self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
+            self._sizing,
+            self._settings.sizing,
+        )
+        self._sizing = found.memory
+        return found
 
     def _statuses(self, cycle: _Cycle, advices: Mapping[Key, Advice]) -> Mapping[Key, Json]:
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
@@ -274,6 +307,10 @@ class VariantAutoscalingReconciler:
                     advice=advices.get(key),
                     kind=target.key.kind,
                     misplaced=misplaced.get(key, ""),
+                    performance=Shown(
+                        learned=cycle.sized.learned.get(key),
+                        problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
+                    ),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found

@@ -101,21 +101,24 @@ def load_of(
         served=_served(variants, horizon),
         engines=seen.engines,
     )
-    return replace(load, backlog_requests=left, **_needs(trend, left, settings))
+    return _for(trend, replace(load, backlog_requests=left), settings)
 
 
-def _needs(trend: Forecast, left: float, settings: SizingSettings) -> dict[str, float | None]:
-    """Return what is to be had: for the forecast at the stated utilisation, and to work off a backlog in time."""
-    required = min(
-        MOST_RATE, max(trend.upper / settings.target_utilization, trend.now + left / settings.drain_seconds)
-    )
+def _for(trend: Forecast, load: ModelLoad, settings: SizingSettings) -> ModelLoad:
+    """Return the load with what is to be had for it.
+
+    That is enough for the forecast at the stated utilisation, and to work off a backlog in time.
+    """
+    drained = trend.now + load.backlog_requests / settings.drain_seconds
+    required = max(trend.upper / settings.target_utilization, drained)
     releasable = max(required, trend.release / settings.target_utilization)
-    return {
-        "requests_per_second": min(MOST_RATE, trend.now),
-        "upper_requests_per_second": min(MOST_RATE, trend.upper),
-        "required_requests_per_second": required,
-        "releasable_requests_per_second": None if math.isinf(releasable) else min(MOST_RATE, releasable),
-    }
+    return replace(
+        load,
+        requests_per_second=min(MOST_RATE, trend.now),
+        upper_requests_per_second=min(MOST_RATE, trend.upper),
+        required_requests_per_second=min(MOST_RATE, required),
+        releasable_requests_per_second=None if math.isinf(releasable) else min(MOST_RATE, releasable),
+    )
 
 
 def _served(variants: Sequence[Variant], seconds: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.sizing.lengths import LengthCounts, Lengths
-from controller.sizing.records import Key
+from controller.sizing.records import Key, Learned
 from controller.sizing.step_time import StepTimes
 
 
@@ -42,6 +42,11 @@ class VariantMemory:
     """Of one variant."""
 
     times: StepTimes = StepTimes()
+    """What its engines showed since they are watched."""
+
+    former: Learned | None = None
+    """What the status said when they began to be watched."""
+
     deviation: float | None = None
     """How many times as long steps are as the declared profile predicts; None while nothing was compared."""
 

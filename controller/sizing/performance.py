@@ -58,38 +58,43 @@ class Performance:
     memory: VariantMemory
     start_seconds: float
     problems: tuple[str, ...] = ()
-
-    @property
-    def learned(self) -> Learned | None:
-        """What to publish, so that learning goes on after a restart; None while nothing was learned."""
-        if self.parameters is None or self.source is not CapacitySource.LEARNED:
-            return None
-        memory = self.memory
-        return Learned(parameters=self.parameters, samples=memory.times.samples, kv_tokens=memory.kv_tokens)
+    learned: Learned | None = None
+    """What to publish, so that learning goes on after a restart; None while nothing was ever learned."""
 
 
-def performance(facts: VariantFacts, before: VariantMemory, reports: Sequence[EngineReport]) -> Performance:
-    """Return what a variant's own engines, its status and its profile say of it."""
-    prior, prior_source = _prior(facts)
+def performance(
+    facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
+) -> Performance:
+    """Return what a variant's own engines, its status and its profile say of it; `before` is None at first."""
+    memory = VariantMemory(former=facts.learned) if before is None else before
+    prior, prior_source = _prior(facts, memory)
     samples = [
         found for report in reports if report.interval and (found := sample_of(report.interval)) is not None
     ]
-    times = learned(before.times, samples, expected=fitted(before.times, prior))
+    times = learned(memory.times, samples, expected=fitted(memory.times, prior))
     parameters = fitted(times, prior)
     memory = replace(
-        _compared(before, facts, samples),
+        _compared(memory, facts, samples),
         times=times,
-        start_seconds=_start_seconds(facts, before),
-        kv_tokens=_kv_tokens(facts, before, reports),
+        start_seconds=_start_seconds(facts, memory),
+        kv_tokens=_kv_tokens(memory, reports),
     )
-    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and facts.profile is None)
+    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and prior is None)
     return Performance(
         parameters=parameters,
         source=CapacitySource.LEARNED if is_learned else prior_source,
         memory=memory,
         start_seconds=memory.start_seconds or DEFAULT_START_SECONDS,
         problems=_doubts(facts, memory),
+        learned=_to_publish(parameters, memory) if is_learned else memory.former,
     )
+
+
+def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Learned | None:
+    if parameters is None:
+        return None
+    former = min(memory.former.samples, _MOST_FORMER_SAMPLES) if memory.former else 0.0
+    return Learned(parameters=parameters, samples=memory.times.samples + former, kv_tokens=memory.kv_tokens)
 
 
 def capacity_of(
@@ -130,11 +135,11 @@ def estimated_capacity(
     return min(found, key=lambda item: item.requests_per_second, default=None)
 
 
-def _prior(facts: VariantFacts) -> tuple[StepTimes | None, CapacitySource]:
-    """Return what is known beforehand as samples, and where it comes from: the status goes before the profile."""
-    if facts.learned is not None:
-        weight = min(facts.learned.samples, _MOST_FORMER_SAMPLES)
-        return known(facts.learned.parameters, weight=weight), CapacitySource.LAST_KNOWN
+def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[StepTimes | None, CapacitySource]:
+    """Return what is known beforehand as samples, and its source: the status goes before the profile."""
+    if memory.former is not None:
+        weight = min(memory.former.samples, _MOST_FORMER_SAMPLES)
+        return known(memory.former.parameters, weight=weight), CapacitySource.LAST_KNOWN
     if facts.profile is not None:
         return known(facts.profile.parameters, weight=_PROFILE_SAMPLES), CapacitySource.PROFILE
     return None, CapacitySource.UNKNOWN
@@ -149,11 +154,11 @@ def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
     return median_high(seen) if seen else before.start_seconds or facts.known_start_seconds
 
 
-def _kv_tokens(facts: VariantFacts, before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:
+def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:
     told = [report.kv_tokens for report in reports if report.kv_tokens]
     if told:
         return min(told)
-    return before.kv_tokens or (facts.learned.kv_tokens if facts.learned else None)
+    return before.kv_tokens or (before.former.kv_tokens if before.former else None)
 
 
 def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]) -> VariantMemory:

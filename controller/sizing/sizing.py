@@ -10,13 +10,12 @@ from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.demand import load_of, observed
 from controller.sizing.lengths import Lengths
-from controller.sizing.memory import ModelMemory, SizingMemory, VariantMemory
+from controller.sizing.memory import ModelMemory, SizingMemory
 from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
 from controller.sizing.records import Key, Learned, Reports, SizingSettings, VariantFacts
 
 _NO_FACTS = VariantFacts()
 _NEW_MODEL = ModelMemory()
-_NEW_VARIANT = VariantMemory()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +92,7 @@ def _performance(
     keys = [(variant.namespace, pod.name) for pod in variant.replicas if pod.ready]
     return performance(
         facts,
-        memory.variants.get(variant.key, _NEW_VARIANT),
+        memory.variants.get(variant.key),
         [reports[key] for key in keys if key in reports],
     )
 

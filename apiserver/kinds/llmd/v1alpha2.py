@@ -152,6 +152,49 @@ class ActuationStatus:
 
 
 @declaration()
+class Demand:
+    """The load of the whole model, shared by its variants. Rates are in requests per second."""
+
+    requests_per_second: DecimalText
+    """What arrives now."""
+
+    upper_requests_per_second: DecimalText
+    """Upper bound of what arrives until replicas that are started now are ready."""
+
+    start_seconds: Annotated[int, Range(0)]
+    """Time that a replica needs to start."""
+
+    backlog_requests: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Requests that will still wait by then."""
+
+    avg_input_tokens: Maybe[DecimalText] = UNSET
+    """Mean prompt length of late."""
+
+    avg_output_tokens: Maybe[DecimalText] = UNSET
+    """Mean answer length of late."""
+
+
+@declaration()
+class LearnedPerformance:
+    """What the engines of this variant showed. Learning goes on from here when the controller restarts."""
+
+    decode_parms: Parameters
+    """`alpha` and `beta`: a step takes alpha + beta * sequences, in ms."""
+
+    prefill_parms: Parameters
+    """`delta`: each prompt token of a step takes delta more, in ms."""
+
+    samples: Annotated[int, Range(0)]
+    """Observations that this was learned from; recent ones count more."""
+
+    start_seconds: Maybe[Annotated[int, Range(0)]] = UNSET
+    """Time from the start of a pod until it was ready."""
+
+    kv_cache_tokens: Maybe[Annotated[int, Range(1)]] = UNSET
+    """Size of the KV cache of one replica."""
+
+
+@declaration()
 class Decision:
     """The reasons for the last decision, with the numbers behind it."""
 
@@ -161,17 +204,23 @@ class Decision:
     message: Annotated[str, Length(maximum=1024)]
     """The reason for the decision, in one sentence with numbers."""
 
-    demand_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Demand of the whole model in tokens of KV cache, shared by all its variants."""
+    demand: Maybe[Demand] = UNSET
+    """The load of the whole model. Missing while it is unknown."""
 
-    required_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
-    """Capacity that the whole model is to have, in tokens of KV cache."""
+    required_requests_per_second: Maybe[DecimalText] = UNSET
+    """Capacity that the whole model is to have, in requests per second."""
 
-    capacity_per_replica_tokens: Maybe[Annotated[int, Range(0)]] = UNSET
-    """What one replica of this variant can hold, in tokens of KV cache."""
+    capacity_per_replica: Maybe[DecimalText] = UNSET
+    """What one replica of this variant serves within its targets, in requests per second."""
+
+    capacity_limit: Maybe[Annotated[str, Length(1, 64)]] = UNSET
+    """What limits that, such as `TTFT 2 s`, `ITL 80 ms` or `a batch of 256`."""
 
     capacity_source: Maybe[Annotated[str, Length(1, 64)]] = UNSET
-    """How that capacity is known: Observed, Historical, Derived, Memory, LastKnown, Estimated or Unknown."""
+    """How that capacity is known: Learned, LastKnown, Profile, Estimated or Unknown."""
+
+    performance: Maybe[LearnedPerformance] = UNSET
+    """What the engines showed of their speed."""
 
     unconstrained_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     """Replicas that an unlimited cluster would get."""
@@ -186,7 +235,7 @@ class Decision:
     """What limits the grant, such as Accelerators, NodeSize, MaxReplicas or Priority."""
 
     signal: Maybe[Annotated[str, Length(1, 64)]] = UNSET
-    """How well the demand is known: Fresh, Held or Unknown."""
+    """How well the demand is known: Fresh, Quorum, Held or Unknown."""
 
     priority: Maybe[Annotated[int, Range(1, 100)]] = UNSET
     """Priority of the service class: 1 is served first, 100 last."""
@@ -222,7 +271,8 @@ class VariantAutoscalingStatus:
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
-    `MetricsAvailable`: the engines report. `OptimizationReady`: the last decision was taken anew.
+    `MetricsAvailable`: the engines report. `PerformanceAsDeclared`: the engines are as fast as the profile says,
+    and the latency targets can be met. `OptimizationReady`: the last decision was taken anew.
     `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice only."""
 
 

@@ -1,0 +1,117 @@
+"""What is declared, targeted and published about the speed of a variant: the facts that sizing starts from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.arguments import engine_argument
+from controller.observe.pods import has_engine, is_ready
+from controller.observe.policies import Policies, service_class
+from controller.observe.targets import Target
+from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
+
+_LARGEST: Final = 1e9
+
+
+def facts_of(
+    autoscaling: Json, target: Target, pods: Sequence[Json], policies: Policies
+) -> tuple[VariantFacts, tuple[str, ...]]:
+    """Return the facts of one VariantAutoscaling (v1alpha2), and what of them cannot be read."""
+    spec = autoscaling["spec"]
+    decision = (autoscaling.get("status") or {}).get("decision") or {}
+    published = decision.get("performance") or {}
+    profile, problems = _profile(spec.get("variantProfile"))
+    batch = profile.max_batch_size if profile else None
+    facts = VariantFacts(
+        targets=targets_of(autoscaling, policies),
+        profile=profile,
+        learned=_learned(published),
+        max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
+        start_seconds=tuple(
+            [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
+        ),
+        known_start_seconds=_number(published.get("startSeconds")),
+    )
+    return facts, problems
+
+
+def targets_of(autoscaling: Json, policies: Policies) -> Targets:
+    """Return the latency targets of the service class for the variant's model; none without a class."""
+    spec = autoscaling["spec"]
+    found = service_class(policies, spec.get("sloClassRef"), spec["modelID"])
+    if found is None:
+        return Targets()
+    ttft, itl = found.ttft_ms.get(spec["modelID"]), found.tpot_ms.get(spec["modelID"])
+    return Targets(ttft_seconds=ttft / 1e3 if ttft else None, itl_seconds=itl / 1e3 if itl else None)
+
+
+def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
+    """Return the declared profile, or None and why it cannot be used."""
+    if not declared:
+        return None, ()
+    parms = declared.get("perfParms") or {}
+    numbers: dict[str, float] = {}
+    missing = []
+    for phase, name in (
+        ("decodeParms", "alpha"),
+        ("decodeParms", "beta"),
+        ("prefillParms", "gamma"),
+        ("prefillParms", "delta"),
+    ):
+        value = _number((parms.get(phase) or {}).get(name))
+        if value is None:
+            missing.append(f"{phase}.{name}")
+        else:
+            numbers[f"{name}_ms"] = value
+    if missing or not numbers["alpha_ms"]:
+        what = ", ".join(missing) or "decodeParms.alpha"
+        return None, (f"variantProfile.perfParms is not used: {what} must be a number of ms, alpha above 0",)
+    batch = max(1, int(declared.get("maxBatchSize") or MAX_NUM_SEQS))
+    return Profile(parameters=StepParameters(**numbers), max_batch_size=batch), ()
+
+
+def _learned(published: Json) -> Learned | None:
+    """Return what the status keeps of the engines' speed; None where it keeps nothing that can be read."""
+    decode, prefill = published.get("decodeParms") or {}, published.get("prefillParms") or {}
+    alpha, beta, delta = (
+        _number(decode.get("alpha")),
+        _number(decode.get("beta")),
+        _number(prefill.get("delta")),
+    )
+    samples = _number(published.get("samples"))
+    if not alpha or beta is None or delta is None or not samples:
+        return None
+    tokens = published.get("kvCacheTokens")
+    return Learned(
+        parameters=StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta),
+        samples=samples,
+        kv_tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,
+    )
+
+
+def _number(value: object) -> float | None:
+    """Return a number of ordinary size that is at least 0, from text or a number; else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) and 0 <= found <= _LARGEST else None
+
+
+def _start_seconds(pod: Json) -> float | None:
+    """Return the time from a pod's start on its node until it became ready; None while it is not."""
+    status = pod.get("status") or {}
+    started = status.get("startTime")
+    if not started or not is_ready(pod):
+        return None
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "Ready" and condition.get("lastTransitionTime"):
+            ready = datetime.fromisoformat(condition["lastTransitionTime"])
+            return (ready - datetime.fromisoformat(started)).total_seconds()
+    return None

@@ -1,0 +1,94 @@
+"""What an export's status says of loads and of what replicas serve, as the controller last published it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from apiserver.schema.json import Json
+from controller.observe.gather import Gathered
+from controller.offline.changes import stated, with_loads
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
+from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.memory import SizingMemory
+from controller.sizing.records import SizingSettings, VariantFacts
+from controller.sizing.sizing import sized
+
+Key = tuple[str, str]
+
+
+def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: SizingSettings) -> Snapshot:
+    """Return the snapshot with the load of each model's newest decision, and what replicas serve by it."""
+    decisions = {_key(item): _decision(item) for item in autoscalings}
+    variants = tuple(
+        replace(variant, capacity=_capacity(variant, decisions, seen.facts))
+        for variant in seen.snapshot.variants
+    )
+    return with_loads(
+        replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings, settings)
+    )
+
+
+def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings) -> Snapshot:
+    """Return the snapshot with capacities where profile or status tell them, for the lengths of its loads.
+
+    A forecast of live engines is not needed here: loads are as published or stated.
+    """
+    return sized(snapshot, facts, {}, SizingMemory(), settings).snapshot
+
+
+def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSettings) -> Sequence[ModelLoad]:
+    newest: dict[Key, tuple[str, Json]] = {}
+    planned = {variant.key for variant in snapshot.variants}
+    for autoscaling in autoscalings:
+        demand = _decision(autoscaling).get("demand")
+        if demand is None or _key(autoscaling) not in planned:
+            continue
+        model = autoscaling["metadata"]["namespace"], autoscaling["spec"]["modelID"]
+        desired = (autoscaling.get("status") or {}).get("desiredOptimizedAlloc") or {}
+        moment = str(desired.get("lastRunTime") or "")
+        if model not in newest or newest[model][0] < moment:
+            newest[model] = moment, demand
+    return [_load(model, demand, settings) for model, (_, demand) in newest.items()]
+
+
+def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad:
+    rate = _number(demand.get("requestsPerSecond")) or 0.0
+    upper = max(rate, _number(demand.get("upperRequestsPerSecond")) or 0.0)
+    load = stated(model, upper, None, target_utilization=settings.target_utilization)
+    return replace(
+        load,
+        requests_per_second=rate,
+        start_seconds=_number(demand.get("startSeconds")) or 0.0,
+        prompt_tokens=_number(demand.get("avgInputTokens")),
+        output_tokens=_number(demand.get("avgOutputTokens")),
+    )
+
+
+def _capacity(
+    variant: Variant, decisions: Mapping[Key, Json], facts: Mapping[Key, VariantFacts]
+) -> Capacity | None:
+    """Return what the status says one replica serves, where it does not say from what that follows."""
+    decision, own = decisions.get(variant.key, {}), facts[variant.key]
+    rate = _number(decision.get("capacityPerReplica"))
+    if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
+        return None
+    return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN)
+
+
+def _number(value: object) -> float | None:
+    """Return a number of ordinary size that is at least 0, from text or a number; else None."""
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) and 0 <= found <= MOST_RATE else None
+
+
+def _decision(autoscaling: Json) -> Json:
+    return (autoscaling.get("status") or {}).get("decision") or {}
+
+
+def _key(autoscaling: Json) -> Key:
+    return autoscaling["metadata"]["namespace"], autoscaling["metadata"]["name"]
