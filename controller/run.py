@@ -24,8 +24,9 @@ from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.caches import Caches
-from controller.config import ControllerConfig, config_problems
+from controller.config import ControllerConfig, CredentialsConfig, config_problems
 from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of
+from controller.observe.credentials import Credentials
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -187,13 +188,9 @@ class Controller:
 
 
 def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSource]:
-    if config.prometheus.url:
-        return PrometheusSource(
-            config.prometheus.url,
-            ca_file=config.prometheus.ca_file,
-            token_file=config.prometheus.token_file,
-        )
-    engines = config.engines
+    prometheus, engines = config.prometheus, config.engines
+    if prometheus.url:
+        return PrometheusSource(prometheus.url, credentials=_credentials(prometheus.credentials))
     return Scraper(
         ScrapeLimits(
             port_names=engines.port_names,
@@ -201,7 +198,20 @@ def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSourc
             timeout_seconds=float(engines.timeout_seconds),
             limit_bytes=engines.limit_bytes,
             concurrency=engines.concurrency,
+            scheme=engines.scheme,
+            credentials=_credentials(engines.credentials),
         )
+    )
+
+
+def _credentials(config: CredentialsConfig) -> Credentials:
+    return Credentials(
+        ca_file=config.ca_file,
+        certificate_file=config.certificate_file,
+        key_file=config.key_file,
+        server_name=config.server_name,
+        insecure_skip_verify=config.insecure_skip_verify,
+        token_file=config.token_file,
     )
 
 
