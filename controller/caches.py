@@ -22,6 +22,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.schema.json import Json
 from controller.observe.gather import World
+from controller.observe.projections import Projection
 from controller.observe.targets import TargetKey, TargetKind
 from controller.optional_cache import OptionalCache
 
@@ -38,10 +39,11 @@ class Caches:
 
     def __init__(self, cluster: Cluster, *, namespace: str) -> None:
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=without_managed_fields)
-        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=without_managed_fields)
-        self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=without_managed_fields)
-        self._pods = Cache(cluster, PODS, reduce=without_managed_fields)
-        self._nodes = Cache(cluster, NODES, reduce=_node)
+        projection = Projection()
+        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
+        self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=projection.workload)
+        self._pods = Cache(cluster, PODS, reduce=projection.pod)
+        self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
@@ -58,7 +60,7 @@ class Caches:
             LEADER_WORKER_SETS,
             without="LeaderWorkerSets",
             silent_seconds=SILENT_SECONDS,
-            reduce=without_managed_fields,
+            reduce=projection.workload,
         )
         self._quotas = OptionalCache(
             cluster,
@@ -135,10 +137,3 @@ class Caches:
     def config_maps(self) -> Mapping[str, Json]:
         """Return the ConfigMaps of our own namespace by name."""
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}
-
-
-def _node(node: Json) -> Json:
-    """Leave out the list of images, which no decision reads."""
-    bare = without_managed_fields(node)
-    status = {name: value for name, value in (node.get("status") or {}).items() if name != "images"}
-    return bare | {"status": status}
