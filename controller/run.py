@@ -17,6 +17,7 @@ import structlog
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
@@ -34,6 +35,7 @@ from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
 from controller.reconcilers.eviction_record import EvictionRecord
+from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
@@ -44,7 +46,6 @@ from controller.reconcilers.variantautoscaling import (
 from controller.solver import Solver
 from controller.telemetry import Telemetry
 
-LEASE = "stowplan-controller"
 REPORTER = "stowplan.dev/controller"
 _CERTIFICATE_SECONDS = 60.0
 _CERTIFICATE_RETRY_SECONDS = 2.0
@@ -85,6 +86,7 @@ class Controller:
         self._config = config
         self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
         self._caches: Caches | None = None
+        self._pulse = Pulse()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("controller", version())
@@ -118,7 +120,8 @@ class Controller:
                     default_classes=config.names.service_classes,
                 ),
                 now=_now,
-                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE),
+                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
+                pulse=self._pulse,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
@@ -129,8 +132,8 @@ class Controller:
         return self._caches.why_not_current() if self._caches else "not connected yet"
 
     async def _lead(self, cluster: Cluster, caches: Caches, tools: Tools) -> None:
-        options = LeaseOptions(namespace=self._config.namespace, name=LEASE, identity=self._identity)
-        elector = LeaderElector(cluster, options, on_lost=_exit_at_once)
+        options = LeaseOptions(namespace=self._config.namespace, name=LEASE_NAME, identity=self._identity)
+        elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
 
         async def lead() -> None:
             async with asyncio.TaskGroup() as group:
@@ -217,7 +220,6 @@ def _credentials(config: CredentialsConfig) -> Credentials:
 
 def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
     return CycleSettings(
-        refresh_seconds=float(planning.refresh_seconds),
         scale_to_zero=planning.scale_to_zero,
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
         minimum_hold_seconds=float(planning.minimum_hold_seconds),
