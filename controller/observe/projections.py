@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from apiserver.schema.json import Json
+from controller.observe.devices import DRIVERS
 from controller.observe.movable import SAFE_TO_EVICT
 from controller.observe.orders import PREFIX
 from controller.observe.pods import DELETION_COST
@@ -119,6 +120,23 @@ class Projection:
             spec = spec | {"leaderWorkerTemplate": group | templates}
         return value | {"metadata": metadata, "spec": spec}
 
+    def resource_slice(self, value: Json) -> Json:
+        """Return what is kept of a ResourceSlice: which devices of which types are on which node."""
+        spec = _of(value["spec"], ("driver", "nodeName", "pool"))
+        spec["devices"] = [self._device(device) for device in value["spec"].get("devices") or []]
+        return {"metadata": _of(value["metadata"], _METADATA), "spec": spec}
+
+    def resource_claim(self, value: Json) -> Json:
+        """Return what is kept of a ResourceClaim: what it asks for, and what it holds."""
+        found: Json = {"metadata": _of(value["metadata"], _METADATA)}
+        found["spec"] = self.shared(value.get("spec") or {})
+        allocation = (value.get("status") or {}).get("allocation")
+        if allocation is not None:
+            results = (allocation.get("devices") or {}).get("results") or []
+            kept = [_of(item, ("driver", "pool", "device", "adminAccess")) for item in results]
+            found["status"] = {"allocation": {"devices": {"results": kept}}}
+        return found
+
     def shared(self, value: T) -> T:
         """Return an equal value that others may hold, too."""
         digest = blake2b(msgspec.json.encode(value), digest_size=_DIGEST_BYTES).digest()
@@ -128,6 +146,11 @@ class Projection:
 
     def _template(self, template: Json) -> Json:
         return template | {"spec": self.pod_spec(template.get("spec") or {})}
+
+    def _device(self, device: Json) -> Json:
+        attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+        named = {name: said for name, said in attributes.items() if name.rpartition("/")[2] in _ATTRIBUTES}
+        return _of(device, ("name", "taints")) | {"attributes": self.shared(named)}
 
     def _pod_status(self, pod: Json) -> Json:
         status = pod.get("status") or {}
@@ -141,6 +164,7 @@ class Projection:
         return found
 
 
+_ATTRIBUTES: Final = frozenset({"type", *(driver.product for driver in DRIVERS.values())})
 _GROUP_TEMPLATES: Final = ("leaderTemplate", "workerTemplate")
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
-from controller.observe.accelerators import accelerators_of
+from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -102,6 +102,7 @@ def target_of(key: TargetKey, value: Json) -> Target:
         return _of_groups(key, value)
     spec = value["spec"]
     template = spec["template"]
+    _demand_known(template)
     return Target(
         key=key,
         replicas=_number(spec.get("replicas")),
@@ -118,6 +119,7 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     group = spec["leaderWorkerTemplate"]
     workers = group["workerTemplate"]
     leader = group.get("leaderTemplate") or workers
+    _demand_known(leader, workers)
     templates = [leader, *[workers] * (_number(group.get("size")) - 1)]
     holding = [item for item in templates if accelerators_of(item["spec"])] or templates
     _demand_alike(holding[0]["spec"], holding[-1]["spec"])
@@ -134,6 +136,12 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
         has_own_volumes=bool(group.get("volumeClaimTemplates")),
         parts_are_exclusive=bool(annotations.get(_EXCLUSIVE_PARTS)),
     )
+
+
+def _demand_known(*templates: Json) -> None:
+    for template in templates:
+        if why := template["spec"].get(UNKNOWN_CLAIM):
+            raise UnplannableTargetError(why)
 
 
 def _demand_alike(leader: Json, worker: Json) -> None:
