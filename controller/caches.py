@@ -26,6 +26,7 @@ from controller.observe.gather import World
 from controller.observe.projections import Projection
 from controller.observe.targets import TargetKey, TargetKind
 from controller.optional_cache import OptionalCache
+from controller.scale_reader import ScaleReader
 
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(
@@ -57,6 +58,7 @@ class Caches:
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
         self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
+        self._scales = ScaleReader(cluster, self._autoscalings.items, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
             self._autoscalings,
@@ -96,6 +98,7 @@ class Caches:
                 group.create_task(cache.run())
             for optional in self._optional:
                 group.create_task(optional.run())
+            group.create_task(self._scales.run())
 
     async def synced(self) -> None:
         """Wait until every first list is in."""
@@ -117,9 +120,11 @@ class Caches:
     def world(self) -> World:
         """Return everything as it stands now, devices and claims as if they were extended resources."""
         dynamic = Translation(resources=self._dynamic_resources())
+        scaled = self._scales.scaled(self._pods.items())
         return World(
             autoscalings=self._autoscalings.items(),
-            targets={
+            targets={key: dynamic.workload(item) for key, item in scaled.workloads.items()}
+            | {
                 TargetKey(kind, *key_of(item)): dynamic.workload(item)
                 for kind, cache in (
                     (TargetKind.DEPLOYMENT, self._deployments),
@@ -128,12 +133,13 @@ class Caches:
                 )
                 for item in cache.items()
             },
-            pods=tuple(map(dynamic.pod, self._pods.items())),
+            pods=tuple(map(dynamic.pod, scaled.pods)),
             nodes=tuple(map(dynamic.node, self._nodes.items())),
             autoscalers=self._autoscalers.items(),
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
+            unread=scaled.unread,
         )
 
     def _dynamic_resources(self) -> DynamicResources:

@@ -26,6 +26,8 @@ class TargetKind(StrEnum):
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
     LEADER_WORKER_SET = "LeaderWorkerSet"
+    SCALED = "scale"
+    """Any other one, of which no more is known than its scale subresource says."""
 
 
 class TargetKey(NamedTuple):
@@ -34,9 +36,19 @@ class TargetKey(NamedTuple):
     kind: TargetKind
     namespace: str
     name: str
+    group: str = ""
+    """Of one that is known by its scale only."""
+
+    own_kind: str = ""
+    """The kind as its author calls it, of one that is known by its scale only."""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.called} {self.namespace}/{self.name}"
+
+    @property
+    def called(self) -> str:
+        """Its kind, for people."""
+        return self.own_kind or str(self.kind)
 
 
 class UnplannableTargetError(ValueError):
@@ -86,14 +98,17 @@ class Target:
     @property
     def may_move(self) -> bool:
         """Whether an evicted pod may start anywhere else, and disturbs no other pod."""
-        return self.key.kind is not TargetKind.LEADER_WORKER_SET and not self.has_own_volumes
+        is_known = self.key.kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET)
+        return is_known and not self.has_own_volumes
 
 
-def target_key(namespace: str, reference: Json) -> TargetKey | None:
-    """Return what a reference names; None for a kind that is not planned for."""
-    if not is_planned(reference):
-        return None
-    return TargetKey(TargetKind(reference["kind"]), namespace, reference["name"])
+def target_key(namespace: str, reference: Json) -> TargetKey:
+    """Return what a reference names."""
+    kind, name = reference["kind"], reference["name"]
+    if is_planned(reference):
+        return TargetKey(TargetKind(kind), namespace, name)
+    group = str(reference.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    return TargetKey(TargetKind.SCALED, namespace, name, group, kind)
 
 
 def target_of(key: TargetKey, value: Json) -> Target:

@@ -276,7 +276,7 @@ class VariantAutoscalingReconciler:
                     service_class=class_finding(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
-                    kind=target.key.kind,
+                    kind=target.key.called,
                     misplaced=misplaced.get(key, ""),
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
