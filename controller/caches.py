@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from apiserver.cluster.cache import Cache, key_of, without_managed_fields
@@ -21,13 +21,27 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import World
+from controller.observe.projections import Projection
 from controller.observe.targets import TargetKey, TargetKind
 from controller.optional_cache import OptionalCache
+from controller.scale_reader import ScaleReader
 
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
+)
+_DYNAMIC: Final = "resource.k8s.io"
+RESOURCE_SLICES: Final = Resource(
+    group=_DYNAMIC, version="v1", plural="resourceslices", kind="ResourceSlice", namespaced=False
+)
+RESOURCE_CLAIMS: Final = Resource(group=_DYNAMIC, version="v1", plural="resourceclaims", kind="ResourceClaim")
+RESOURCE_CLAIM_TEMPLATES: Final = Resource(
+    group=_DYNAMIC, version="v1", plural="resourceclaimtemplates", kind="ResourceClaimTemplate"
+)
+DEVICE_CLASSES: Final = Resource(
+    group=_DYNAMIC, version="v1", plural="deviceclasses", kind="DeviceClass", namespaced=False
 )
 SILENT_SECONDS: Final = 600.0
 """A copy that the API server has not confirmed for so long is too old to decide on."""
@@ -38,11 +52,13 @@ class Caches:
 
     def __init__(self, cluster: Cluster, *, namespace: str) -> None:
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=without_managed_fields)
-        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=without_managed_fields)
-        self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=without_managed_fields)
-        self._pods = Cache(cluster, PODS, reduce=without_managed_fields)
-        self._nodes = Cache(cluster, NODES, reduce=_node)
+        projection = Projection()
+        self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
+        self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=projection.workload)
+        self._pods = Cache(cluster, PODS, reduce=projection.pod)
+        self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
+        self._scales = ScaleReader(cluster, self._autoscalings.items, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
             self._autoscalings,
@@ -53,36 +69,22 @@ class Caches:
             self._autoscalers,
             self._config_maps,
         )
-        self._leader_worker_sets = OptionalCache(
-            cluster,
-            LEADER_WORKER_SETS,
-            without="LeaderWorkerSets",
-            silent_seconds=SILENT_SECONDS,
-            reduce=without_managed_fields,
+        self._leader_worker_sets = _optional(
+            cluster, LEADER_WORKER_SETS, projection.workload, without="LeaderWorkerSets"
         )
-        self._quotas = OptionalCache(
-            cluster,
-            RESOURCE_QUOTAS,
-            without="quotas",
-            silent_seconds=SILENT_SECONDS,
-            reduce=without_managed_fields,
+        self._quotas = _optional(cluster, RESOURCE_QUOTAS, without_managed_fields, without="quotas")
+        self._node_pools = _optional(
+            cluster, NODE_POOLS, without_managed_fields, without="the node pools of Karpenter"
         )
-        self._node_pools = OptionalCache(
-            cluster,
-            NODE_POOLS,
-            without="the node pools of Karpenter",
-            silent_seconds=SILENT_SECONDS,
-            reduce=without_managed_fields,
-        )
-
-        self._disruption_budgets = OptionalCache(
+        self._disruption_budgets = _optional(
             cluster,
             DISRUPTION_BUDGETS,
+            without_managed_fields,
             without="disruption budgets: evictions keep them all the same, preemption does not",
-            silent_seconds=SILENT_SECONDS,
-            reduce=without_managed_fields,
         )
+        self._dynamic = _dynamic(cluster, projection)
         self._optional = (
+            *self._dynamic.values(),
             self._leader_worker_sets,
             self._quotas,
             self._node_pools,
@@ -92,8 +94,11 @@ class Caches:
     async def run(self) -> None:
         """Keep all copies current until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for cache in (*self._all, *self._optional):
+            for cache in self._all:
                 group.create_task(cache.run())
+            for optional in self._optional:
+                group.create_task(optional.run())
+            group.create_task(self._scales.run())
 
     async def synced(self) -> None:
         """Wait until every first list is in."""
@@ -109,14 +114,18 @@ class Caches:
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
-        return None
+        # Nodes that had devices a moment ago must not seem to have none.
+        return next(filter(None, (cache.why_lost() for cache in self._dynamic.values())), None)
 
     def world(self) -> World:
-        """Return everything as it stands now."""
+        """Return everything as it stands now, devices and claims as if they were extended resources."""
+        dynamic = Translation(resources=self._dynamic_resources())
+        scaled = self._scales.scaled(self._pods.items())
         return World(
             autoscalings=self._autoscalings.items(),
-            targets={
-                TargetKey(kind, *key_of(item)): item
+            targets={key: dynamic.workload(item) for key, item in scaled.workloads.items()}
+            | {
+                TargetKey(kind, *key_of(item)): dynamic.workload(item)
                 for kind, cache in (
                     (TargetKind.DEPLOYMENT, self._deployments),
                     (TargetKind.STATEFUL_SET, self._stateful_sets),
@@ -124,12 +133,23 @@ class Caches:
                 )
                 for item in cache.items()
             },
-            pods=self._pods.items(),
-            nodes=self._nodes.items(),
+            pods=tuple(map(dynamic.pod, scaled.pods)),
+            nodes=tuple(map(dynamic.node, self._nodes.items())),
             autoscalers=self._autoscalers.items(),
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
+            unread=scaled.unread,
+        )
+
+    def _dynamic_resources(self) -> DynamicResources:
+        if not all(cache.is_readable for cache in self._dynamic.values()):
+            return DynamicResources()
+        return DynamicResources(
+            slices=self._dynamic[RESOURCE_SLICES].items(),
+            claims=self._dynamic[RESOURCE_CLAIMS].items(),
+            templates=self._dynamic[RESOURCE_CLAIM_TEMPLATES].items(),
+            classes=self._dynamic[DEVICE_CLASSES].items(),
         )
 
     def config_maps(self) -> Mapping[str, Json]:
@@ -137,8 +157,24 @@ class Caches:
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}
 
 
-def _node(node: Json) -> Json:
-    """Leave out the list of images, which no decision reads."""
-    bare = without_managed_fields(node)
-    status = {name: value for name, value in (node.get("status") or {}).items() if name != "images"}
-    return bare | {"status": status}
+def _optional(
+    cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], *, without: str
+) -> OptionalCache:
+    return OptionalCache(cluster, resource, without=without, silent_seconds=SILENT_SECONDS, reduce=reduce)
+
+
+def _dynamic(cluster: Cluster, projection: Projection) -> Mapping[Resource, OptionalCache]:
+    """Return the caches of Dynamic Resource Allocation.
+
+    All of them are read or none: devices without the claims on them would all seem to be free.
+    """
+    kept = {
+        RESOURCE_SLICES: projection.resource_slice,
+        RESOURCE_CLAIMS: projection.resource_claim,
+        RESOURCE_CLAIM_TEMPLATES: without_managed_fields,
+        DEVICE_CLASSES: without_managed_fields,
+    }
+    without = "devices of Dynamic Resource Allocation"
+    return {
+        resource: _optional(cluster, resource, reduce, without=without) for resource, reduce in kept.items()
+    }

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.config_planning import PlanningConfig, planning_problems
+
+FileName = Annotated[str, Length(maximum=4096)]
+"""Path of a file; empty for none."""
+
+
+@declaration()
+class CredentialsConfig:
+    """Whom to trust, and as whom to ask. Files may be replaced while the controller runs."""
+
+    ca_file: FileName = ""
+    """Certificates to trust instead of the system's."""
+
+    certificate_file: FileName = ""
+    """Client certificate with its chain."""
+
+    key_file: FileName = ""
+    """Its key; empty where it stands in the same file."""
+
+    server_name: Annotated[str, Length(maximum=253)] = ""
+    """Name that the other side's certificate must be for; empty for the name or address that is asked."""
+
+    insecure_skip_verify: bool = False
+    """Whether certificates are not checked: whoever takes over an address can then invent figures."""
+
+    token_file: FileName = ""
+    """File with a bearer token. Needs TLS; for engines `podNetworks`, too."""
+
+    insecure_token: bool = False
+    """Whether the token may be sent all the same where others can read it."""
 
 
 @declaration()
@@ -19,11 +49,8 @@ class PrometheusConfig:
     url: Annotated[str, Length(maximum=2048)] = ""
     """Base address, such as `https://prometheus.monitoring:9090`. Empty: the pods are scraped directly."""
 
-    ca_file: Annotated[str, Length(maximum=4096)] = ""
-    """Certificates to trust beyond the system's."""
-
-    token_file: Annotated[str, Length(maximum=4096)] = ""
-    """File with a bearer token, read anew for every query."""
+    credentials: CredentialsConfig = CredentialsConfig()
+    """How it is asked."""
 
 
 @declaration()
@@ -32,6 +59,12 @@ class EnginesConfig:
 
     port_names: Annotated[tuple[Annotated[str, Length(1, 63)], ...], Items(1, 16)] = ("metrics", "http")
     """Names of the container port that serves `/metrics`, in order of preference."""
+
+    scheme: Literal["http", "https"] = "http"
+    """Whether that port speaks TLS."""
+
+    credentials: CredentialsConfig = CredentialsConfig()
+    """How they are asked."""
 
     pod_networks: Annotated[tuple[Annotated[str, Length(1, 64)], ...], Items(maximum=64)] = ()
     """Networks that pods may be asked in, in CIDR notation. Empty: all but loopback and link-local."""
@@ -111,10 +144,40 @@ def config_problems(config: ControllerConfig) -> list[str]:
     prometheus = config.prometheus
     if prometheus.url and not prometheus.url.startswith(("http://", "https://")):
         problems.append(f"prometheus.url: {prometheus.url!r} must begin with http:// or https://")
-    for name, path in (("caFile", prometheus.ca_file), ("tokenFile", prometheus.token_file)):
-        if path and not Path(path).is_file():
-            problems.append(f"prometheus.{name}: there is no file {path}")
+    lacks = {
+        "prometheus": [] if prometheus.url.startswith("https://") else ["a url with https"],
+        "engines": ([] if config.engines.scheme == "https" else ["scheme: https"])
+        + ([] if config.engines.pod_networks else ["podNetworks"]),
+    }
+    problems += credential_problems("prometheus", prometheus.credentials, lacks["prometheus"])
+    problems += credential_problems("engines", config.engines.credentials, lacks["engines"])
     return problems + planning_problems(config.planning)
+
+
+def credential_problems(section: str, config: CredentialsConfig, lacks: Sequence[str]) -> list[str]:
+    """Return what is wrong with credentials; `lacks` is what keeps a token from being safe there."""
+    where = f"{section}.credentials"
+    files = {
+        "caFile": config.ca_file,
+        "certificateFile": config.certificate_file,
+        "keyFile": config.key_file,
+        "tokenFile": config.token_file,
+    }
+    problems = [
+        f"{where}.{name}: there is no file {path}"
+        for name, path in files.items()
+        if path and not Path(path).is_file()
+    ]
+    if config.key_file and not config.certificate_file:
+        problems.append(f"{where}.keyFile: needs certificateFile, the certificate that it is for")
+    if config.token_file and not config.insecure_token:
+        needs = [*lacks, *(["insecureSkipVerify: false"] if config.insecure_skip_verify else [])]
+        if needs:
+            problems.append(
+                f"{where}.tokenFile: needs {' and '.join(needs)}, or others could read the token;"
+                f" insecureToken: true allows that"
+            )
+    return problems
 
 
 def _network_problem(text: str) -> str:

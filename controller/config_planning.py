@@ -116,9 +116,6 @@ class PlanningConfig:
     interval_seconds: Annotated[int, Range(1, 3600)] = 15
     """Time from one decision to the next."""
 
-    refresh_seconds: Annotated[int, Range(1, 3600)] = 60
-    """Status of an unchanged decision is written again after this time, so that it never looks stale."""
-
     fresh_seconds: Annotated[int, Range(1, 3600)] = 60
     """Samples up to this age count fully."""
 

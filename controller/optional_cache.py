@@ -60,6 +60,17 @@ class OptionalCache:
             await self._cache.synced.wait()
             self.settled.set()
 
+    def why_lost(self) -> str | None:
+        """Return why objects that could be read no longer can; None where they can, or never could."""
+        if self._cache.synced.is_set() and self._cache.age_seconds() > self._silent_seconds:
+            return f"nothing was heard of {self._resource.plural} for {self._cache.age_seconds():.0f} s"
+        return None
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the objects could be read so far; there may be none."""
+        return self._cache.synced.is_set()
+
     def items(self) -> tuple[Json, ...]:
         """Return the objects; none when the server has not confirmed them for long."""
         if not self._cache.synced.is_set():

@@ -17,6 +17,7 @@ import structlog
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
@@ -24,8 +25,9 @@ from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.caches import Caches
-from controller.config import ControllerConfig, config_problems
+from controller.config import ControllerConfig, CredentialsConfig, config_problems
 from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
+from controller.observe.credentials import Credentials
 from controller.observe.policies import read_policies
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
@@ -33,6 +35,7 @@ from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
 from controller.reconcilers.eviction_record import EvictionRecord
+from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
@@ -43,7 +46,6 @@ from controller.reconcilers.variantautoscaling import (
 from controller.solver import Solver
 from controller.telemetry import Telemetry
 
-LEASE = "stowplan-controller"
 REPORTER = "stowplan.dev/controller"
 _CERTIFICATE_SECONDS = 60.0
 _CERTIFICATE_RETRY_SECONDS = 2.0
@@ -84,6 +86,7 @@ class Controller:
         self._config = config
         self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
         self._caches: Caches | None = None
+        self._pulse = Pulse()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("controller", version())
@@ -117,7 +120,8 @@ class Controller:
                     default_classes=config.names.service_classes,
                 ),
                 now=_now,
-                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE),
+                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
+                pulse=self._pulse,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
@@ -128,8 +132,8 @@ class Controller:
         return self._caches.why_not_current() if self._caches else "not connected yet"
 
     async def _lead(self, cluster: Cluster, caches: Caches, tools: Tools) -> None:
-        options = LeaseOptions(namespace=self._config.namespace, name=LEASE, identity=self._identity)
-        elector = LeaderElector(cluster, options, on_lost=_exit_at_once)
+        options = LeaseOptions(namespace=self._config.namespace, name=LEASE_NAME, identity=self._identity)
+        elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
 
         async def lead() -> None:
             async with asyncio.TaskGroup() as group:
@@ -187,13 +191,9 @@ class Controller:
 
 
 def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSource]:
-    if config.prometheus.url:
-        return PrometheusSource(
-            config.prometheus.url,
-            ca_file=config.prometheus.ca_file,
-            token_file=config.prometheus.token_file,
-        )
-    engines = config.engines
+    prometheus, engines = config.prometheus, config.engines
+    if prometheus.url:
+        return PrometheusSource(prometheus.url, credentials=_credentials(prometheus.credentials))
     return Scraper(
         ScrapeLimits(
             port_names=engines.port_names,
@@ -201,13 +201,25 @@ def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSourc
             timeout_seconds=float(engines.timeout_seconds),
             limit_bytes=engines.limit_bytes,
             concurrency=engines.concurrency,
+            scheme=engines.scheme,
+            credentials=_credentials(engines.credentials),
         )
+    )
+
+
+def _credentials(config: CredentialsConfig) -> Credentials:
+    return Credentials(
+        ca_file=config.ca_file,
+        certificate_file=config.certificate_file,
+        key_file=config.key_file,
+        server_name=config.server_name,
+        insecure_skip_verify=config.insecure_skip_verify,
+        token_file=config.token_file,
     )
 
 
 def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
     return CycleSettings(
-        refresh_seconds=float(planning.refresh_seconds),
         scale_to_zero=planning.scale_to_zero,
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
         minimum_hold_seconds=float(planning.minimum_hold_seconds),

@@ -31,6 +31,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    key: Key
     stamp: tuple[str, str]
     """uid and resource version: equal stamps mean equal objects."""
     object: Json
@@ -40,8 +41,8 @@ class Cache:
     """Objects of one selection by namespace and name, kept current by `run`.
 
     What it returns is shared with every other reader: never change it, copy first. It may lag behind what
-    this process has itself written. `reduce` keeps only what is needed of each object, before it is stored
-    (it may change the object that it is given).
+    this process has itself written. `reduce` keeps only what is needed of each object as soon as it is read
+    (it may change the object that it is given): a list is never in memory as a whole.
     """
 
     def __init__(
@@ -108,25 +109,31 @@ class Cache:
             return float("inf")
         return self._timing.clock() - self._contact_time
 
-    def replace(self, objects: Sequence[Json]) -> None:
-        """Take a whole list (see `Sink`); what vanished while nobody watched is reported as gone."""
-        listed = {key_of(obj) for obj in objects}
-        for key in [key for key in self._entries if key not in listed]:
-            self._drop(key)
-        for obj in objects:
-            self.upsert(obj)
-        self.synced.set()
-
-    def upsert(self, obj: Json) -> None:
-        """Take a new or changed object (see `Sink`); the same version twice is no change."""
+    def kept(self, obj: Json) -> _Entry:
+        """Return what is stored of an object (see `Sink`)."""
         key, stamp = key_of(obj), _stamp_of(obj)
         known = self._entries.get(key)
         if known and known.stamp == stamp:
+            return known
+        return _Entry(key, stamp, self._reduce(obj) if self._reduce else obj)
+
+    def replace(self, objects: Sequence[_Entry]) -> None:
+        """Take a whole list (see `Sink`); what vanished while nobody watched is reported as gone."""
+        listed = {entry.key for entry in objects}
+        for key in [key for key in self._entries if key not in listed]:
+            self._drop(key)
+        for entry in objects:
+            self.upsert(entry)
+        self.synced.set()
+
+    def upsert(self, obj: _Entry) -> None:
+        """Take a new or changed object (see `Sink`); the same version twice is no change."""
+        known = self._entries.get(obj.key)
+        if known and known.stamp == obj.stamp:
             return
-        entry = _Entry(stamp, self._reduce(obj) if self._reduce else obj)
-        self._entries[key] = entry
+        self._entries[obj.key] = obj
         self._items = None
-        self._notify(Change(key=key, old=known.object if known else None, new=entry.object))
+        self._notify(Change(key=obj.key, old=known.object if known else None, new=obj.object))
 
     def remove(self, obj: Json) -> None:
         """Forget an object that is gone (see `Sink`)."""

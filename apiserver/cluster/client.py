@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 from apiserver.cluster.errors import Expired, Unavailable
 from apiserver.cluster.resource import PODS
@@ -15,12 +15,15 @@ from apiserver.cluster.transport import Call, Transport
 from apiserver.cluster.watch_stream import WatchEvent, events_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType, TracebackType
 
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
+
+T = TypeVar("T")
+_Listed: TypeAlias = tuple[list[T], str]
 
 CALL_SECONDS = 10.0
 """How long one call may take unless its caller says otherwise."""
@@ -119,23 +122,38 @@ class Cluster:
 
         When the continue token expires on the way, the list is read once more, in one piece.
         """
-        try:
-            return await self._list_pages(selection, page_size)
-        except Expired:
-            return await self._list_pages(selection, 0)
+        items, version = await self.list_kept(selection, lambda item: item, page_size=page_size)
+        return {
+            "apiVersion": selection.resource.api_version,
+            "kind": f"{selection.resource.kind}List",
+            "metadata": {"resourceVersion": version},
+            "items": items,
+        }
 
-    async def _list_pages(self, selection: Selection, page_size: int) -> Json:
-        page = await self._list_page(selection, page_size, continue_token="")
-        items = page.get("items") or []
-        while continue_token := page["metadata"].get("continue"):
+    async def list_kept(
+        self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = PAGE_SIZE
+    ) -> _Listed[T]:
+        """Return what `kept` makes of each object, page by page, and the version to watch from."""
+        try:
+            return await self._list_pages(selection, kept, page_size)
+        except Expired:
+            return await self._list_pages(selection, kept, 0)
+
+    async def _list_pages(
+        self, selection: Selection, kept: Callable[[Json], T], page_size: int
+    ) -> _Listed[T]:
+        found: list[T] = []
+        continue_token = ""
+        while True:
             page = await self._list_page(selection, page_size, continue_token=continue_token)
-            items += page.get("items") or []
-        page["items"] = items
-        if not selection.metadata_only:
-            for item in items:  # lists of built-in kinds leave these out of their items
-                item.setdefault("apiVersion", selection.resource.api_version)
-                item.setdefault("kind", selection.resource.kind)
-        return page
+            for item in page.get("items") or []:
+                if not selection.metadata_only:  # lists of built-in kinds leave these out of their items
+                    item.setdefault("apiVersion", selection.resource.api_version)
+                    item.setdefault("kind", selection.resource.kind)
+                found.append(kept(item))
+            continue_token = page["metadata"].get("continue") or ""
+            if not continue_token:
+                return found, str(page["metadata"]["resourceVersion"])
 
     async def _list_page(self, selection: Selection, page_size: int, *, continue_token: str) -> Json:
         query = selection.query()

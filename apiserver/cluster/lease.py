@@ -28,7 +28,7 @@ from apiserver.cluster.timestamps import utc_now
 from apiserver.cluster.watch import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import datetime
 
     from apiserver.cluster.client import Cluster
@@ -53,7 +53,8 @@ def boot_time() -> float:
 class LeaderElector:
     """Takes part in one election; `run` it once.
 
-    `on_lost` is called in the moment of loss, before anything is waited for: the place to exit hard.
+    `on_lost` is called in the moment of loss, before anything is waited for: the place to exit hard. What
+    `annotations` returns is written on the Lease with every renewal.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class LeaderElector:
         options: LeaseOptions,
         *,
         on_lost: Callable[[], None] | None = None,
+        annotations: Callable[[], Mapping[str, str]] | None = None,
         timing: Timing | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._cluster = cluster
         self._options = options
         self._on_lost = on_lost
+        self._annotations = annotations
         self._timing = timing or Timing(clock=boot_time)
         self._now = now
         self._lease: Json | None = None
@@ -165,7 +168,8 @@ class LeaderElector:
         """Write ourselves into the lease, or return None while another holds it."""
         if self._lease is None or not self.is_leading():
             await self._read(timeout_seconds)
-        body = claimed(self._lease, self._options, self._now())
+        told = self._annotations() if self._annotations else None
+        body = claimed(self._lease, self._options, self._now(), told)
         if self._lease is None:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
         if not self._is_free():

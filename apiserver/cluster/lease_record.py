@@ -9,6 +9,7 @@ from apiserver.cluster.resource import LEASES
 from apiserver.cluster.timestamps import rfc3339_micro
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from apiserver.schema.json import Json
@@ -49,13 +50,17 @@ def transitions_of(spec: Json | None) -> int:
     return int((spec or {}).get("leaseTransitions") or 0)
 
 
-def claimed(lease: Json | None, options: LeaseOptions, now: datetime) -> Json:
+def claimed(
+    lease: Json | None, options: LeaseOptions, now: datetime, annotations: Mapping[str, str] | None = None
+) -> Json:
     """Return the lease with us as its holder, ready to be written.
 
     It is written over what was read, so that the version that was read guards the write. `acquireTime` stays
-    while the holder stays; every change of hands counts as a transition.
+    while the holder stays; every change of hands counts as a transition. Given annotations are added.
     """
-    metadata = lease["metadata"] if lease else {"namespace": options.namespace, "name": options.name}
+    metadata: Json = lease["metadata"] if lease else {"namespace": options.namespace, "name": options.name}
+    if annotations:
+        metadata = metadata | {"annotations": {**(metadata.get("annotations") or {}), **annotations}}
     old: Json = (lease or {}).get("spec") or {}
     kept = holder_of(old) == options.identity
     written = rfc3339_micro(now)

@@ -12,7 +12,7 @@ import random as random_module
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -36,13 +36,19 @@ _HEALTHY_SECONDS = 1.0
 _RESUMABLE = (Unavailable, Unauthorized, Forbidden)
 
 
-class Sink(Protocol):
+T = TypeVar("T")
+
+
+class Sink(Protocol[T]):
     """Whoever wants to know. Its methods must not wait; what they raise ends the watch."""
 
-    def replace(self, objects: Sequence[Json]) -> None:
+    def kept(self, obj: Json) -> T:
+        """Return what is kept of an object: all there ever is of a list while its next page is read."""
+
+    def replace(self, objects: Sequence[T]) -> None:
         """Take `objects` for everything there is: what is not among them is gone."""
 
-    def upsert(self, obj: Json) -> None:
+    def upsert(self, obj: T) -> None:
         """Take note of an object that is new or has changed."""
 
     def remove(self, obj: Json) -> None:
@@ -61,10 +67,10 @@ class Timing:
     random: Callable[[], float] = random_module.random
 
 
-class Watcher:
+class Watcher(Generic[T]):
     """Feeds one sink from one selection, for ever."""
 
-    def __init__(self, cluster: Cluster, selection: Selection, sink: Sink, *, timing: Timing) -> None:
+    def __init__(self, cluster: Cluster, selection: Selection, sink: Sink[T], *, timing: Timing) -> None:
         self._cluster = cluster
         self._selection = selection
         self._sink = sink
@@ -88,9 +94,9 @@ class Watcher:
                 await self._wait("watch interrupted", error)
 
     async def _list(self) -> None:
-        objects = await self._cluster.list_selection(self._selection)
-        self._sink.replace(objects["items"])
-        self._version = str(objects["metadata"]["resourceVersion"])
+        objects, version = await self._cluster.list_kept(self._selection, self._sink.kept)
+        self._sink.replace(objects)
+        self._version = version
         self._sink.contact()
 
     async def _watch(self, version: str) -> None:
@@ -111,11 +117,12 @@ class Watcher:
             self._backoff.reset()
 
     def _pass_on(self, event: WatchEvent) -> None:
+        version = event.resource_version
         if event.type in {"ADDED", "MODIFIED"}:
-            self._sink.upsert(event.object)
+            self._sink.upsert(self._sink.kept(event.object))
         elif event.type == "DELETED":
             self._sink.remove(event.object)
-        self._version = event.resource_version
+        self._version = version
         self._sink.contact()
 
     def _watch_seconds(self) -> int:

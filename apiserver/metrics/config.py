@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from apiserver.schema.declaration import declaration
-from apiserver.schema.markers import Range
+from apiserver.schema.markers import Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 
 
@@ -19,5 +19,9 @@ class MetricsConfig:
     cluster: ClusterConfig = ClusterConfig()
     """The API server that VariantAutoscalings are watched on."""
 
+    namespace: Annotated[str, Length(1, 63)] = "stowplan-system"
+    """Namespace of Stowplan itself, where the controller's Lease says when it last decided."""
+
     stale_after_seconds: Annotated[int, Range(1, 86400)] = 180
-    """A decision older than this is an error and never a number: the HorizontalPodAutoscaler then holds."""
+    """A decision that no cycle of the controller has confirmed for so long is an error and never a number:
+    the HorizontalPodAutoscaler then holds."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.selector import Selector
 from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
@@ -18,18 +20,25 @@ _CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 class MetricIndex:
     """Exactly one entry per metric and variant: HPA adds up whatever it gets.
 
-    Entries are found by namespace, metric and, when the selector fixes it, the label `variant_name`.
+    Entries are found by namespace, metric and, when the selector fixes it, the label `variant_name`. A
+    number is as old as the newest cycle of the controller that confirmed it.
     """
 
     def __init__(self, *, stale_after_seconds: float) -> None:
         self._stale_after = dt.timedelta(seconds=stale_after_seconds)
         self._buckets: dict[tuple[str, str], dict[str, Series | Unknown]] = {}
+        self._newest: dt.datetime | None = None
+        self._unproven: Heartbeat | None = None
+        self._heartbeat: Heartbeat | None = None
 
     def put(self, entries: Iterable[Series | Unknown]) -> None:
         """Take the entries of one variant, instead of those that it had."""
         for entry in entries:
             bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
             bucket[entry.labels[_NAME_LABEL]] = entry
+            if isinstance(entry, Series):
+                self._newest = max(entry.time, self._newest or entry.time)
+        self._prove()
 
     def remove(self, *, namespace: str, variant_name: str) -> None:
         """Forget a variant."""
@@ -38,6 +47,22 @@ class MetricIndex:
             bucket.pop(variant_name, None)
             if not bucket:
                 self._buckets.pop((namespace, metric_name), None)
+
+    def beat(self, heartbeat: Heartbeat | None) -> None:
+        """Take what the controller's Lease says; None where it says nothing.
+
+        It counts once the newest decision that it knows of has come in: what confirms decisions that we have
+        not seen says nothing about those that we have.
+        """
+        self._unproven = heartbeat
+        self._prove()
+
+    def _prove(self) -> None:
+        beat = self._unproven
+        if beat is not None and (
+            beat.newest_decision is None or (self._newest and self._newest >= beat.newest_decision)
+        ):
+            self._heartbeat, self._unproven = beat, None
 
     def query(
         self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
@@ -50,7 +75,7 @@ class MetricIndex:
         if metric_name not in METRIC_NAMES:
             served = ", ".join(METRIC_NAMES)
             raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
-        found = self._matching(namespace, metric_name, selector)
+        found = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
         if not found:
             raise NotFoundError(
                 f"no VariantAutoscaling in namespace {namespace!r} matches the selector of {metric_name}"
@@ -66,6 +91,13 @@ class MetricIndex:
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
         found = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
         return sorted(found, key=_variant_name) if len(found) > 1 else found
+
+    def _confirmed(self, entry: Series | Unknown) -> Series | Unknown:
+        beat = self._heartbeat
+        if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
+            return entry
+        is_silent = (entry.namespace, _variant_name(entry)) in beat.unconfirmed
+        return entry if is_silent else replace(entry, time=beat.time)
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
         # A time ahead of ours by more than clocks may differ would never grow old.

@@ -49,6 +49,6 @@ def _start(config: MetricsConfig) -> int:
         options,
         readiness=readiness,
         metrics=ProcessMetrics("apiserver", version()),
-        background=[lambda: watched.follow(config.cluster)],
+        background=[lambda: watched.follow(config.cluster, namespace=config.namespace)],
         tls=tls,
     )

@@ -10,7 +10,8 @@ import structlog
 
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.resource import CONFIG_MAPS, VARIANT_AUTOSCALINGS
+from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
+from apiserver.cluster.resource import CONFIG_MAPS, LEASES, VARIANT_AUTOSCALINGS
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
     CONFIG_MAP_NAMESPACE,
@@ -27,7 +28,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class Watched:
-    """Feeds the index from VariantAutoscalings, gate and TLS from the ConfigMap about the front proxy."""
+    """Feeds the index from VariantAutoscalings and the controller's Lease, gate and TLS from a ConfigMap."""
 
     def __init__(self, index: MetricIndex, tls: ServerTls) -> None:
         self._index = index
@@ -36,7 +37,7 @@ class Watched:
         self.gate: Gate | None = None
         """None until the front proxy is known; from then on the last one that could be read."""
 
-    async def follow(self, config: ClusterConfig) -> None:
+    async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
         """Keep all of it current until cancelled; raises NotConfigured without a cluster."""
         kubeconfig = Path(config.kubeconfig) if config.kubeconfig else None
         async with await Cluster.connect(kubeconfig, config.context or None) as cluster:
@@ -50,9 +51,12 @@ class Watched:
                 field_selector=f"metadata.name={CONFIG_MAP_NAME}",
             )
             front_proxy.subscribe(self.take_front_proxy)
+            lease = Cache(cluster, LEASES, namespace=namespace, field_selector=f"metadata.name={LEASE_NAME}")
+            lease.subscribe(self.take_lease)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._variants.run())
                 group.create_task(front_proxy.run())
+                group.create_task(lease.run())
 
     def take_variant(self, change: Change) -> None:
         """Take a VariantAutoscaling that is new, changed or gone."""
@@ -61,6 +65,10 @@ class Watched:
             self._index.remove(namespace=namespace, variant_name=name)
         else:
             self._index.put(metrics_of(change.new))
+
+    def take_lease(self, change: Change) -> None:
+        """Take what the controller's Lease says; when it is gone, statuses are as old as they say."""
+        self._index.beat(heartbeat_of(change.new) if change.new else None)
 
     def take_front_proxy(self, change: Change) -> None:
         """Take a new front proxy; one that cannot be read changes nothing, as kube-apiserver will mend it."""

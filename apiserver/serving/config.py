@@ -1,7 +1,8 @@
 """Configuration of a server verb: one YAML document, and flags that override it.
 
 The document is declared like a kind, so its schema, defaults and reference page are read off the same
-declaration. A flag exists for every scalar field: `planning.scaleToZero` is `--planning-scale-to-zero`.
+declaration. A flag exists for every scalar field, but for those of `credentials`, which belong in a file:
+`planning.scaleToZero` is `--planning-scale-to-zero`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,9 @@ _CONFIG_FLAG: Final = "config"
 _HELP_FLAGS: Final = frozenset({"-h", "--help"})
 _EVERYWHERE: Final = frozenset({"serving", "cluster"})
 """Sections that every verb has: their flags go without the section's name."""
+
+_FILE_ONLY: Final = frozenset({"credentials"})
+"""Sections whose fields have no flags."""
 
 
 def parse(declared: type[T], *, program: str, description: str, arguments: Sequence[str]) -> T:
@@ -168,7 +172,7 @@ def _explained(prop: Property) -> str:
 
 
 def flag_name(path: Sequence[str]) -> str:
-    """Return a field's flag: `prometheus.caFile` is `--prometheus-ca-file`, `serving.port` is `--port`."""
+    """Return a field's flag: `engines.limitBytes` is `--engines-limit-bytes`, `serving.port` is `--port`."""
     words = path[1:] if path[0] in _EVERYWHERE else path
     return "--" + "-".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", word).lower() for word in words)
 
@@ -177,6 +181,8 @@ def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Pr
     found: list[tuple[tuple[str, ...], Property]] = []
     for prop in node.properties:
         here = (*path, prop.name)
+        if prop.name in _FILE_ONLY:
+            continue
         if prop.node.properties:
             found += _leaves(prop.node, here)
         elif prop.node.type in {"string", "integer", "number", "boolean"}:

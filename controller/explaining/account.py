@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
 
-OLD_SECONDS: Final = 300.0
-"""A decision is written anew every minute: one that is older has no controller behind it."""
+OLD_SECONDS: Final = 180.0
+"""A decision that was not confirmed for so long is no longer published, unless configured otherwise."""
 
 _MOST_EVENTS: Final = 10
 
@@ -50,6 +51,11 @@ class Account:
     granted_replicas: int | None
     decision: Json
     age_seconds: float | None
+    """Since it was decided so."""
+
+    confirmed_seconds: float | None = None
+    """Since a cycle of the controller last came to the same; None where that may not be read."""
+
     conditions: Sequence[Json] = ()
     autoscalers: Sequence[Json] = ()
     events: Sequence[Happening] = ()
@@ -73,6 +79,7 @@ class Account:
             "granted_replicas": self.granted_replicas,
             "decision": self.decision,
             "age_seconds": self.age_seconds,
+            "confirmed_seconds": self.confirmed_seconds,
             "conditions": list(self.conditions),
             "autoscalers": [_autoscaler(item) for item in self.autoscalers],
             "events": [item.as_json() for item in self.events],
@@ -86,7 +93,6 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
     status = autoscaling.get("status") or {}
     desired = status.get("desiredOptimizedAlloc") or {}
     current, ready = _replicas(evidence.target, status)
-    age = _age_seconds(desired.get("lastRunTime"), now)
     return Account(
         namespace=autoscaling["metadata"]["namespace"],
         name=autoscaling["metadata"]["name"],
@@ -95,11 +101,12 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
         ready_replicas=ready,
         granted_replicas=desired.get("numReplicas"),
         decision=status.get("decision") or {},
-        age_seconds=age,
+        age_seconds=_age_seconds(desired.get("lastRunTime"), now),
+        confirmed_seconds=_confirmed_seconds(evidence, now),
         conditions=status.get("conditions") or [],
         autoscalers=evidence.autoscalers,
         events=_events(evidence.events, now),
-        advice=tuple(_advice(evidence, status, age)),
+        advice=tuple(_advice(evidence, status, now)),
     )
 
 
@@ -110,7 +117,21 @@ def _replicas(target: Json | None, status: Json) -> tuple[int | None, int | None
     return (1 if asked is None else asked), (target.get("status") or {}).get("readyReplicas") or 0
 
 
-def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iterator[str]:
+def _confirmed_seconds(evidence: Evidence, now: datetime) -> float | None:
+    beat = evidence.heartbeat
+    return None if beat is None or _is_left_behind(evidence, beat) else _seconds(now - beat.time)
+
+
+def _is_left_behind(evidence: Evidence, beat: Heartbeat) -> bool:
+    metadata = evidence.autoscaling["metadata"]
+    return (metadata["namespace"], metadata["name"]) in beat.unconfirmed
+
+
+def _seconds(age: timedelta) -> float:
+    return max(0.0, age.total_seconds())
+
+
+def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     metadata = evidence.autoscaling["metadata"]
     target = evidence.autoscaling["spec"]["scaleTargetRef"]
     if not status.get("decision"):
@@ -118,11 +139,7 @@ def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iter
             "there is no decision yet: see whether the controller runs (kubectl -n stowplan-system get pods)"
             " and what it says (kubectl -n stowplan-system logs deploy/stowplan-controller)"
         )
-    elif age_seconds is not None and age_seconds > OLD_SECONDS:
-        yield (
-            f"the decision is {duration(age_seconds)} old, and each is confirmed every minute: see whether"
-            " the controller runs (kubectl -n stowplan-system get pods)"
-        )
+    yield from _advice_on_controller(evidence, now)
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
         yield "the spec has changed since: the decision is about the former one"
@@ -136,6 +153,23 @@ def _advice(evidence: Evidence, status: Json, age_seconds: float | None) -> Iter
             " reads the metric wva_desired_replicas, nothing scales"
         )
     yield from (f"not everything could be read: {text}" for text in evidence.unread)
+
+
+def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
+    beat = evidence.heartbeat
+    if beat is None:
+        return
+    if _seconds(now - beat.time) > OLD_SECONDS:
+        yield (
+            f"the controller finished its last cycle {duration(_seconds(now - beat.time))} ago: see whether"
+            " it runs (kubectl -n stowplan-system get pods) and what it says"
+            " (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+        )
+    elif _is_left_behind(evidence, beat):
+        yield (
+            "the controller's last cycle could not write its status: see what it says"
+            " (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+        )
 
 
 def _events(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
@@ -160,7 +194,7 @@ def _last_time(event: Json) -> str | None:
 
 
 def _age_seconds(moment: str | None, now: datetime) -> float | None:
-    return max(0.0, (now - datetime.fromisoformat(moment)).total_seconds()) if moment else None
+    return _seconds(now - datetime.fromisoformat(moment)) if moment else None
 
 
 def _autoscaler(item: Json) -> Json:

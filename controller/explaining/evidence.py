@@ -8,11 +8,13 @@ from typing import Final, TypeVar
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
+from apiserver.cluster.heartbeat import LEASE_NAME, Heartbeat, heartbeat_of
 from apiserver.cluster.resource import (
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
+    LEASES,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
 )
@@ -20,6 +22,7 @@ from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 
 _MOST_NAMED: Final = 8
+_SYSTEM: Final = "stowplan-system"
 _RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 _T = TypeVar("_T")
 
@@ -40,6 +43,9 @@ class Evidence:
     events: Sequence[Json] = ()
     unread: Sequence[str] = ()
     """A sentence for each collection that could not be read."""
+
+    heartbeat: Heartbeat | None = None
+    """The controller's newest cycle; None where the reader may not know, as most may not."""
 
 
 async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
@@ -69,7 +75,15 @@ async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
         autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, reference)],
         events=[item for item in (events or {}).get("items", ()) if _is_about(item, autoscaling)],
         unread=tuple(unread),
+        heartbeat=await _heartbeat(cluster),
     )
+
+
+async def _heartbeat(cluster: Cluster) -> Heartbeat | None:
+    try:
+        return heartbeat_of(await cluster.get(LEASES, LEASE_NAME, namespace=_SYSTEM))
+    except (Forbidden, NotFound):
+        return None
 
 
 async def _found(answer: Awaitable[Json]) -> Json | None:

@@ -41,6 +41,8 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
     yield "replicas", _replicas(account)
     if "reason" in decision:
         age = "" if account.age_seconds is None else f", {duration(account.age_seconds)} ago"
+        confirmed = account.confirmed_seconds
+        age += "" if confirmed is None else f", confirmed {duration(confirmed)} ago"
         yield "decided", f"{decision['reason']}{age}"
     if "boundBy" in decision:
         yield "bound by", decision["boundBy"]

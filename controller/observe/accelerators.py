@@ -20,6 +20,18 @@ RESOURCE_NAMES: Final = (
 )
 """Extended resources that count as accelerators."""
 
+DEVICES: Final = "stowplan.dev/devices"
+"""Stands among a node's resources for accelerators that are devices of ResourceSlices."""
+
+CLAIMED: Final = "stowplan.dev/claimed"
+"""Stands in a pod's specification for the number of accelerators that it holds, or asks for, by claims."""
+
+UNKNOWN_CLAIM: Final = "stowplan.dev/unknown-claim"
+"""Stands in a template's specification for why nobody knows how many accelerators its claims are for."""
+
+PRODUCT: Final = "stowplan.dev/device-product"
+"""Stands among a node's labels for the type of its devices, where no other label names it."""
+
 PRODUCT_LABELS: Final = (
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
@@ -28,6 +40,7 @@ PRODUCT_LABELS: Final = (
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-tpu-accelerator",
     "k8s.amazonaws.com/accelerator",
+    PRODUCT,
 )
 """Node labels that name the type, most telling first."""
 
@@ -66,18 +79,20 @@ def product_of(labels: Mapping[str, str]) -> str:
 
 def accelerators_in(quantities: Json) -> int:
     """Return how many accelerators a resource list holds; extended resources are always whole numbers."""
-    return sum(_count(quantities[name]) for name in RESOURCE_NAMES if name in quantities)
+    return sum(_count(quantities[name]) for name in (*RESOURCE_NAMES, DEVICES) if name in quantities)
 
 
 def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> int:
     """Return how many accelerators a pod asks for: its containers together, or its hungriest init container.
 
-    Containers that restart (sidecars) count with the others; `names` are the resources that count.
+    Containers that restart (sidecars) count with the others; `names` are the resources that count. What it
+    has by claims comes on top, unless only some resources count.
     """
+    claimed = int(pod_spec.get(CLAIMED) or 0) if names is RESOURCE_NAMES else 0
     starters = pod_spec.get("initContainers") or []
     sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
     steady = sum(_asked(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
-    return max([steady, *(_asked(item, names) for item in starters if item not in sidecars)])
+    return claimed + max([steady, *(_asked(item, names) for item in starters if item not in sidecars)])
 
 
 def _asked(container: Json, names: Sequence[str]) -> int:

@@ -24,7 +24,14 @@ from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import pod_rules
-from controller.observe.targets import Target, TargetKey, UnplannableTargetError, target_key, target_of
+from controller.observe.targets import (
+    Target,
+    TargetKey,
+    TargetKind,
+    UnplannableTargetError,
+    target_key,
+    target_of,
+)
 from controller.observe.variants import Surroundings, accelerator_of, is_switched_off, variant_of
 from controller.planning.cluster import Budget, MovablePod, NodePool
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
@@ -53,6 +60,9 @@ class World:
 
     disruption_budgets: Sequence[Json] = ()
     """PodDisruptionBudgets; none where they cannot be read."""
+
+    unread: Mapping[TargetKey, str] = field(default_factory=dict)
+    """Why targets are not there that are known by their scale only, one sentence each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,8 +132,8 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
     """Return the model that each claimed target is to serve, as the oldest claim says."""
     models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        if not _malformation(autoscaling) and (key := _target(autoscaling)):
-            models.setdefault(key, autoscaling["spec"]["modelID"])
+        if not _malformation(autoscaling):
+            models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
     return models
 
 
@@ -182,8 +192,8 @@ def gather(
         obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
             seen.unplanned[_key(autoscaling)] = obstacle
-        elif key := _target(autoscaling):
-            _take(autoscaling, seen, around(autoscaling, targets[key]))
+        else:
+            _take(autoscaling, seen, around(autoscaling, targets[_target(autoscaling)]))
     rules = _rules(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
@@ -303,21 +313,23 @@ def _malformation(autoscaling: Json) -> Unplanned | None:
 def _obstacle(
     autoscaling: Json, world: World, claimed: set[TargetKey], unplannable: Mapping[TargetKey, str]
 ) -> Unplanned | None:
-    reference, target = autoscaling["spec"]["scaleTargetRef"], _target(autoscaling)
-    if target is None:
-        text = f"only {PLANNED_IN_WORDS}, not {reference['kind']} {reference['name']!r}"
-        return Unplanned(reason="TargetNotSupported", message=text)
+    target = _target(autoscaling)
+    if target not in world.targets and target.kind is TargetKind.SCALED:
+        why = world.unread.get(target, f"{PLANNED_IN_WORDS}; of others the scale has to be read")
+        return Unplanned(
+            reason="TargetNotSupported", message=f"{target.called} {target.name!r} cannot be planned: {why}"
+        )
     if target not in world.targets:
-        text = f"{target.kind} {target.name!r} does not exist in namespace {target.namespace!r}"
+        text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
         return Unplanned(reason="TargetNotFound", message=text)
     if target in claimed:
         text = (
-            f"an older VariantAutoscaling already decides on {target.kind} {target.name!r};"
+            f"an older VariantAutoscaling already decides on {target.called} {target.name!r};"
             " delete one of the two"
         )
         return Unplanned(reason="TargetClaimed", message=text)
     if target in unplannable:
-        text = f"{target.kind} {target.name!r} cannot be planned: {unplannable[target]}"
+        text = f"{target.called} {target.name!r} cannot be planned: {unplannable[target]}"
         return Unplanned(reason="TargetNotSupported", message=text)
     return None
 
@@ -337,11 +349,11 @@ def _key(obj: Json) -> Key:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _target(autoscaling: Json) -> TargetKey | None:
+def _target(autoscaling: Json) -> TargetKey:
     return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
-def _scaled(autoscaler: Json) -> TargetKey | None:
+def _scaled(autoscaler: Json) -> TargetKey:
     return target_key(autoscaler["metadata"]["namespace"], autoscaler["spec"]["scaleTargetRef"])
 
 

@@ -22,7 +22,9 @@ from controller.planning.cluster import MOST_ACCELERATORS, MovablePod
 MOVABLE: Final = f"{PREFIX}movable"
 """`true`: the pod may be evicted to make room, since another one takes its place elsewhere."""
 
-_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""`false`: nobody may evict the pod."""
+
 _NOT_REPLACED: Final = frozenset({"DaemonSet", "Node", "Job"})
 """Made anew on the same node only; a Job makes another pod at most so often, and begins from the start."""
 
@@ -70,7 +72,7 @@ def _record(pod: Json, disruptions: Disruptions) -> MovablePod:
 
 def _is_consenting(pod: Json) -> bool:
     said = pod["metadata"].get("annotations") or {}
-    return said.get(MOVABLE) == "true" and said.get(_SAFE_TO_EVICT) != "false"
+    return said.get(MOVABLE) == "true" and said.get(SAFE_TO_EVICT) != "false"
 
 
 def _is_portable(pod: Json) -> bool:

@@ -13,6 +13,9 @@ from controller.observe.targets import GROUP_INDEX, SET_NAME, WORKER_INDEX, Targ
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """Annotation by which a ReplicaSet chooses between pods that are alike in all that matters more."""
 
+SELECTED_BY: Final = "stowplan.dev/selected-by"
+"""Stands in a pod's metadata for the target whose scale selects it, where its owners do not tell."""
+
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _COST: Final = re.compile(r"-?[0-9]{1,10}\Z")
 _ORDINAL: Final = re.compile(r"[0-9]{1,9}\Z")
@@ -38,6 +41,9 @@ def target_of_pod(pod: Json) -> TargetKey | None:
     each leader, named after that.
     """
     metadata = pod["metadata"]
+    selected: TargetKey | None = metadata.get(SELECTED_BY)
+    if selected is not None:
+        return selected
     labels = metadata.get("labels") or {}
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller") and str(owner.get("apiVersion", "apps/v1")).startswith("apps/"):
@@ -160,4 +166,5 @@ _REMOVAL: Final[Mapping[TargetKind, Callable[[Sequence[Json]], tuple[Json, ...]]
     TargetKind.DEPLOYMENT: removal_order,
     TargetKind.STATEFUL_SET: _by_ordinal,
     TargetKind.LEADER_WORKER_SET: _by_group,
+    TargetKind.SCALED: removal_order,
 }

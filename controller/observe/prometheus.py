@@ -1,23 +1,29 @@
 """Asks a Prometheus that already scrapes the engines, instead of the pods.
 
-Two instant queries for each namespace: the values, and when each was scraped, since an instant query would
-otherwise pass a five-minute-old sample off as fresh. The namespace matcher is always ours.
+All namespaces are asked about together, in at most `_MOST_BATCHES` batches of two instant queries each: the
+values, and when each was scraped, since an instant query would otherwise pass a five-minute-old sample off as
+fresh. Ages are by Prometheus' own clock, so that ours may differ from it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
+import math
+import re
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import aiohttp
+import msgspec
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
+from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
+from controller.observe.origins import of_one_origin
 from controller.observe.readings import Reading, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.scraping import Key, Scraped
@@ -25,26 +31,33 @@ from controller.observe.series import NAMES, Kind, Meaning, names_of
 
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
+_PODS_OF_A_BATCH: Final = 1000
+_MOST_BATCHES: Final = 16
+_AT_ONCE: Final = 4
+_WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
 
 
 class PrometheusSource:
     """Reads engine series from one Prometheus. Use as `async with PrometheusSource(...) as source`."""
 
     def __init__(
-        self, url: str, *, ca_file: str = "", token_file: str = "", timeout_seconds: float = 10.0
+        self,
+        url: str,
+        *,
+        credentials: Credentials = NO_CREDENTIALS,
+        timeout_seconds: float = 10.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._url = url.rstrip("/")
-        self._ca_file = ca_file
-        self._token_file = token_file
+        self._url = f"{url.rstrip('/')}/api/v1/query"
+        self._files = CredentialFiles(credentials)
         self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._gate = asyncio.Semaphore(_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        trust = ssl.create_default_context(cafile=self._ca_file or None)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=trust),
-            timeout=aiohttp.ClientTimeout(total=self._timeout_seconds),
-            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=self._timeout_seconds), trust_env=False
         )
         return self
 
@@ -54,76 +67,127 @@ class PrometheusSource:
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods that Prometheus knows, and why there are none of the others."""
-        namespaces = sorted({pod["metadata"]["namespace"] for pod in pods})
-        answers = await asyncio.gather(*(self._namespace(name) for name in namespaces))
-        found = dict(zip(namespaces, answers, strict=True))
+        batches = batched(pods)
+        answers = await asyncio.gather(*(self._batch(namespaces) for namespaces in batches))
+        found = {name: answer for names, answer in zip(batches, answers, strict=True) for name in names}
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
-            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            answer = found[namespace]
+            key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
             try:
-                readings[namespace, name] = _reading(answer, name)
+                readings[key] = self._reading(found[key[0]], key)
             except UnreadableMetricsError as error:
-                failures[namespace, name] = str(error)
+                failures[key] = str(error)
         return Scraped(readings=readings, failures=failures)
 
-    async def _namespace(
-        self, namespace: str
-    ) -> tuple[Mapping[str, list[Series]], Mapping[str, float]] | str:
-        matcher = json.dumps(namespace, ensure_ascii=False)
-        names = "|".join(NAMES)
+    def _reading(self, answer: _Answers | str, key: Key) -> Reading:
+        if isinstance(answer, str):
+            raise UnreadableMetricsError(answer)
+        series, age_seconds = of_one_origin(answer.values.get(key, ()), answer.ages.get(key, ()))
+        now_seconds = self._clock()
+        dated = (replace(item, time_seconds=now_seconds - age_seconds) for item in series)
+        return reading_of(dated, time_seconds=now_seconds)
+
+    async def _batch(self, namespaces: Sequence[str]) -> _Answers | str:
+        within = json.dumps("|".join(_escaped(name) for name in namespaces))
         try:
-            values = await self._query(f'{{__name__=~"{names}",namespace={matcher}}}')
-            waiting = "|".join(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
-            times = await self._query(f'timestamp({{__name__=~"{waiting}",namespace={matcher}}})')
+            async with self._gate:
+                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",namespace=~{within}}}')
+                # One name each: `timestamp` drops it, and a pod with both would then spoil the whole answer.
+                stamps = (f"timestamp({name}{{namespace=~{within}}})" for name in _WAITING)
+                times = await self._query(" or ".join(stamps))
+            return _Answers(values=_by_pod(_values(values)), ages=_by_pod(_ages(times)))
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"Prometheus: {type(error).__name__}: {error}"
-        return _by_pod(values), {item.labels.get("pod", ""): item.value for item in times}
 
-    async def _query(self, expression: str) -> list[Series]:
+    async def _query(self, expression: str) -> Sequence[_Sample]:
         assert self._session is not None, "enter the source before asking"
-        headers = {"Authorization": f"Bearer {await self._token()}"} if self._token_file else {}
-        url = f"{self._url}/api/v1/query"
+        arguments = await self._files.arguments(is_encrypted=self._url.startswith("https:"))
         async with self._session.post(
-            url, data={"query": expression}, headers=headers, allow_redirects=False
+            self._url, data={"query": expression}, allow_redirects=False, **arguments
         ) as response:
-            if response.status != _OK:
-                raise UnreadableMetricsError(f"HTTP {response.status}")
             body = await read_bounded(response, _LIMIT_BYTES)
+            if response.status != _OK:
+                raise UnreadableMetricsError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
         return _vector(body)
 
-    async def _token(self) -> str:
-        text = await asyncio.to_thread(Path(self._token_file).read_text, encoding="utf-8")
-        return text.strip()
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answers:
+    """What was said of each pod of a batch."""
+
+    values: Mapping[Key, Sequence[Series]]
+    ages: Mapping[Key, Sequence[Series]]
 
 
-def _vector(body: bytes) -> list[Series]:
+class _Sample(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: tuple[float, str]
+    """When the query was evaluated, and the value."""
+
+
+class _Data(msgspec.Struct, frozen=True):
+    result: list[_Sample]
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    data: _Data
+
+
+def batched(pods: Sequence[Json]) -> list[list[str]]:
+    """Return the namespaces of some pods in batches: two that follow each other never fit into one."""
+    counts: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        counts[pod["metadata"]["namespace"]] += 1
+    size = max(_PODS_OF_A_BATCH, math.ceil(2 * len(pods) / (_MOST_BATCHES - 1)))
+    batches: list[list[str]] = []
+    held = size
+    for name in sorted(counts):
+        if held + counts[name] > size:
+            batches.append([])
+            held = 0
+        batches[-1].append(name)
+        held += counts[name]
+    return batches
+
+
+def _vector(body: bytes) -> Sequence[_Sample]:
     try:
-        result = json.loads(body)["data"]["result"]
-        return [
-            Series(
-                name=item["metric"].get("__name__", ""),
-                labels=item["metric"],
-                value=float(item["value"][1]),
-            )
-            for item in result
-        ]
-    except (ValueError, LookupError, TypeError) as error:
+        return msgspec.json.decode(body, type=_Envelope).data.result
+    except msgspec.DecodeError as error:
         raise UnreadableMetricsError(f"no vector of samples: {error}") from error
 
 
-def _by_pod(series: Sequence[Series]) -> Mapping[str, list[Series]]:
-    found: dict[str, list[Series]] = defaultdict(list)
-    for item in series:
-        found[item.labels.get("pod", "")].append(item)
+def _values(samples: Sequence[_Sample]) -> list[Series]:
+    return [
+        Series(name=item.metric.get("__name__", ""), labels=item.metric, value=_number(item.value[1]))
+        for item in samples
+    ]
+
+
+def _ages(samples: Sequence[_Sample]) -> list[Series]:
+    """Return series whose value is their age. One that is not known is infinite, one of the future is 0."""
+    found = []
+    for item in samples:
+        age_seconds = item.value[0] - _number(item.value[1])
+        age_seconds = math.inf if math.isnan(age_seconds) else max(0.0, age_seconds)
+        found.append(Series(name="", labels=item.metric, value=age_seconds))
     return found
 
 
-def _reading(answer: tuple[Mapping[str, list[Series]], Mapping[str, float]] | str, pod: str) -> Reading:
-    if isinstance(answer, str):
-        raise UnreadableMetricsError(answer)
-    series, times = answer
-    if pod not in series or pod not in times:
-        raise UnreadableMetricsError("Prometheus has no series with this pod's name in the label `pod`")
-    return reading_of(series[pod], time_seconds=times[pod])
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
+    found: dict[Key, list[Series]] = defaultdict(list)
+    for item in series:
+        found[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
+    return found
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "\\" + found[0], name)

@@ -13,6 +13,7 @@ from typing import Final
 from controller.observe.series import ENGINE_LABELS, NAMES, SHARD_LABELS, Kind, Meaning, kind_of, names_of
 
 _MOST_REQUESTS: Final = 1e7
+_OLDEST_SECONDS: Final = 86_400.0
 MOST_COUNTED: Final = 1e15
 """So many tokens are three centuries of 100,000 a second."""
 
@@ -121,8 +122,10 @@ class Said:
         """Return when the oldest of what says how busy the engines are was taken, at the latest now."""
         gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
         taken = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
-        times = [time for time in taken if time is not None and math.isfinite(time)]
-        return min([asked_seconds, *times])
+        oldest = min([asked_seconds, *(time for time in taken if time is not None)])
+        if not asked_seconds - oldest <= _OLDEST_SECONDS:
+            raise UnreadableMetricsError("its newest samples are more than a day old")
+        return oldest
 
     def model_names(self) -> frozenset[str]:
         """Return the models that the series name."""

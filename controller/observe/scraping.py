@@ -1,8 +1,9 @@
 """Asks pods for their metrics, directly, and nobody but pods.
 
 The address comes from the pod's status and must lie in a network where pods are; the port is one that the
-pod declares; redirects are not followed, answers are bounded, and no credentials are sent. So nothing that a
-tenant writes into an object can turn a question into a request elsewhere.
+pod declares; redirects are not followed, answers are bounded. So nothing that a tenant writes into an object
+can turn a question into a request elsewhere. A token is sent only where the configuration has one, which it
+may only with TLS and with networks that are named (see `controller.config`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
 
 import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
+from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
 
@@ -35,6 +37,8 @@ class ScrapeLimits:
     timeout_seconds: float
     limit_bytes: int
     concurrency: int
+    scheme: Literal["http", "https"] = "http"
+    credentials: Credentials = NO_CREDENTIALS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +64,7 @@ def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
     if not _may_ask(address, limits):
         raise UnreadableMetricsError(f"{address} lies outside the networks where pods are asked")
     host = f"[{address}]" if ":" in address else address
-    return f"http://{host}:{_port(pod, limits.port_names)}/metrics"
+    return f"{limits.scheme}://{host}:{_port(pod, limits.port_names)}/metrics"
 
 
 class Scraper:
@@ -69,6 +73,7 @@ class Scraper:
     def __init__(self, limits: ScrapeLimits, *, clock: Callable[[], float] = time.time) -> None:
         self._limits = limits
         self._clock = clock
+        self._files = CredentialFiles(limits.credentials)
         self._gate = asyncio.Semaphore(limits.concurrency)
         self._session: aiohttp.ClientSession | None = None
 
@@ -86,25 +91,29 @@ class Scraper:
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return what the pods say; one that fails costs nobody else anything."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
-        answers = await asyncio.gather(*(self._ask(pod) for pod in pods))
+        try:
+            arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
+        except UnreadableMetricsError as error:
+            return Scraped(readings={}, failures=dict.fromkeys(keys, str(error)))
+        answers = await asyncio.gather(*(self._ask(pod, arguments) for pod in pods))
         readings = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, Reading)}
         failures = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, str)}
         return Scraped(readings=readings, failures=failures)
 
-    async def _ask(self, pod: Json) -> Reading | str:
+    async def _ask(self, pod: Json, arguments: dict[str, Any]) -> Reading | str:
         try:
             url = metrics_url(pod, self._limits)
             async with self._gate, asyncio.timeout(self._limits.timeout_seconds):
-                text = await self._fetch(url)
+                text = await self._fetch(url, arguments)
             return reading_of(parse_exposition(text), time_seconds=self._clock())
         except UnreadableMetricsError as error:
             return str(error)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return f"no answer: {type(error).__name__}: {error}"
 
-    async def _fetch(self, url: str) -> str:
+    async def _fetch(self, url: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
-        async with self._session.get(url, allow_redirects=False) as response:
+        async with self._session.get(url, allow_redirects=False, **arguments) as response:
             if response.status != _OK:
                 raise UnreadableMetricsError(f"/metrics answers with HTTP {response.status}")
             body = await read_bounded(response, self._limits.limit_bytes)

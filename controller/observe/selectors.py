@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from apiserver.schema.json import Json
+
+_KEY: Final = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
+_VALUE: Final = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?"
+_COMMA: Final = re.compile(r",(?![^()]*\))")
+_SET: Final = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
+_PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
+
+
+def parse_selector(text: str) -> Json:
+    """Return a selector that is written as text, as in a scale's status.
+
+    Raises ValueError naming the part that cannot be read.
+    """
+    return {"matchExpressions": [_demand(part.strip()) for part in _COMMA.split(text)]}
+
+
+def _demand(part: str) -> Json:
+    if found := _SET.fullmatch(part):
+        values = [value.strip() for value in found[3].split(",")]
+        return {"key": found[1], "operator": "In" if found[2] == "in" else "NotIn", "values": values}
+    if found := _EQUAL.fullmatch(part):
+        return {"key": found[1], "operator": "NotIn" if found[2] == "!=" else "In", "values": [found[3]]}
+    if found := _PRESENT.fullmatch(part):
+        return {"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"}
+    raise ValueError(f"{part!r} is no demand on a label")
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:

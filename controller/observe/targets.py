@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
-from controller.observe.accelerators import accelerators_of
+from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -26,6 +26,8 @@ class TargetKind(StrEnum):
     DEPLOYMENT = "Deployment"
     STATEFUL_SET = "StatefulSet"
     LEADER_WORKER_SET = "LeaderWorkerSet"
+    SCALED = "scale"
+    """Any other one, of which no more is known than its scale subresource says."""
 
 
 class TargetKey(NamedTuple):
@@ -34,9 +36,19 @@ class TargetKey(NamedTuple):
     kind: TargetKind
     namespace: str
     name: str
+    group: str = ""
+    """Of one that is known by its scale only."""
+
+    own_kind: str = ""
+    """The kind as its author calls it, of one that is known by its scale only."""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.called} {self.namespace}/{self.name}"
+
+    @property
+    def called(self) -> str:
+        """Its kind, for people."""
+        return self.own_kind or str(self.kind)
 
 
 class UnplannableTargetError(ValueError):
@@ -86,14 +98,17 @@ class Target:
     @property
     def may_move(self) -> bool:
         """Whether an evicted pod may start anywhere else, and disturbs no other pod."""
-        return self.key.kind is not TargetKind.LEADER_WORKER_SET and not self.has_own_volumes
+        is_known = self.key.kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET)
+        return is_known and not self.has_own_volumes
 
 
-def target_key(namespace: str, reference: Json) -> TargetKey | None:
-    """Return what a reference names; None for a kind that is not planned for."""
-    if not is_planned(reference):
-        return None
-    return TargetKey(TargetKind(reference["kind"]), namespace, reference["name"])
+def target_key(namespace: str, reference: Json) -> TargetKey:
+    """Return what a reference names."""
+    kind, name = reference["kind"], reference["name"]
+    if is_planned(reference):
+        return TargetKey(TargetKind(kind), namespace, name)
+    group = str(reference.get("apiVersion") or "apps/v1").rpartition("/")[0]
+    return TargetKey(TargetKind.SCALED, namespace, name, group, kind)
 
 
 def target_of(key: TargetKey, value: Json) -> Target:
@@ -102,6 +117,7 @@ def target_of(key: TargetKey, value: Json) -> Target:
         return _of_groups(key, value)
     spec = value["spec"]
     template = spec["template"]
+    _demand_known(template)
     return Target(
         key=key,
         replicas=_number(spec.get("replicas")),
@@ -118,6 +134,7 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     group = spec["leaderWorkerTemplate"]
     workers = group["workerTemplate"]
     leader = group.get("leaderTemplate") or workers
+    _demand_known(leader, workers)
     templates = [leader, *[workers] * (_number(group.get("size")) - 1)]
     holding = [item for item in templates if accelerators_of(item["spec"])] or templates
     _demand_alike(holding[0]["spec"], holding[-1]["spec"])
@@ -134,6 +151,12 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
         has_own_volumes=bool(group.get("volumeClaimTemplates")),
         parts_are_exclusive=bool(annotations.get(_EXCLUSIVE_PARTS)),
     )
+
+
+def _demand_known(*templates: Json) -> None:
+    for template in templates:
+        if why := template["spec"].get(UNKNOWN_CLAIM):
+            raise UnplannableTargetError(why)
 
 
 def _demand_alike(leader: Json, worker: Json) -> None:

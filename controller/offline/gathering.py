@@ -117,7 +117,7 @@ def _targets(found: Found) -> Mapping[TargetKey, Json]:
 
 def _targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
     target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
-    if target and target not in targets:
+    if target.kind is not TargetKind.SCALED and target not in targets:
         text = (
             f"{target.kind} {target.name!r} of namespace {target.namespace!r} is missing: add its manifest"
             f" with -f, or export it with kubectl get {target.kind.lower()} -n {target.namespace}"

@@ -113,12 +113,6 @@ def is_news(old: Json, new: Json) -> bool:
     return _meaning(old) != _meaning(new)
 
 
-def age_seconds(status: Json, *, now: datetime) -> float:
-    """Return the time since a status was decided; infinite when it holds no decision."""
-    text = (status.get("desiredOptimizedAlloc") or {}).get("lastRunTime")
-    return (now - datetime.fromisoformat(text)).total_seconds() if text else float("inf")
-
-
 def moment(time: datetime) -> str:
     """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

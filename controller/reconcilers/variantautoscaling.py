@@ -54,12 +54,12 @@ from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, wo
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.following import PlacementFollower
+from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
     Shown,
     Verdict,
-    age_seconds,
     is_news,
     planned_status,
     unplanned_status,
@@ -107,12 +107,14 @@ class Tools:
     eviction_record: EvictionRecord | None = None
     """None where nobody goes on after this process."""
 
+    pulse: Pulse = field(default_factory=Pulse)
+    """Told of every cycle that is finished."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleSettings:
     """What a person may choose of a cycle."""
 
-    refresh_seconds: float
     scale_to_zero: bool
     grace_seconds: float = 0.0
     minimum_hold_seconds: float = 0.0
@@ -210,7 +212,9 @@ class VariantAutoscalingReconciler:
         cycle = _Cycle(
             world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
         )
-        written, unwritten = await self._publish(world, self._statuses(cycle, advices), plan)
+        published, statuses = tools.now(), self._statuses(cycle, advices)
+        written, unwritten = await self._publish(world, statuses, plan)
+        tools.pulse.beat(world.autoscalings, statuses, unwritten, time=published)
         # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
         evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **unwritten})
         for error in unwritten.values():
@@ -305,7 +309,7 @@ class VariantAutoscalingReconciler:
                     service_class=class_finding(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
-                    kind=target.key.kind,
+                    kind=target.key.called,
                     misplaced=misplaced.get(key, ""),
                     performance=Shown(
                         learned=cycle.sized.learned.get(key),
@@ -333,13 +337,7 @@ class VariantAutoscalingReconciler:
         return len(due), {key: result for key, result in ended if isinstance(result, BaseException)}
 
     def _is_due(self, autoscaling: Json, status: Json | None) -> bool:
-        if status is None:
-            return False
-        old = autoscaling.get("status") or {}
-        if is_news(old, status):
-            return True
-        is_published = "desiredOptimizedAlloc" in status
-        return is_published and age_seconds(old, now=self._tools.now()) >= self._settings.refresh_seconds
+        return status is not None and is_news(autoscaling.get("status") or {}, status)
 
     async def _write(self, autoscaling: Json, status: Json) -> None:
         metadata = autoscaling["metadata"]

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 FEWEST = 4
 """Samples for a line; with fewer, the load may be only a half of what is coming."""
 
+MOST_GROWTH = 2.0
+"""How many times the present rate the bound is at most: a line through a jump goes on rising when the load
+does not."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
@@ -46,13 +50,13 @@ def forecast(
         raise ValueError("a forecast needs at least one sample")
     now = max(rate for _, rate in samples[-2:])
     if len(samples) < FEWEST:
-        return Forecast(now=now, upper=2.0 * now, release=math.inf, is_young=True)
+        return Forecast(now=now, upper=MOST_GROWTH * now, release=math.inf, is_young=True)
     line, error = _line(samples, ahead_seconds)
-    base = max(now, line)
+    base, most = max(now, line), MOST_GROWTH * now
     return Forecast(
         now=now,
-        upper=base + deviations * error,
-        release=base + release_deviations * error,
+        upper=min(most, base + deviations * error),
+        release=min(most, base + release_deviations * error),
         is_young=False,
     )
 

@@ -74,9 +74,7 @@ class Rehearsal:
 
     async def run(self, *, until_seconds: float) -> AsyncIterator[Observation]:
         """Play from the start and yield what can be seen, once per cycle of the controller."""
-        reconciler = VariantAutoscalingReconciler(
-            self._tools(), CycleSettings(refresh_seconds=60.0, scale_to_zero=False)
-        )
+        reconciler = VariantAutoscalingReconciler(self._tools(), CycleSettings(scale_to_zero=False))
         while self.now_seconds < until_seconds:
             self.cluster.reconcile(self.now_seconds)
             self._match_engines()

@@ -67,7 +67,7 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     """Stowplan on the control plane, its three processes running, deciding every second."""
     settings = {
         "controller": {
-            "planning": {"intervalSeconds": 1, "refreshSeconds": 2},
+            "planning": {"intervalSeconds": 1},
             "engines": {"podNetworks": [control_plane.pod_cidr]},
         },
         "apiserver": {"staleAfterSeconds": 10},

@@ -177,7 +177,8 @@ class OptimizedAlloc:
     """The replicas that the variant should have, and what they should run on."""
 
     last_run_time: Maybe[Time] = UNSET
-    """Time at which this was decided."""
+    """Time at which this was decided. It stays while nothing changes: the controller's Lease says when that
+    was last confirmed."""
 
     variant_id: Maybe[Annotated[str, Length(1, 800)]] = UNSET
     """Identifier of the variant."""

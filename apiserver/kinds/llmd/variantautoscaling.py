@@ -87,7 +87,8 @@ def _target_advice(value: Json) -> list[str]:
     target = value["spec"].get("scaleTargetRef") or implied_target(value)
     if is_planned(target):
         return []
-    return [f"spec.scaleTargetRef: only {PLANNED_IN_WORDS}, not {target['kind']}"]
+    others = "of others those whose scale subresource the controller may get (docs/targets.md)"
+    return [f"spec.scaleTargetRef: {PLANNED_IN_WORDS}, not {target['kind']} as such; {others}"]
 
 
 def _implied_target_advice(value: Json) -> list[str]:

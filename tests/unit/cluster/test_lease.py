@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from apiserver.cluster.lease import LeaderElector, LeaseLost, LeaseOptions
+from apiserver.cluster.lease_record import claimed
 from apiserver.cluster.watch import Timing
 
 if TYPE_CHECKING:
@@ -31,7 +33,13 @@ async def until(condition: Callable[[], object]) -> None:
 class Candidate:
     """An elector, what it leads, and a record of both."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, identity: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        identity: str,
+        annotations: Callable[[], dict[str, str]] | None = None,
+    ) -> None:
         """Take part under a name, on a clock that may differ from others'."""
         self.started, self.stop = asyncio.Event(), asyncio.Event()
         self.clock, self.began_time = clock, 0.0
@@ -39,7 +47,11 @@ class Candidate:
         options = LeaseOptions(namespace="ns", name="lease", identity=identity)
         timing = Timing(clock=clock, sleep=clock.sleep, random=lambda: 0.0)
         self.elector = LeaderElector(
-            cluster, options, timing=timing, on_lost=lambda: self.journal.append("lost")
+            cluster,
+            options,
+            timing=timing,
+            on_lost=lambda: self.journal.append("lost"),
+            annotations=annotations,
         )
         self.task = asyncio.create_task(self.elector.run(self._lead))
 
@@ -216,3 +228,34 @@ async def test_failing_work_is_reported_and_the_lease_released(
         await LeaderElector(cluster, options, timing=timing).run(fail)
 
     assert lease_of(api)["holderIdentity"] == ""
+
+
+async def test_renewals_carry_what_the_leader_has_to_say(
+    api: FakeApiServer, cluster: Cluster, clock: Clock
+) -> None:
+    """Without a write more."""
+    said = {"work": "1"}
+    a = Candidate(cluster, clock, "a", annotations=lambda: dict(said))
+    await a.leading()
+    assert api.objects[KEY]["metadata"]["annotations"] == {"work": "1"}
+
+    said["work"] = "2"
+    await until(lambda: api.objects[KEY]["metadata"]["annotations"] == {"work": "2"})
+
+    a.stop.set()
+    await a.task
+
+
+def test_what_others_wrote_on_the_lease_stays() -> None:
+    """The version that was read guards the write."""
+    lease = held_by("") | {
+        "metadata": {"name": "lease", "annotations": {"other": "x"}, "resourceVersion": "7"}
+    }
+
+    body = claimed(
+        lease, LeaseOptions(namespace="ns", name="lease", identity="a"), datetime.now(UTC), {"work": "1"}
+    )
+
+    assert body["metadata"]["annotations"] == {"other": "x", "work": "1"}
+    assert body["metadata"]["resourceVersion"] == "7"
+    assert lease["metadata"]["annotations"] == {"other": "x"}

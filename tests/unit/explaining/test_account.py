@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from apiserver.cluster.heartbeat import Heartbeat
 from controller.explaining.account import account_of, duration
 from controller.explaining.evidence import Evidence
 from controller.explaining.text import account_lines
@@ -116,7 +118,14 @@ ADVICE = {
         Evidence(autoscaling=placed(variant("chat"))),
         "there is no decision yet: see whether the controller runs",
     ),
-    "a decision that nobody confirms": (complete(decided(ago_seconds=3600)), "the decision is 60 min old"),
+    "a controller that has stopped": (
+        replace(complete(decided()), heartbeat=Heartbeat(time=NOW - timedelta(hours=1))),
+        "the controller finished its last cycle 60 min ago: see whether it runs",
+    ),
+    "a status that could not be written": (
+        replace(complete(decided()), heartbeat=Heartbeat(time=NOW, unconfirmed=frozenset({("llm", "chat")}))),
+        "the controller's last cycle could not write its status",
+    ),
     "a spec that has changed since": (
         complete(decided() | {"metadata": {"name": "chat", "namespace": "llm", "generation": 5}}),
         "the spec has changed since",
@@ -159,6 +168,16 @@ def test_what_was_not_looked_for_is_not_said_to_be_missing() -> None:
     advice = account_of(Evidence(autoscaling=autoscaling), now=NOW).advice
 
     assert not any("is not there" in text for text in advice)
+
+
+def test_an_old_decision_that_a_cycle_has_just_confirmed_needs_no_advice() -> None:
+    """Nothing has changed for an hour, and the controller says so."""
+    evidence = replace(
+        complete(decided(ago_seconds=3600)), heartbeat=Heartbeat(time=NOW - timedelta(seconds=9))
+    )
+
+    assert account_of(evidence, now=NOW).advice == ()
+    assert "  decided     Shortage, 60 min ago, confirmed 9 s ago" in told(evidence)
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

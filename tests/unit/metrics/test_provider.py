@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.from_status import metrics_of
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
@@ -18,13 +19,16 @@ def index(*variants: tuple[str, int | None, float]) -> MetricIndex:
     """Build an index of variants in namespace `team`: name, desired replicas, age in seconds."""
     built = MetricIndex(stale_after_seconds=180)
     for name, replicas, age_seconds in variants:
-        time = (NOW - dt.timedelta(seconds=age_seconds)).isoformat()
-        decided = (
-            {} if replicas is None else {"numReplicas": replicas, "lastRunTime": time, "accelerator": "A100"}
-        )
-        status = {"desiredOptimizedAlloc": decided}
-        built.put(metrics_of({"metadata": {"name": name, "namespace": "team"}, "spec": {}, "status": status}))
+        put(built, name, replicas, age_seconds)
     return built
+
+
+def put(built: MetricIndex, name: str, replicas: int | None, age_seconds: float) -> None:
+    """Let a status come in."""
+    time = (NOW - dt.timedelta(seconds=age_seconds)).isoformat()
+    decided = {"numReplicas": replicas, "lastRunTime": time, "accelerator": "A100"}
+    status = {"desiredOptimizedAlloc": {} if replicas is None else decided}
+    built.put(metrics_of({"metadata": {"name": name, "namespace": "team"}, "spec": {}, "status": status}))
 
 
 def ask(
@@ -77,6 +81,65 @@ def test_a_decision_counts_up_to_the_limit_and_not_beyond() -> None:
         ServiceUnavailableError, match="the last decision is 181 s old, and the limit is 180 s"
     ):
         ask(index(("a", 3, 181)))
+
+
+def beat(age_seconds: float, *, newest_seconds: float | None = None, unconfirmed: str = "") -> Heartbeat:
+    """Return a cycle that ended so long ago, when the newest decision was so old."""
+    return Heartbeat(
+        time=NOW - dt.timedelta(seconds=age_seconds),
+        newest_decision=None if newest_seconds is None else NOW - dt.timedelta(seconds=newest_seconds),
+        unconfirmed=frozenset({("team", unconfirmed)}),
+    )
+
+
+def answer(asked: MetricIndex) -> dict[str, int] | str:
+    """Query for one variant, and return its value, or why there is none."""
+    try:
+        return ask(asked, "variant_name=a")
+    except ServiceUnavailableError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "heartbeat", "is_served"),
+    [
+        pytest.param(5000, beat(15, newest_seconds=5000), True, id="a quiet variant of a living controller"),
+        pytest.param(5000, beat(180, newest_seconds=5000), True, id="just before it counts as dead"),
+        pytest.param(5000, beat(181, newest_seconds=5000), False, id="a controller that died or hangs"),
+        pytest.param(100, beat(300, newest_seconds=400), True, id="decided since, and died then"),
+        pytest.param(5000, None, False, id="no word of a controller"),
+        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="a"), False, id="left behind"),
+        pytest.param(5000, beat(15, newest_seconds=5000, unconfirmed="b"), True, id="another is"),
+        pytest.param(5000, beat(15, newest_seconds=20), False, id="our copy lacks the newest decision"),
+        pytest.param(5000, beat(-120, newest_seconds=5000), False, id="from a time that is yet to come"),
+    ],
+)  # fmt: skip
+def test_a_decision_is_as_old_as_the_cycle_that_confirmed_it(
+    age_seconds: float, heartbeat: Heartbeat | None, *, is_served: bool
+) -> None:
+    """A controller that lives and decided nothing new is no reason to hold."""
+    asked = index(("a", 3, age_seconds))
+    asked.beat(heartbeat)
+
+    assert (answer(asked) == {"a": 3000}) is is_served
+
+
+def test_a_decision_that_comes_in_late_proves_the_heartbeat_that_knew_of_it() -> None:
+    """The two are watched apart, and either may come first."""
+    asked = index(("a", 3, 5000))
+    asked.beat(beat(100, newest_seconds=5000))
+    asked.beat(beat(10, newest_seconds=20))
+    old = asked.query(
+        namespace="team", metric_name="wva_desired_replicas", selector=parse_selector(""), now=NOW
+    )
+
+    put(asked, "b", 4, 20)
+    new = asked.query(
+        namespace="team", metric_name="wva_desired_replicas", selector=parse_selector(""), now=NOW
+    )
+
+    assert [NOW - item.time for item in old] == [dt.timedelta(seconds=100)]
+    assert [NOW - item.time for item in new] == [dt.timedelta(seconds=10)] * 2
 
 
 def test_a_variant_without_a_decision_is_an_error_and_never_zero() -> None:

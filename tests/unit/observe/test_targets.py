@@ -101,10 +101,13 @@ def test_groups_that_no_plan_can_say_are_refused(manifest: Manifest, why: str) -
         target_of(SET, manifest)
 
 
-REFERENCES: dict[str, tuple[Json, TargetKind | None]] = {
+REFERENCES: dict[str, tuple[Json, TargetKind]] = {
     "a Deployment without its API": ({"kind": "Deployment"}, TargetKind.DEPLOYMENT),
     "a StatefulSet": ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, TargetKind.STATEFUL_SET),
-    "a StatefulSet of others": ({"apiVersion": "apps.kruise.io/v1", "kind": "StatefulSet"}, None),
+    "a StatefulSet of others": (
+        {"apiVersion": "apps.kruise.io/v1", "kind": "StatefulSet"},
+        TargetKind.SCALED,
+    ),
     "a LeaderWorkerSet": (
         {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"},
         TargetKind.LEADER_WORKER_SET,
@@ -113,11 +116,13 @@ REFERENCES: dict[str, tuple[Json, TargetKind | None]] = {
 
 
 @pytest.mark.parametrize(("reference", "kind"), REFERENCES.values(), ids=REFERENCES)
-def test_a_reference_names_a_target_by_group_and_kind(reference: Json, kind: TargetKind | None) -> None:
+def test_a_reference_names_a_target_by_group_and_kind(reference: Json, kind: TargetKind) -> None:
     """The version does not matter."""
     found = target_key("ns", reference | {"name": "chat"})
+    later = target_key("ns", reference | {"name": "chat", "apiVersion": f"{found.group or 'apps'}/v9"})
 
-    assert (found.kind if found else None) == kind
+    assert found.kind == kind
+    assert kind is not TargetKind.SCALED or later == found
 
 
 def test_pods_of_a_stateful_set_go_highest_number_first() -> None:

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
 from controller.observe.gather import World
 from controller.observe.policies import Policies
@@ -26,6 +27,7 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import Scope
+from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from manifests import autoscaler, deployment, variant
 
@@ -75,6 +77,8 @@ class Stage:
     asked: list[str] = field(default_factory=list)
     unwritable: str = ""
     node: Json = field(default_factory=lambda: NODE)
+    calls: list[str] = field(default_factory=list)
+    pulse: Pulse = field(default_factory=Pulse)
 
     def world(self) -> World:
         """Return what the caches would hold."""
@@ -120,6 +124,7 @@ class Stage:
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
         """Take a status."""
+        self.calls.append("apply")
         if body["metadata"]["name"] == self.unwritable:
             raise Unavailable("no answer")
         self.statuses[body["metadata"]["name"]] = body["status"]
@@ -127,10 +132,12 @@ class Stage:
 
     async def get(self, _resource: object, _name: str) -> Json:
         """Return the one node."""
+        self.calls.append("get")
         return self.node | {"metadata": self.node["metadata"] | {"resourceVersion": "1"}}
 
     async def patch_merge(self, _resource: object, _name: str, change: Json) -> Json:
         """Write the node's taints."""
+        self.calls.append("patch")
         self.node = self.node | {"spec": change["spec"]}
         return self.node
 
@@ -149,10 +156,9 @@ class Stage:
             policies=Policies,
             now=lambda: NOW,
             consider=self.consider,
+            pulse=self.pulse,
         )
-        return VariantAutoscalingReconciler(
-            tools, CycleSettings(refresh_seconds=60.0, scale_to_zero=False, advisory=scope)
-        )
+        return VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False, advisory=scope))
 
     def number(self, name: str) -> int | None:
         """Return what a HorizontalPodAutoscaler would be told."""
@@ -246,3 +252,32 @@ async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
 
     assert stage.node["spec"]["taints"] == []
     assert set(stage.statuses) == {"loud"}
+
+
+def told(stage: Stage) -> Heartbeat | None:
+    """Return what the Lease would say."""
+    return heartbeat_of({"metadata": {"annotations": dict(stage.pulse.annotations())}})
+
+
+async def test_an_idle_cycle_asks_the_api_server_for_nothing_and_says_that_it_ended() -> None:
+    """However long nothing changes."""
+    stage = Stage()
+    reconciler = stage.reconciler(Scope())
+    await reconciler.cycle()
+    stage.calls.clear()
+
+    for _ in range(3):
+        await reconciler.cycle()
+
+    assert stage.calls == []
+    assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW)
+
+
+async def test_a_status_that_cannot_be_written_is_left_behind_by_the_heartbeat() -> None:
+    """The others are confirmed all the same."""
+    stage = Stage(unwritable="quiet")
+
+    with pytest.raises(Unavailable):
+        await stage.reconciler(Scope()).cycle()
+
+    assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "quiet")}))

@@ -23,7 +23,7 @@ from controller.planning.decision import (
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.rounds import BEING_MOVED
-from controller.reconcilers.status import Verdict, age_seconds, is_news, planned_status, unplanned_status
+from controller.reconcilers.status import Verdict, is_news, planned_status, unplanned_status
 from manifests import legacy_variant, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -132,8 +132,7 @@ def test_moving_numbers_are_no_news_but_decisions_are() -> None:
 
     assert not is_news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))
     assert is_news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
-    assert age_seconds(status, now=NOW + timedelta(seconds=30)) == 30
-    assert age_seconds({}, now=NOW) == float("inf")
+    assert not is_news(status, planned_status(value, VERDICT, now=NOW + timedelta(hours=30)))
 
 
 def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
@@ -153,7 +152,7 @@ def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
         assert "would cost 40.00 per hour" in conditions["Advisory"]["message"]
         assert validate(v1alpha2.VariantAutoscaling, value) == []
         assert validate(v1alpha1.VariantAutoscaling, convert(value, SPOKE)) == []
-        assert age_seconds(status, now=NOW) == 0
+        assert status["desiredOptimizedAlloc"]["lastRunTime"] == "2026-01-01T12:00:00Z"
 
 
 def test_that_others_are_being_moved_is_news() -> None:

@@ -63,11 +63,58 @@ def test_a_file_that_is_no_mapping_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_what_a_schema_cannot_judge_is_judged_before_anything_starts() -> None:
-    """Networks, addresses and files."""
-    flags = ["--prometheus-url=prometheus:9090", "--prometheus-ca-file=/nowhere", "--planning-held-seconds=1"]
-    config = parsed(flags)
+    """Addresses and figures."""
+    config = parsed(["--prometheus-url=prometheus:9090", "--planning-held-seconds=1"])
 
-    assert len(config_problems(config)) == 3
+    assert len(config_problems(config)) == 2
+
+
+@pytest.mark.parametrize(
+    ("document", "want"),
+    [
+        pytest.param(
+            "prometheus: {url: 'https://p', credentials: {tokenFile: TOKEN}}", [], id="a token over TLS"
+        ),
+        pytest.param(
+            "prometheus: {url: 'http://p', credentials: {tokenFile: TOKEN}}",
+            ["prometheus.credentials.tokenFile: needs a url with https, or others could read the token;"],
+            id="in the clear",
+        ),
+        pytest.param(
+            "prometheus: {url: 'http://p', credentials: {tokenFile: TOKEN, insecureToken: true}}",
+            [],
+            id="in the clear, and meant so",
+        ),
+        pytest.param(
+            "engines: {scheme: https, podNetworks: [10.0.0.0/8], credentials: {tokenFile: TOKEN}}",
+            [],
+            id="to pods where pods are",
+        ),
+        pytest.param(
+            "engines: {credentials: {tokenFile: TOKEN, insecureSkipVerify: true}}",
+            ["engines.credentials.tokenFile: needs scheme: https and podNetworks and insecure"],
+            id="to anybody",
+        ),
+        pytest.param(
+            "engines: {credentials: {caFile: /nowhere, keyFile: TOKEN}}",
+            [
+                "engines.credentials.caFile: there is no file /nowhere",
+                "engines.credentials.keyFile: needs certificateFile",
+            ],
+            id="files",
+        ),
+    ],
+)  # fmt: skip
+def test_a_token_goes_only_where_nobody_else_reads_it(tmp_path: Path, document: str, want: list[str]) -> None:
+    """Unless somebody says so."""
+    (tmp_path / "token").write_text("secret", encoding="utf-8")
+    file = tmp_path / "config.yaml"
+    file.write_text(document.replace("TOKEN", str(tmp_path / "token")), encoding="utf-8")
+
+    problems = config_problems(parsed([], file))
+
+    assert len(problems) == len(want)
+    assert all(found.startswith(begin) for found, begin in zip(problems, want, strict=True))
 
 
 def test_a_misspelled_field_inside_a_list_is_told_with_its_place(tmp_path: Path) -> None:

@@ -1,0 +1,191 @@
+"""What pods hold by ResourceClaims, and what templates of pods ask for by them (`resource.k8s.io/v1`). Pure.
+
+The rest of planning knows nothing of claims: nodes, pods and workloads are handed on as if devices were
+extended resources, by the names in `controller.observe.accelerators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import CLAIMED, DEVICES, PRODUCT, UNKNOWN_CLAIM, accelerators_in
+from controller.observe.devices import DRIVERS, Devices, devices_in
+
+Key = tuple[str, str]
+
+_ALL: Final = "All"
+
+
+class UnknownClaimError(Exception):
+    """Nobody can tell beforehand how many accelerators a claim will hold; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DynamicResources:
+    """The objects of Dynamic Resource Allocation as the caches hold them; none where it is not used."""
+
+    slices: Sequence[Json] = ()
+    claims: Sequence[Json] = ()
+    templates: Sequence[Json] = ()
+    classes: Sequence[Json] = ()
+
+
+@dataclass(kw_only=True, slots=True)
+class Translation:
+    """Says of nodes, pods and templates in extended resources what they say in devices and claims."""
+
+    resources: DynamicResources
+    _devices: Devices = field(init=False)
+    _claims: Mapping[Key, Json] = field(init=False)
+    _templates: Mapping[Key, Json] = field(init=False)
+    _classes: Mapping[str, bool] = field(init=False)
+    _given: set[Key] = field(init=False, default_factory=set)
+    """Claims that a pod was told to hold already: those that share one hold it once."""
+
+    def __post_init__(self) -> None:
+        self._devices = devices_in(self.resources.slices)
+        self._claims = {_key(item): item for item in self.resources.claims}
+        self._templates = {_key(item): item for item in self.resources.templates}
+        self._classes = {item["metadata"]["name"]: _is_ours(item) for item in self.resources.classes}
+
+    def node(self, node: Json) -> Json:
+        """Return a node with its devices. Where a device plugin shows the same cards they count once."""
+        devices = self._devices.by_node.get(node["metadata"]["name"])
+        if devices is None:
+            return node
+        metadata, status = node["metadata"], node.get("status") or {}
+        allocatable = status.get("allocatable") or {}
+        more = max(0, devices.count - accelerators_in(allocatable))
+        labels = metadata.get("labels") or {}
+        return node | {
+            "metadata": metadata | {"labels": {PRODUCT: devices.product} | labels},
+            "status": status | {"allocatable": allocatable | {DEVICES: str(more)}},
+        }
+
+    def pod(self, pod: Json) -> Json:
+        """Return a pod with the accelerators that it holds by claims, or will."""
+        spec = pod["spec"]
+        if not spec.get("resourceClaims"):
+            return pod
+        held = 0
+        for key, claim in self._claims_of(pod):
+            if key not in self._given:
+                self._given.add(key)
+                held += self._held(claim)
+        return pod | {"spec": spec | {CLAIMED: held}} if held else pod
+
+    def workload(self, value: Json) -> Json:
+        """Return a workload whose templates ask for accelerators as if they were extended resources."""
+        spec, namespace = value.get("spec") or {}, value["metadata"]["namespace"]
+        group = spec.get("leaderWorkerTemplate") or {}
+        changed = {name: self._template(spec[name], namespace) for name in ("template",) if name in spec}
+        parts = {
+            name: self._template(group[name], namespace)
+            for name in ("leaderTemplate", "workerTemplate")
+            if group.get(name)
+        }
+        if all(new is spec[name] for name, new in changed.items()) and all(
+            new is group[name] for name, new in parts.items()
+        ):
+            return value
+        groups = {"leaderWorkerTemplate": group | parts} if parts else {}
+        return value | {"spec": spec | changed | groups}
+
+    def _template(self, template: Json, namespace: str) -> Json:
+        spec = template.get("spec") or {}
+        entries = spec.get("resourceClaims") or []
+        if not entries:
+            return template
+        try:
+            asked = sum(self._asked_by_entry(entry, namespace) for entry in entries)
+        except UnknownClaimError as error:
+            return template | {"spec": spec | {UNKNOWN_CLAIM: str(error)}}
+        return template | {"spec": spec | {CLAIMED: asked}} if asked else template
+
+    def _asked_by_entry(self, entry: Json, namespace: str) -> int:
+        name = entry.get("resourceClaimTemplateName")
+        if not name:
+            shared = entry.get("resourceClaimName")
+            claim = self._claims.get((namespace, shared or ""))
+            if claim is not None and not self._held(claim):
+                return 0
+            raise UnknownClaimError(
+                f"its pods share ResourceClaim {shared!r}: a replica has accelerators of its own only by"
+                " resourceClaimTemplateName"
+            )
+        template = self._templates.get((namespace, name))
+        if template is None:
+            raise UnknownClaimError(f"ResourceClaimTemplate {name!r} is not there")
+        return self._asked(template["spec"].get("spec") or {})
+
+    def _claims_of(self, pod: Json) -> Iterator[tuple[Key, Json]]:
+        namespace = pod["metadata"]["namespace"]
+        made = {
+            item["name"]: item.get("resourceClaimName")
+            for item in (pod.get("status") or {}).get("resourceClaimStatuses") or []
+        }
+        for entry in pod["spec"]["resourceClaims"]:
+            key = namespace, entry.get("resourceClaimName") or made.get(entry["name"]) or ""
+            if key in self._claims:
+                yield key, self._claims[key]
+            elif template := self._templates.get((namespace, entry.get("resourceClaimTemplateName") or "")):
+                # Not made yet, or not come in yet: what it will ask for counts all the same.
+                yield (namespace, f"{pod['metadata']['name']}/{entry['name']}"), template["spec"]
+
+    def _held(self, claim: Json) -> int:
+        """Return how many accelerators a claim holds, or asks for while it holds none."""
+        allocation = (claim.get("status") or {}).get("allocation")
+        if allocation is None:
+            try:
+                return self._asked(claim.get("spec") or {})
+            except UnknownClaimError:
+                return 0  # it waits for a node yet, and takes nothing from any
+        results = (allocation.get("devices") or {}).get("results") or []
+        held = {
+            (item["driver"], item["pool"], item["device"]) for item in results if not item.get("adminAccess")
+        }
+        return len(held & self._devices.known)
+
+    def _asked(self, spec: Json) -> int:
+        return sum(self._count(item) for item in (spec.get("devices") or {}).get("requests") or [])
+
+    def _count(self, request: Json) -> int:
+        """Return how many accelerators one request is for; v1beta1 had its members without `exactly`."""
+        ways = request.get("firstAvailable") or [request.get("exactly") or request]
+        counts = {self._count_exactly(way, request["name"]) for way in ways}
+        if len(counts) > 1:
+            raise UnknownClaimError(f"request {request['name']!r} may be for {sorted(counts)} accelerators")
+        return counts.pop()
+
+    def _count_exactly(self, way: Json, name: str) -> int:
+        if way.get("adminAccess") or not self._is_of_accelerators(way.get("deviceClassName") or ""):
+            return 0
+        if way.get("allocationMode") == _ALL:
+            raise UnknownClaimError(f"request {name!r} is for all devices of a node, however many these are")
+        return int(way.get("count") or 1)
+
+    def _is_of_accelerators(self, name: str) -> bool:
+        """Tell whether a class is of whole accelerators; without the class's own word by its name."""
+        return self._classes.get(name, name in DRIVERS)
+
+
+def _is_ours(device_class: Json) -> bool:
+    """Tell whether a class selects whole devices of a driver that counts, as far as its CEL can be read.
+
+    An expression that names another kind of device than the whole one is of parts.
+    """
+    selectors = (device_class.get("spec") or {}).get("selectors") or []
+    text = " ".join(str((item.get("cel") or {}).get("expression") or "") for item in selectors)
+    spoken = text.replace("'", '"')
+    for name, driver in DRIVERS.items():
+        if f'"{name}"' in spoken:
+            is_typed = ".type" in spoken and bool(driver.whole)
+            return not is_typed or any(f'"{kind}"' in spoken for kind in driver.whole)
+    return False
+
+
+def _key(item: Json) -> Key:
+    return item["metadata"].get("namespace") or "", item["metadata"]["name"]

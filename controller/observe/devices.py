@@ -1,0 +1,121 @@
+"""Accelerators as Dynamic Resource Allocation shows them: devices of ResourceSlices (`resource.k8s.io/v1`).
+
+Only whole devices on a node of their own count: a partition is no accelerator, and a device that several
+nodes can reach has no place that a plan could count on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import normalised
+
+_REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Driver:
+    """How a driver describes its devices."""
+
+    product: str
+    """Attribute that names the type."""
+
+    whole: frozenset[str] = frozenset()
+    """What the attribute `type` says of a whole device; empty where all are."""
+
+
+DRIVERS: Final[Mapping[str, Driver]] = {
+    "gpu.nvidia.com": Driver(product="productName", whole=frozenset({"gpu"})),
+    "gpu.amd.com": Driver(product="productName", whole=frozenset({"amdgpu"})),
+    "gpu.intel.com": Driver(product="model"),
+}
+"""Drivers whose devices count as accelerators, by name."""
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and device."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeDevices:
+    """The accelerators of one node."""
+
+    product: str
+    """Normalised type; of several the most frequent one, and only that one is counted."""
+
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Devices:
+    """All accelerators that slices tell of."""
+
+    by_node: Mapping[str, NodeDevices]
+    known: frozenset[DeviceId]
+    """Those that count."""
+
+
+def devices_in(slices: Sequence[Json]) -> Devices:
+    """Return the accelerators that slices tell of, each once."""
+    products: dict[str, Counter[str]] = defaultdict(Counter)
+    known: dict[DeviceId, tuple[str, str]] = {}
+    for (driver, pool), specs in _pools(slices).items():
+        for spec in specs:
+            for device in spec.get("devices") or []:
+                product = _product(DRIVERS[driver], driver, device)
+                if product is not None and not _is_repellent(device):
+                    known[driver, pool, device["name"]] = spec["nodeName"], product
+    for node, product in known.values():
+        products[node][product] += 1
+    most = {node: min(counts, key=lambda name: (-counts[name], name)) for node, counts in products.items()}
+    return Devices(
+        by_node={
+            node: NodeDevices(product=product, count=products[node][product])
+            for node, product in most.items()
+        },
+        known=frozenset(known),
+    )
+
+
+def _pools(slices: Iterable[Json]) -> Mapping[tuple[str, str], Sequence[Json]]:
+    """Return what counts of each pool: its newest generation, and older ones while that is incomplete.
+
+    A driver that describes its devices anew replaces the slices one by one; the devices are there meanwhile.
+    """
+    pools: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    for item in slices:
+        spec = item["spec"]
+        if spec.get("driver") in DRIVERS and spec.get("nodeName"):
+            pools[spec["driver"], spec["pool"]["name"]].append(spec)
+    return {key: _current(specs) for key, specs in pools.items()}
+
+
+def _current(specs: list[Json]) -> Sequence[Json]:
+    newest = max(spec["pool"].get("generation", 0) for spec in specs)
+    current = [spec for spec in specs if spec["pool"].get("generation", 0) == newest]
+    is_complete = len(current) >= current[0]["pool"].get("resourceSliceCount", 1)
+    return current if is_complete else sorted(specs, key=lambda spec: spec["pool"].get("generation", 0))
+
+
+def _product(driver: Driver, name: str, device: Json) -> str | None:
+    """Return the type of a device; nothing where it has none, None where it is no whole one."""
+    # In v1beta1 this stood in a member `basic`.
+    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+    kind = _text(attributes, name, "type")
+    if driver.whole and kind not in driver.whole:
+        return None
+    product = _text(attributes, name, driver.product)
+    return normalised(product) if product else ""
+
+
+def _text(attributes: Json, driver: str, name: str) -> str:
+    """Return an attribute: a name without a domain is of the driver's own."""
+    found = attributes.get(name) or attributes.get(f"{driver}/{name}") or {}
+    return str(found.get("string") or "")
+
+
+def _is_repellent(device: Json) -> bool:
+    return any(taint.get("effect") in _REPELLENT for taint in device.get("taints") or [])

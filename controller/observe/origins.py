@@ -1,0 +1,80 @@
+"""Which of a pod's series in Prometheus are the same numbers once more. Pure.
+
+One engine may be scraped by two Prometheus replicas, by two jobs, or by way of two Services. The series then
+differ in labels that are not the engine's own: their origin. Of all origins that reach the same endpoints of
+a pod one is read, that with the newest sample. Endpoints within one origin are several engines, and add up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from controller.observe.said import Series, UnreadableMetricsError
+from controller.observe.series import SERIES, Meaning
+
+_OWN: Final = frozenset(
+    {
+        "__name__",
+        "engine",
+        "model_name",
+        "finished_reason",
+        "le",
+        "engine_type",
+        "cache_source",
+        "tp_rank",
+        "pp_rank",
+        "dp_rank",
+        "moe_ep_rank",
+    }
+)
+"""Labels that engines give their series."""
+
+_ENDPOINT: Final = frozenset({"instance", "container", "endpoint"})
+"""Labels by which one job tells the ports of a pod apart."""
+
+_WAITING: Final = frozenset(named.name for named in SERIES if named.meaning is Meaning.WAITING)
+
+Origin = tuple[tuple[str, str], ...]
+
+
+def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
+    """Return the series of a pod that count, and the age of the oldest of them in seconds.
+
+    `times` hold the age of each waiting series as their value. Raises UnreadableMetricsError where there is
+    none, or where several origins reach other endpoints each: nobody can tell then what is counted twice.
+    """
+    series = list(series)
+    names = _origin_labels([item for item in series if item.name in _WAITING])
+    ages: dict[Origin, float] = defaultdict(float)
+    endpoints: dict[Origin, set[Origin]] = defaultdict(set)
+    for item in times:
+        origin = _part(item.labels, names)
+        ages[origin] = max(ages[origin], item.value)
+        endpoints[origin].add(_part(item.labels, _ENDPOINT))
+    if not ages:
+        raise UnreadableMetricsError("Prometheus has no series with this pod's name in the label `pod`")
+    chosen = _chosen(ages, endpoints)
+    return [item for item in series if _part(item.labels, names) == chosen], ages[chosen]
+
+
+def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]]) -> Origin:
+    everything = set().union(*endpoints.values())
+    whole = [origin for origin in ages if endpoints[origin] == everything]
+    if not whole:
+        jobs = " and ".join(sorted({dict(origin).get("job", "?") for origin in ages}))
+        raise UnreadableMetricsError(
+            f"the jobs {jobs} scrape other endpoints of this pod each: let one job scrape all of them, or"
+            " drop the series of the others"
+        )
+    return min(whole, key=lambda origin: (ages[origin], origin))
+
+
+def _origin_labels(waiting: Sequence[Series]) -> frozenset[str]:
+    names = frozenset(name for item in waiting for name in item.labels)
+    return names - _OWN - _ENDPOINT
+
+
+def _part(labels: Mapping[str, str], names: frozenset[str]) -> Origin:
+    return tuple(sorted((name, labels[name]) for name in names if name in labels))

@@ -1,0 +1,188 @@
+"""What is kept of pods, nodes and workloads: no more than planning reads, and what many share only once.
+
+A pod as the API server tells it is mostly environment, mounts, probes and container states. Pods of one
+template differ in a name, a place and a few times; everything else of them is the same object in memory.
+Nobody may change what a cache returns, so that is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from sys import intern
+from typing import Final, TypeVar
+
+import msgspec
+
+from apiserver.schema.json import Json
+from controller.observe.devices import DRIVERS
+from controller.observe.movable import SAFE_TO_EVICT
+from controller.observe.orders import PREFIX
+from controller.observe.pods import DELETION_COST
+
+T = TypeVar("T")
+
+_MOST_SHARED: Final = 50_000
+_DIGEST_BYTES: Final = 16
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+_METADATA: Final = (
+    "namespace",
+    "name",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+)
+_OWNER: Final = ("apiVersion", "kind", "name", "uid", "controller")
+_POD_SPEC: Final = (
+    "hostNetwork",
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "priority",
+    "priorityClassName",
+    "activeDeadlineSeconds",
+    "schedulingGates",
+    "resourceClaims",
+    "resources",
+)
+_CONTAINER: Final = ("name", "resources", "ports", "restartPolicy", "command", "args")
+_CONDITIONS: Final = frozenset({"Ready", "PodScheduled"})
+_CONDITION: Final = ("type", "status", "lastTransitionTime")
+_NODE_STATUS: Final = ("allocatable", "capacity", "conditions")
+
+
+class Projection:
+    """Makes what is kept of objects; one for each cache, so that its objects share."""
+
+    def __init__(self) -> None:
+        self._shared: dict[bytes, object] = {}
+
+    def pod(self, pod: Json) -> Json:
+        """Return what is kept of a pod."""
+        spec = self.pod_spec(pod.get("spec") or {})
+        if node := (pod.get("spec") or {}).get("nodeName"):
+            spec["nodeName"] = intern(node)
+        return {"metadata": self.metadata(pod["metadata"]), "spec": spec, "status": self._pod_status(pod)}
+
+    def pod_spec(self, spec: Json) -> Json:
+        """Return what is kept of a pod's specification, or of a template's."""
+        found = {name: self.shared(value) for name, value in _of(spec, _POD_SPEC).items()}
+        for name in ("containers", "initContainers"):
+            if containers := spec.get(name):
+                found[name] = self.shared([_of(item, _CONTAINER) for item in containers])
+        if volumes := spec.get("volumes"):
+            found["volumes"] = self.shared([_volume(volume) for volume in volumes])
+        return found
+
+    def metadata(self, metadata: Json) -> Json:
+        """Return what is kept of an object's metadata."""
+        found = _of(metadata, _METADATA)
+        if namespace := found.get("namespace"):
+            found["namespace"] = intern(namespace)
+        if labels := metadata.get("labels"):
+            found["labels"] = self.shared(labels)
+        if annotations := _annotations(metadata.get("annotations") or {}):
+            found["annotations"] = self.shared(annotations)
+        if owners := metadata.get("ownerReferences"):
+            found["ownerReferences"] = self.shared([_of(owner, _OWNER) for owner in owners])
+        return found
+
+    def node(self, node: Json) -> Json:
+        """Return what is kept of a node: all but images, addresses, annotations and what runs it."""
+        status = {
+            name: self.shared(value) for name, value in _of(node.get("status") or {}, _NODE_STATUS).items()
+        }
+        if "conditions" in status:
+            status["conditions"] = self.shared([_of(item, _CONDITION[:2]) for item in status["conditions"]])
+        return {
+            "metadata": self.metadata(node["metadata"]),
+            "spec": _of(node.get("spec") or {}, ("taints", "unschedulable", "providerID")),
+            "status": status,
+        }
+
+    def workload(self, value: Json) -> Json:
+        """Return what is kept of a Deployment, a StatefulSet or a LeaderWorkerSet.
+
+        That is all of it, but for the templates of its pods.
+        """
+        metadata = {name: item for name, item in value["metadata"].items() if name != "managedFields"}
+        if annotations := metadata.get("annotations"):
+            metadata["annotations"] = {name: text for name, text in annotations.items() if name != _APPLIED}
+        spec = value.get("spec") or {}
+        if "template" in spec:
+            spec = spec | {"template": self._template(spec["template"])}
+        if group := spec.get("leaderWorkerTemplate"):
+            templates = {name: self._template(group[name]) for name in _GROUP_TEMPLATES if group.get(name)}
+            spec = spec | {"leaderWorkerTemplate": group | templates}
+        return value | {"metadata": metadata, "spec": spec}
+
+    def resource_slice(self, value: Json) -> Json:
+        """Return what is kept of a ResourceSlice: which devices of which types are on which node."""
+        spec = _of(value["spec"], ("driver", "nodeName", "pool"))
+        spec["devices"] = [self._device(device) for device in value["spec"].get("devices") or []]
+        return {"metadata": _of(value["metadata"], _METADATA), "spec": spec}
+
+    def resource_claim(self, value: Json) -> Json:
+        """Return what is kept of a ResourceClaim: what it asks for, and what it holds."""
+        found: Json = {"metadata": _of(value["metadata"], _METADATA)}
+        found["spec"] = self.shared(value.get("spec") or {})
+        allocation = (value.get("status") or {}).get("allocation")
+        if allocation is not None:
+            results = (allocation.get("devices") or {}).get("results") or []
+            kept = [_of(item, ("driver", "pool", "device", "adminAccess")) for item in results]
+            found["status"] = {"allocation": {"devices": {"results": kept}}}
+        return found
+
+    def shared(self, value: T) -> T:
+        """Return an equal value that others may hold, too."""
+        digest = blake2b(msgspec.json.encode(value), digest_size=_DIGEST_BYTES).digest()
+        if len(self._shared) >= _MOST_SHARED:
+            self._shared.clear()  # templates come and go: those in use are soon shared again
+        return self._shared.setdefault(digest, value)  # type: ignore[return-value] # alike by their encoding
+
+    def _template(self, template: Json) -> Json:
+        return template | {"spec": self.pod_spec(template.get("spec") or {})}
+
+    def _device(self, device: Json) -> Json:
+        attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+        named = {name: said for name, said in attributes.items() if name.rpartition("/")[2] in _ATTRIBUTES}
+        return _of(device, ("name", "taints")) | {"attributes": self.shared(named)}
+
+    def _pod_status(self, pod: Json) -> Json:
+        status = pod.get("status") or {}
+        found: Json = {}
+        if phase := status.get("phase"):
+            found["phase"] = intern(phase)
+        found |= _of(status, ("podIP", "startTime", "resourceClaimStatuses"))
+        conditions = [item for item in status.get("conditions") or [] if item.get("type") in _CONDITIONS]
+        if conditions:
+            found["conditions"] = [_of(item, _CONDITION) for item in conditions]
+        return found
+
+
+_ATTRIBUTES: Final = frozenset({"type", *(driver.product for driver in DRIVERS.values())})
+_GROUP_TEMPLATES: Final = ("leaderTemplate", "workerTemplate")
+
+
+def _of(value: Json, names: Iterable[str]) -> Json:
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def _annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    return {
+        name: text
+        for name, text in annotations.items()
+        if name in (DELETION_COST, SAFE_TO_EVICT) or name.startswith(PREFIX)
+    }
+
+
+def _volume(volume: Json) -> Json:
+    """Return of which kinds a volume is, and whether it is memory."""
+    found: Json = {name: {} for name in volume if name != "name"}
+    if medium := (volume.get("emptyDir") or {}).get("medium"):
+        found["emptyDir"] = {"medium": medium}
+    return found

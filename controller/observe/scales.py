@@ -1,0 +1,150 @@
+"""Targets of which no more is known than their scale subresource says: how many pods, and which. Pure.
+
+What one pod needs is read off a pod. So a target that never had one is not planned; one that had is planned
+by the last that was seen. The rest of planning sees a workload with a template, and pods that say whose they
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeGuard
+
+from apiserver.kinds.llmd.identity import is_planned
+from apiserver.schema.json import Json, JsonValue
+from controller.observe.pods import SELECTED_BY, is_present, target_of_pod
+from controller.observe.selectors import parse_selector, selects
+from controller.observe.targets import TargetKey, target_key
+
+_OF_ONE_POD: Final = frozenset(
+    {
+        "pod-template-hash",
+        "controller-revision-hash",
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+    }
+)
+"""Labels that tell pods of one target apart, or their revisions."""
+
+NO_POD: Final = (
+    "its scale is read, but no pod of it has been there to show what one needs: scale it to 1 once, and see"
+    " that its scale's status.selector selects its pods and those of no other target"
+)
+"""Why a target without a pod is not planned."""
+
+
+class UnreadableScaleError(Exception):
+    """What a scale subresource says cannot be planned with; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """What a scale subresource says."""
+
+    replicas: int
+    selector: Json
+    """As a label selector with labels and expressions."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scaled:
+    """The targets that are known by their scale, and why others are not."""
+
+    workloads: Mapping[TargetKey, Json] = field(default_factory=dict)
+    pods: Sequence[Json] = ()
+    """All pods; those of these targets say so."""
+
+    unread: Mapping[TargetKey, str] = field(default_factory=dict)
+
+
+def scaled_targets(autoscalings: Sequence[Json]) -> Mapping[TargetKey, str]:
+    """Return the targets whose kind is not known otherwise, with the API version by which they are asked."""
+    found: dict[TargetKey, str] = {}
+    for item in autoscalings:
+        reference = (item.get("spec") or {}).get("scaleTargetRef")
+        if is_reference(reference) and not is_planned(reference):
+            key = target_key(item["metadata"]["namespace"], reference)
+            found.setdefault(key, str(reference.get("apiVersion") or "apps/v1"))
+    return found
+
+
+def is_reference(value: JsonValue) -> TypeGuard[Json]:
+    """Tell whether a value names a target: it may have been stored around admission."""
+    return isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("kind", "name"))
+
+
+def scale_of(value: Json) -> Scale:
+    """Return what an `autoscaling/v1` Scale says. Raises UnreadableScaleError."""
+    replicas = (value.get("spec") or {}).get("replicas", 0)
+    text = (value.get("status") or {}).get("selector")
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
+        raise UnreadableScaleError(f"its scale asks for {replicas!r} replicas")
+    if not isinstance(text, str) or not text.strip():
+        raise UnreadableScaleError(
+            "its scale has no status.selector, by which its pods are found: its CustomResourceDefinition has"
+            " to name labelSelectorPath, and its controller has to fill it"
+        )
+    try:
+        return Scale(replicas=replicas, selector=parse_selector(text))
+    except ValueError as error:
+        raise UnreadableScaleError(f"its scale's status.selector cannot be read: {error}") from error
+
+
+def with_scales(
+    scales: Mapping[TargetKey, Scale | str],
+    pods: Sequence[Json],
+    templates: Mapping[TargetKey, Json],
+    *,
+    claimed: Collection[TargetKey],
+) -> Scaled:
+    """Return what the scales and pods make together.
+
+    `scales` has a sentence for each that is not known, `templates` what pods looked like before, `claimed`
+    the targets of known kinds that are decided on: their pods are nobody else's.
+    """
+    workloads: dict[TargetKey, Json] = {}
+    unread = {key: item for key, item in scales.items() if isinstance(item, str)}
+    known = {key: item for key, item in scales.items() if isinstance(item, Scale)}
+    at_home: dict[str, list[TargetKey]] = {}
+    for key in sorted(known):
+        at_home.setdefault(key.namespace, []).append(key)
+    marked: list[Json] = []
+    seen: dict[TargetKey, Json] = {}
+    for pod in pods:
+        owner = _selecting(pod, at_home, known) if target_of_pod(pod) not in claimed else None
+        if owner is None:
+            marked.append(pod)
+            continue
+        marked.append(pod | {"metadata": pod["metadata"] | {SELECTED_BY: owner}})
+        if is_present(pod):
+            seen.setdefault(owner, pod)
+    for key, scale in known.items():
+        template = template_of(seen[key]) if key in seen else templates.get(key)
+        if template is None:
+            unread[key] = NO_POD
+        else:
+            workloads[key] = {
+                "metadata": {"namespace": key.namespace, "name": key.name},
+                "spec": {"replicas": scale.replicas, "template": template},
+            }
+    return Scaled(workloads=workloads, pods=marked if workloads or seen else pods, unread=unread)
+
+
+def template_of(pod: Json) -> Json:
+    """Return the template by which such a pod may have been made."""
+    labels = pod["metadata"].get("labels") or {}
+    spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
+    return {
+        "metadata": {"labels": {name: text for name, text in labels.items() if name not in _OF_ONE_POD}},
+        "spec": spec,
+    }
+
+
+def _selecting(
+    pod: Json, at_home: Mapping[str, Sequence[TargetKey]], scales: Mapping[TargetKey, Scale]
+) -> TargetKey | None:
+    metadata = pod["metadata"]
+    candidates = at_home.get(metadata["namespace"], ())
+    labels = metadata.get("labels") or {}
+    return next((key for key in candidates if selects(scales[key].selector, labels)), None)

@@ -1,0 +1,55 @@
+"""Keeps what is said on the Lease of the newest finished cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from datetime import UTC, datetime
+
+from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, Heartbeat, Key
+from apiserver.schema.json import Json
+from controller.reconcilers.status import is_news
+
+
+class Pulse:
+    """Takes note of finished cycles; the elector writes what it says with its next renewal."""
+
+    def __init__(self) -> None:
+        self._last: Heartbeat | None = None
+
+    def beat(
+        self,
+        autoscalings: Iterable[Json],
+        statuses: Mapping[Key, Json],
+        unwritten: Container[Key],
+        *,
+        time: datetime,
+    ) -> None:
+        """Take note of a cycle that published at `time`.
+
+        `statuses` are what it decided on, `unwritten` those of them that could not be written. Where many are
+        left behind the cycle counts for nothing, and all decisions grow old.
+        """
+        unconfirmed: set[Key] = set()
+        newest: datetime | None = None
+        for item in autoscalings:
+            key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
+            new = None if key in unwritten else statuses.get(key)
+            if new is None:
+                unconfirmed.add(key)
+            decided = _decided(new if new is not None and is_news(old, new) else old)
+            newest = max(filter(None, (newest, decided)), default=None)
+        if len(unconfirmed) <= MOST_UNCONFIRMED:
+            self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=frozenset(unconfirmed))
+
+    def annotations(self) -> Mapping[str, str]:
+        """Return what to write; nothing before the first cycle, so that another leader's word stands."""
+        return self._last.annotations() if self._last else {}
+
+
+def _decided(status: Json) -> datetime | None:
+    """Return when a status was decided; None also for what somebody else wrote there."""
+    text = (status.get("desiredOptimizedAlloc") or {}).get("lastRunTime")
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except (TypeError, ValueError, OverflowError):
+        return None

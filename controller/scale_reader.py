@@ -1,0 +1,157 @@
+"""Reads the scale subresources of targets of any kind, a few a second, and remembers what they said.
+
+Which resource a kind is, and whether it can be scaled at all, the API server's discovery tells. Nothing is
+asked where no VariantAutoscaling names such a target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+from controller.observe.scales import (
+    Scale,
+    Scaled,
+    UnreadableScaleError,
+    is_reference,
+    scale_of,
+    scaled_targets,
+    with_scales,
+)
+from controller.observe.targets import TargetKey, TargetKind, target_key
+
+_log = structlog.get_logger(__name__)
+
+_PAUSE_SECONDS: Final = 0.2
+_ROUND_SECONDS: Final = 10.0
+_DISCOVERY_SECONDS: Final = 300.0
+_NOT_ASKED: Final = "its scale has not been read yet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    said: Scale | str
+    time_seconds: float
+
+
+class ScaleReader:
+    """What is known of targets by their scale, kept current by `run`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        autoscalings: Callable[[], Sequence[Json]],
+        *,
+        silent_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._autoscalings = autoscalings
+        self._silent_seconds = silent_seconds
+        self._clock = clock
+        self._answers: dict[TargetKey, _Answer] = {}
+        self._templates: dict[TargetKey, Json] = {}
+        self._resources: dict[tuple[str, str], tuple[Resource | None, float]] = {}
+
+    async def run(self) -> None:
+        """Read one scale after the other, each at most every ten seconds, until cancelled."""
+        while True:
+            began = self._clock()
+            wanted = scaled_targets(self._autoscalings())
+            for known in (self._answers, self._templates):
+                for key in known.keys() - wanted.keys():
+                    del known[key]
+            for key, api_version in sorted(wanted.items()):
+                await self.read(key, api_version)
+                await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(max(_PAUSE_SECONDS, _ROUND_SECONDS - (self._clock() - began)))
+
+    async def read(self, key: TargetKey, api_version: str) -> None:
+        """Read one scale; a passing failure leaves what was known."""
+        try:
+            said: Scale | str = await self._ask(key, api_version)
+        except UnreadableScaleError as error:
+            said = str(error)
+        except ClusterError as error:
+            _log.info("scale not read", target=str(key), why=error.message)
+            return
+        self._answers[key] = _Answer(said, self._clock())
+
+    async def _ask(self, key: TargetKey, api_version: str) -> Scale:
+        resource = await self._resource(api_version, key.own_kind)
+        if resource is None:
+            raise UnreadableScaleError(
+                f"the cluster has no {key.own_kind} with a scale subresource in {api_version}"
+            )
+        try:
+            value = await self._cluster.get(resource, key.name, namespace=key.namespace, subresource="scale")
+        except NotFound as error:
+            raise UnreadableScaleError(f"it does not exist in namespace {key.namespace!r}") from error
+        except Forbidden as error:
+            group = resource.group
+            raise UnreadableScaleError(
+                f"the controller may not get {resource.plural}/scale of {group}: give it that right by a"
+                " ClusterRole with the label stowplan.dev/aggregate-to-targets"
+            ) from error
+        return scale_of(value)
+
+    async def _resource(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource of a kind that has a scale, or None; asked anew after a while."""
+        known = self._resources.get((api_version, kind))
+        if known is not None and self._clock() - known[1] < _DISCOVERY_SECONDS:
+            return known[0]
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            listed = (await self._cluster.get_path(path)).get("resources") or []
+        except NotFound:
+            listed = []
+        found = _scalable(listed, api_version, kind)
+        self._resources[api_version, kind] = found, self._clock()
+        return found
+
+    def scaled(self, pods: Sequence[Json]) -> Scaled:
+        """Return the targets as they stand, among all pods."""
+        autoscalings = self._autoscalings()
+        wanted = scaled_targets(autoscalings)
+        if not wanted:
+            return Scaled(pods=pods)
+        scales = {key: self.said(key) for key in wanted}
+        references = (
+            (item["metadata"]["namespace"], (item.get("spec") or {}).get("scaleTargetRef"))
+            for item in autoscalings
+        )
+        claimed = {
+            target_key(namespace, reference) for namespace, reference in references if is_reference(reference)
+        }
+        others = frozenset(key for key in claimed if key.kind is not TargetKind.SCALED)
+        found = with_scales(scales, pods, self._templates, claimed=others)
+        self._templates |= {key: item["spec"]["template"] for key, item in found.workloads.items()}
+        return found
+
+    def said(self, key: TargetKey) -> Scale | str:
+        """Return what a target's scale last said, or why that is not known."""
+        answer = self._answers.get(key)
+        if answer is None:
+            return _NOT_ASKED
+        if self._clock() - answer.time_seconds > self._silent_seconds:
+            return f"its scale was last read {self._clock() - answer.time_seconds:.0f} s ago"
+        return answer.said
+
+
+def _scalable(listed: Sequence[Mapping[str, object]], api_version: str, kind: str) -> Resource | None:
+    names = {str(item.get("name")) for item in listed}
+    for item in listed:
+        plural = str(item.get("name"))
+        if item.get("kind") == kind and "/" not in plural and f"{plural}/scale" in names:
+            group, _, version = api_version.rpartition("/")
+            return Resource(group=group, version=version, plural=plural, kind=kind)
+    return None

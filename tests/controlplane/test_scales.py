@@ -1,0 +1,85 @@
+"""Targets of any kind on a real API server: discovery, the scale subresource, and the right to get it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from apiserver.cluster.client import Cluster
+from controller.observe.scales import Scale
+from controller.observe.targets import TargetKey, TargetKind
+from controller.scale_reader import ScaleReader
+from manifests import variant
+
+if TYPE_CHECKING:
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {
+        "name": "stowplan-targets-test",
+        "labels": {"stowplan.dev/aggregate-to-targets": "true"},
+    },
+    "rules": [{"apiGroups": ["apps"], "resources": ["replicasets/scale"], "verbs": ["get"]}],
+}
+
+
+async def test_a_replica_set_is_read_by_its_scale(control_plane: ControlPlane, namespace: str) -> None:
+    """As any kind is that discovery knows to have one."""
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "chat"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": "chat"}},
+            "template": {
+                "metadata": {"labels": {"app": "chat"}},
+                "spec": {"containers": [{"name": "engine", "image": "engine"}]},
+            },
+        },
+    }
+    control_plane.kubectl("apply", "-n", namespace, "--filename=-", input=json.dumps(replica_set))
+    claim = variant("chat", scaleTargetRef={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat"})
+    claim["metadata"]["namespace"] = namespace
+    key = TargetKey(TargetKind.SCALED, namespace, "chat", "apps", "ReplicaSet")
+
+    async with await Cluster.connect(control_plane.kubeconfig) as cluster:
+        reader = ScaleReader(cluster, lambda: (claim,), silent_seconds=600)
+        await reader.read(key, "apps/v1")
+
+    assert reader.said(key) == Scale(
+        replicas=0,
+        selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["chat"]}]},
+    )
+
+
+def test_the_right_to_get_a_scale_comes_with_a_label(
+    control_plane: ControlPlane, installation: Installation
+) -> None:
+    """Before that nobody of ours has it."""
+    who = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+
+    def may() -> str:
+        found = control_plane.kubectl(
+            "auth", "can-i", "get", "replicasets.apps", "--subresource=scale", who, "-A", check=False
+        )
+        return found.stdout.strip()
+
+    before = may()
+    control_plane.kubectl("apply", "--filename=-", input=json.dumps(ROLE))
+    try:
+        control_plane.kubectl(
+            "wait", "clusterrole/stowplan-controller-targets", "--for=jsonpath={.rules[0].verbs[0]}=get"
+        )
+        after = may()
+    finally:
+        control_plane.kubectl("delete", "clusterrole", "stowplan-targets-test")
+
+    assert (before, after) == ("no", "yes")

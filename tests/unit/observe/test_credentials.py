@@ -1,0 +1,160 @@
+"""Engines behind TLS and a token: who is trusted, and what is read again."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+from stub_engine import EXPOSITION
+
+from apiserver.serving import authority
+from controller.observe.credentials import CredentialFiles, Credentials
+from controller.observe.said import UnreadableMetricsError
+from controller.observe.scraping import Scraped, ScrapeLimits, Scraper, parse_networks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from apiserver.schema.json import Json
+
+SERVER = "engines.example"
+DAY = timedelta(days=1)
+
+
+class Issued:
+    """An authority, a server's pair and a token, as files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ca, self.certificate, self.key = folder / "ca.crt", folder / "tls.crt", folder / "tls.key"
+        self.token = folder / "token"
+        self.token.write_text("secret\n")
+        self.issue()
+
+    def issue(self) -> None:
+        """Put a new authority and a new pair in place."""
+        now = datetime.now(UTC)
+        issuer = authority.new_authority("engines", lifetime=10 * DAY, now=now)
+        leaf = authority.new_leaf(issuer, (SERVER,), lifetime=DAY, now=now)
+        self.ca.write_bytes(issuer.certificate)
+        self.certificate.write_bytes(leaf.certificate)
+        self.key.write_bytes(leaf.key)
+
+    @asynccontextmanager
+    async def engine(self) -> AsyncIterator[Json]:
+        """Serve `/metrics` over TLS to whoever has the token; yields the pod."""
+
+        async def metrics(request: web.Request) -> web.Response:
+            known = request.headers.get("Authorization") == f"Bearer {self.token.read_text().strip()}"
+            text = EXPOSITION.format(model="m", usage=0.5, waiting=1)
+            return web.Response(text=text) if known else web.Response(status=401)
+
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.certificate, self.key)
+        app = web.Application()
+        app.router.add_get("/metrics", metrics)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+        try:
+            yield {
+                "metadata": {"namespace": "ns", "name": "engine"},
+                "spec": {
+                    "containers": [{"ports": [{"name": "http", "containerPort": runner.addresses[0][1]}]}]
+                },
+                "status": {"podIP": "127.0.0.1"},
+            }
+        finally:
+            await runner.cleanup()
+
+    def limits(self, **changes: Any) -> ScrapeLimits:
+        """Return how to ask such an engine."""
+        good = Credentials(ca_file=str(self.ca), server_name=SERVER, token_file=str(self.token))
+        return ScrapeLimits(
+            port_names=("http",),
+            pod_networks=parse_networks(["127.0.0.0/8"]),
+            timeout_seconds=5,
+            limit_bytes=1 << 16,
+            concurrency=4,
+            scheme="https",
+            credentials=replace(good, **changes),
+        )
+
+
+@pytest.fixture
+def issued(tmp_path: Path) -> Issued:
+    """Return an authority with files."""
+    return Issued(tmp_path)
+
+
+async def ask(issued: Issued, limits: ScrapeLimits) -> Scraped:
+    """Ask the engine once."""
+    async with issued.engine() as pod, Scraper(limits) as scraper:
+        return await scraper.scrape([pod])
+
+
+async def test_a_trusted_engine_answers_whoever_has_the_token(issued: Issued) -> None:
+    """By the name that all engines' certificates are for."""
+    scraped = await ask(issued, issued.limits())
+
+    assert scraped.failures == {}
+    assert list(scraped.readings) == [("ns", "engine")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        pytest.param({"ca_file": ""}, "certificate verify failed", id="an authority that nobody knows"),
+        pytest.param({"server_name": "other.example"}, "mismatch", id="a certificate for somebody else"),
+        pytest.param({"server_name": ""}, "mismatch", id="a certificate that is not for the address"),
+        pytest.param({"token_file": ""}, "HTTP 401", id="no token"),
+        pytest.param({"token_file": "/nowhere/token"}, "the token cannot be read", id="a missing token"),
+        pytest.param({"ca_file": "/nowhere/ca.crt"}, "certificates cannot be used", id="a missing authority"),
+    ],
+)
+async def test_every_other_engine_is_a_failure(issued: Issued, changes: dict[str, str], want: str) -> None:
+    """And says why."""
+    scraped = await ask(issued, issued.limits(**changes))
+
+    assert scraped.readings == {}
+    assert want in scraped.failures["ns", "engine"]
+
+
+async def test_checks_are_skipped_only_where_that_is_asked_for(issued: Issued) -> None:
+    """Then anybody may answer."""
+    scraped = await ask(issued, issued.limits(ca_file="", server_name="", insecure_skip_verify=True))
+
+    assert list(scraped.readings) == [("ns", "engine")]
+
+
+async def test_rotated_files_are_read_again(issued: Issued) -> None:
+    """A new authority, a new pair and a new token need no restart."""
+    async with Scraper(issued.limits()) as scraper:
+        for token in ("first", "second"):
+            issued.issue()
+            issued.token.write_text(token)
+            async with issued.engine() as pod:
+                scraped = await scraper.scrape([pod])
+            assert scraped.failures == {}
+
+
+@pytest.mark.parametrize("text", ["", "two\nlines", "ümlaut", "nul\x00"])
+async def test_a_token_that_no_header_can_carry_is_refused(tmp_path: Path, text: str) -> None:
+    """Before anything is sent."""
+    (tmp_path / "token").write_text(text)
+    files = CredentialFiles(Credentials(token_file=str(tmp_path / "token")))
+
+    with pytest.raises(UnreadableMetricsError, match="no token in one line"):
+        await files.arguments(is_encrypted=True)
+
+
+async def test_without_tls_nothing_but_the_token_is_used(issued: Issued) -> None:
+    """Certificates of a plain source are not even opened."""
+    files = CredentialFiles(Credentials(ca_file="/nowhere", token_file=str(issued.token)))
+
+    assert await files.arguments(is_encrypted=False) == {"headers": {"Authorization": "Bearer secret"}}

@@ -1,0 +1,311 @@
+"""What caches keep of pods, nodes and workloads: all that is read, shared, and small."""
+
+from __future__ import annotations
+
+import copy
+import tracemalloc
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.cluster.cache import Cache
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.resource import PODS
+from controller.observe.accelerators import accelerators_of
+from controller.observe.arguments import engine_argument
+from controller.observe.disruptions import Disruptions
+from controller.observe.inventory import inventory, oversized
+from controller.observe.leaving import leaving_order, marks
+from controller.observe.movable import lowest_priority, movable_pods
+from controller.observe.neighbours import Neighbours
+from controller.observe.pods import by_target, is_present, is_ready, removal_order, target_of_pod
+from controller.observe.projections import Projection
+from controller.observe.quotas import Tenant, limits
+from controller.observe.scheduling import node_affinity, tolerations
+from controller.observe.scraping import ScrapeLimits, metrics_url
+from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.reconcilers.placing import LetIn, is_gated
+from controller.reconcilers.rounds import owner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from apiserver.schema.json import Json
+
+MOST_BYTES = 5_000
+"""Of one pod in a cache; 20,000 of them are 100 MB."""
+
+PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 10, "failureThreshold": 3}
+TIME = "2026-11-23T04:00:00Z"
+
+
+def pod(number: int = 0, **spec: Any) -> Json:
+    """Return a pod of some 6 KB, as the API server tells it."""
+    template = f"llama-{number // 40}"
+    environment = [{"name": f"SETTING_{index}", "value": "x" * 40} for index in range(30)]
+    engine = {
+        "name": "engine",
+        "image": "vllm/vllm-openai:v0.30.0",
+        "command": ["vllm", "serve"],
+        "args": ["--model=meta/llama", "--max-num-seqs=64", f"--served-model-name={template}"],
+        "env": environment,
+        "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}],
+        "resources": {
+            "limits": {"nvidia.com/gpu": "2", "memory": "64Gi"},
+            "requests": {"nvidia.com/gpu": "2", "cpu": "4"},
+        },
+        "livenessProbe": PROBE,
+        "readinessProbe": PROBE,
+        "volumeMounts": [{"name": f"v{index}", "mountPath": f"/mnt/{index}"} for index in range(6)],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    starter = {"name": "fetch", "image": "fetch:1", "env": environment[:5], "resources": {}}
+    times = [
+        {"type": name, "status": "True", "lastTransitionTime": TIME, "lastProbeTime": None}
+        for name in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{template}-5d8f9c7b6d-{number:05d}",
+            "generateName": f"{template}-5d8f9c7b6d-",
+            "namespace": f"team-{number % 50}",
+            "uid": f"00000000-0000-4000-8000-{number:012d}",
+            "resourceVersion": str(10_000_000 + number),
+            "creationTimestamp": TIME,
+            "labels": {"app": template, "pod-template-hash": "5d8f9c7b6d"},
+            "annotations": {
+                "kubectl.kubernetes.io/restartedAt": TIME,
+                "controller.kubernetes.io/pod-deletion-cost": "-1",
+                "stowplan.dev/pod-deletion-cost": "-1",
+                "stowplan.dev/movable": "true",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": f"{template}-5d8f9c7b6d",
+                    "uid": f"{template}-uid",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+            "managedFields": [
+                {"manager": "kubelet", "fieldsV1": {f"f:{index}": {} for index in range(60)}}
+            ],
+        },
+        "spec": {
+            "containers": [engine],
+            "initContainers": [starter],
+            "nodeName": f"node-{number % 2000}",
+            "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
+            "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "priority": 5,
+            "priorityClassName": "usual",
+            "serviceAccountName": "default",
+            "schedulerName": "default-scheduler",
+            "volumes": [
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+                {"name": "token", "projected": {"sources": [{"configMap": {"name": "ca"}}]}},
+            ],
+            **spec,
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": f"10.{number // 65536}.{number // 256 % 256}.{number % 256}",
+            "podIPs": [{"ip": "10.0.0.1"}],
+            "hostIP": "10.128.0.1",
+            "startTime": TIME,
+            "conditions": times,
+            "containerStatuses": [
+                {"name": "engine", "ready": True, "restartCount": 0, "imageID": "sha256:" + "0" * 64}
+            ],
+        },
+    }  # fmt: skip
+
+
+AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+            ]
+        }
+    }
+}  # fmt: skip
+SIDECAR = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+PODS_OF_ALL_SORTS = [
+    pod(),
+    pod(1, affinity=AFFINITY, schedulingGates=[{"name": "stowplan.dev/placement"}], nodeName=None),
+    pod(2, hostNetwork=True, activeDeadlineSeconds=60, resourceClaims=[{"name": "gpu"}]),
+    pod(3, volumes=[{"name": "a", "emptyDir": {}}, {"name": "c", "persistentVolumeClaim": {}}]),
+    pod(4, initContainers=[SIDECAR]),
+]  # fmt: skip
+PODS_OF_ALL_SORTS[2]["metadata"]["deletionTimestamp"] = TIME
+PODS_OF_ALL_SORTS[3]["status"]["conditions"][2]["status"] = "False"
+
+LIMITS = ScrapeLimits(
+    port_names=("http",), pod_networks=(), timeout_seconds=1, limit_bytes=1, concurrency=1
+)  # fmt: skip
+OWNER = TargetKey(TargetKind.DEPLOYMENT, "team-0", "llama-0")
+BUDGET = {
+    "metadata": {"namespace": "team-0", "name": "budget"},
+    "spec": {"selector": {"matchLabels": {"app": "llama-0"}}},
+    "status": {"disruptionsAllowed": 1},
+}
+QUOTA = {
+    "metadata": {"namespace": "team-0", "name": "quota"},
+    "spec": {
+        "hard": {"requests.nvidia.com/gpu": "9"},
+        "scopes": ["NotBestEffort", "NotTerminating"],
+        "scopeSelector": {
+            "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["usual"]}]
+        },
+    },
+}
+
+
+def _urls(pods: list[Json]) -> list[str]:
+    found = []
+    for item in pods:
+        try:
+            found.append(metrics_url(item, LIMITS))
+        except Exception as error:  # noqa: BLE001 (what is refused is refused in the same words)
+            found.append(str(error))
+    return found
+
+
+READERS: dict[str, Callable[[list[Json]], object]] = {
+    "who is present and ready": lambda pods: [(is_present(item), is_ready(item)) for item in pods],
+    "whose they are": lambda pods: [(target_of_pod(item), owner_of(item)) for item in pods],
+    "what they hold": lambda pods: [accelerators_of(item["spec"]) for item in pods],
+    "in which order they go": lambda pods: [item["metadata"]["name"] for item in removal_order(pods)],
+    "in which order we let them go": lambda pods: [
+        item["metadata"]["name"] for item in leaving_order(pods, {})
+    ],
+    "their marks": lambda pods: marks(pods, 0),
+    "groups": lambda pods: [
+        (key, [item["metadata"]["uid"] for item in group]) for key, group in by_target(pods).items()
+    ],
+    "who may be moved": lambda pods: movable_pods(
+        pods, frozenset(), Disruptions([BUDGET]), highest_priority=9
+    ),
+    "the lowest priority": lambda pods: lowest_priority([pods]),
+    "neighbours": lambda pods: Neighbours([], pods).selected({"matchLabels": {"app": "llama-0"}}, OWNER),
+    "quotas": lambda pods: limits(
+        [QUOTA], [Tenant(namespace="team-0", accelerator="L40S", pod_spec=pods[0]["spec"])], pods, frozenset()
+    ),
+    "where they are asked": _urls,
+    "what places them": lambda pods: [
+        (node_affinity(item["spec"]), tolerations(item["spec"]), item["spec"].get("nodeSelector"))
+        for item in pods
+    ],
+    "what their engines are told": lambda pods: [
+        engine_argument(item["spec"], "max-num-seqs") for item in pods
+    ],
+    "gates": lambda pods: [
+        LetIn(pod=item, node="n").patch() for item in pods if is_gated(item)
+    ],
+    "since when they run": lambda pods: [
+        (item["status"]["startTime"], item["metadata"]["creationTimestamp"]) for item in pods
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_finds_what_it_found(reader: str) -> None:
+    """In projected pods as in whole ones."""
+    projection = Projection()
+    whole = copy.deepcopy(PODS_OF_ALL_SORTS)
+
+    assert READERS[reader]([projection.pod(item) for item in whole]) == READERS[reader](PODS_OF_ALL_SORTS)
+
+
+def test_nodes_and_workloads_are_read_alike() -> None:
+    """Nodes without their images, workloads without the environment of their pods."""
+    node = {
+        "metadata": {
+            "name": "n",
+            "resourceVersion": "1",
+            "labels": {"nvidia.com/gpu.product": "NVIDIA-L40S"},
+            "annotations": {"volumes.kubernetes.io/attach": "true"},
+        },
+        "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "8"},
+            "capacity": {"nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": TIME}],
+            "images": [{"names": ["a"]}],
+        },
+    }
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod()["spec"]}
+    workload = {
+        "metadata": {"namespace": "team-0", "name": "llama-0", "managedFields": []},
+        "spec": {"replicas": 3, "template": template},
+    }
+    group = {
+        "metadata": {"namespace": "team-0", "name": "llama-0"},
+        "spec": {"replicas": 3, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}},
+    }
+    projection = Projection()
+
+    kept, small, groups = projection.node(node), projection.workload(workload), projection.workload(group)
+
+    assert inventory([kept], [], frozenset()) == inventory([node], [], frozenset())
+    assert oversized([kept]) == oversized([node])
+    assert "images" not in kept["status"]
+    assert accelerators_of(target_of(OWNER, small).pod_spec) == 2
+    assert engine_argument(target_of(OWNER, small).pod_spec, "max-num-seqs") == 64
+    assert "env" not in target_of(OWNER, small).pod_spec["containers"][0]
+    lws = OWNER._replace(kind=TargetKind.LEADER_WORKER_SET)
+    assert "env" not in target_of(lws, groups).pod_spec["containers"][0]
+    assert target_of(lws, groups).replicas == 3
+
+
+def test_what_pods_share_is_there_once() -> None:
+    """Pods of one template hold the same containers, not equal ones."""
+    projection = Projection()
+
+    first, second = projection.pod(pod(1)), projection.pod(copy.deepcopy(pod(2)))
+
+    assert first["spec"]["containers"] is second["spec"]["containers"]
+    assert first["metadata"]["ownerReferences"] is second["metadata"]["ownerReferences"]
+    assert first["spec"]["nodeName"] != second["spec"]["nodeName"]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(JSON_VALUES, max_size=20))
+def test_sharing_changes_no_value(values: list[object]) -> None:
+    """1 and True, and 0 and False, are equal to Python and are not shared."""
+    projection = Projection()
+
+    shared = [projection.shared(copy.deepcopy(value)) for value in values]
+
+    assert list(map(repr, shared)) == list(map(repr, values))
+
+
+def test_a_pod_in_a_cache_takes_little_memory() -> None:
+    """By what Python allocates for 4,000 pods of 100 templates, once their texts are decoded."""
+    texts = [msgspec.json.encode(pod(number)) for number in range(4000)]
+    cache = Cache(cast("Cluster", None), PODS, reduce=Projection().pod)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        cache.replace([cache.kept(msgspec.json.decode(text)) for text in texts])
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+    assert len(texts[0]) > 5_000
+    assert len(cache.items()) == 4000
+    assert grown / 4000 < MOST_BYTES

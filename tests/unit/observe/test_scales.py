@@ -1,0 +1,245 @@
+"""Targets of any kind, as far as their scale subresource and their pods tell of them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_of
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import World, engine_pods, gather
+from controller.observe.pods import target_of_pod
+from controller.observe.policies import Policies
+from controller.observe.scales import Scale, UnreadableScaleError, scale_of, with_scales
+from controller.observe.selectors import parse_selector, selects
+from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.scale_reader import ScaleReader
+from manifests import variant
+
+API = "serving.example/v1"
+KEY = TargetKey(TargetKind.SCALED, "ns", "chat", "serving.example", "Server")
+REFERENCE = {"apiVersion": API, "kind": "Server", "name": "chat"}
+LATER = REFERENCE | {"apiVersion": "serving.example/v2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "want"),
+    [
+        pytest.param("app=chat", {"app": "chat"}, True, id="equal"),
+        pytest.param("app==chat, tier != test", {"app": "chat"}, True, id="not equal, and absent"),
+        pytest.param("app=chat,tier!=test", {"app": "chat", "tier": "test"}, False, id="not equal"),
+        pytest.param("app in (a, chat),x.io/y", {"app": "chat", "x.io/y": ""}, True, id="one of"),
+        pytest.param("app notin (a,chat)", {"app": "chat"}, False, id="none of"),
+        pytest.param("!app", {"app": "chat"}, False, id="absent"),
+        pytest.param("app=", {"app": ""}, True, id="an empty value"),
+    ],
+)
+def test_a_selector_that_is_written_as_text_selects(text: str, labels: dict[str, str], *, want: bool) -> None:
+    """As kubectl's -l does."""
+    assert selects(parse_selector(text), labels) is want
+
+
+def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
+    """Return an answer for the scale subresource."""
+    return {"spec": {"replicas": replicas}, "status": {"replicas": 2, "selector": selector}}
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param(scale(selector=None), "no status.selector", id="no selector"),
+        pytest.param(scale(selector=" "), "no status.selector", id="one that selects everything"),
+        pytest.param(scale(selector="app in (a"), "'app in .a' is no demand on a label", id="a torn one"),
+        pytest.param(scale(-1), "asks for -1 replicas", id="less than none"),
+        pytest.param(scale(True), "asks for True replicas", id="no number"),
+    ],
+)
+def test_a_scale_that_cannot_be_planned_with_says_why(value: Json, want: str) -> None:
+    """And what has to be there."""
+    with pytest.raises(UnreadableScaleError, match=want):
+        scale_of(value)
+
+
+def pod(name: str, *, owner: str = "Server", app: str = "chat", accelerators: int = 2, **status: Any) -> Json:
+    """Return a pod of a server, or of a Deployment."""
+    resources = {"requests": {"nvidia.com/gpu": accelerators}}
+    reference = {"apiVersion": API, "kind": owner, "name": "chat", "controller": True}
+    if owner == "ReplicaSet":
+        reference |= {"apiVersion": "apps/v1", "name": "chat-abc"}
+    return {
+        "metadata": {
+            "namespace": "ns",
+            "name": name,
+            "labels": {"app": app, "pod-template-hash": "abc"},
+            "ownerReferences": [reference],
+        },
+        "spec": {"nodeName": "n1", "containers": [{"name": "engine", "resources": resources}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]} | status,
+    }
+
+
+def test_a_target_is_planned_by_its_scale_and_one_of_its_pods() -> None:
+    """The pods say whose they are, whoever owns them."""
+    found = with_scales({KEY: scale_of(scale(3))}, [pod("a"), pod("b"), pod("c", app="x")], {}, claimed=())
+
+    target = target_of(KEY, found.workloads[KEY])
+    assert (target.replicas, target.accelerators_per_replica, target.may_move) == (3, 2, False)
+    assert target.labels == ({"app": "chat"},)
+    assert "nodeName" not in target.pod_spec
+    assert [target_of_pod(item) for item in found.pods] == [KEY, KEY, None]
+
+
+def test_a_target_at_zero_is_planned_by_the_last_pod_that_was_seen() -> None:
+    """One that never had a pod is not, and says what to do."""
+    scales: dict[TargetKey, Scale | str] = {KEY: scale_of(scale(0))}
+    before = with_scales(scales, [pod("a")], {}, claimed=())
+    templates = {key: item["spec"]["template"] for key, item in before.workloads.items()}
+
+    at_zero = with_scales(scales, [], templates, claimed=())
+    never = with_scales(scales, [], {}, claimed=())
+
+    assert accelerators_of(target_of(KEY, at_zero.workloads[KEY]).pod_spec) == 2
+    assert never.workloads == {}
+    assert "scale it to 1 once" in never.unread[KEY]
+
+
+def test_pods_of_a_deployment_that_is_decided_on_are_nobody_elses() -> None:
+    """Otherwise they would be planned twice."""
+    deployment = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
+    pods = [pod("a", owner="ReplicaSet")]
+
+    contested = with_scales({KEY: scale_of(scale())}, pods, {}, claimed={deployment})
+    alone = with_scales({KEY: scale_of(scale())}, pods, {}, claimed=())
+
+    assert [target_of_pod(item) for item in contested.pods] == [deployment]
+    assert KEY in contested.unread
+    assert [target_of_pod(item) for item in alone.pods] == [KEY]
+
+
+def placed() -> Json:
+    """Return a VariantAutoscaling of such a target."""
+    value = variant("chat", modelID="m", scaleTargetRef=REFERENCE)
+    return value | {"metadata": value["metadata"] | {"namespace": "ns", "uid": "u", "generation": 1}}
+
+
+class Server:
+    """An API server that knows one kind, and answers its scale as told."""
+
+    def __init__(self, answer: Json | Exception, *, has_scale: bool = True) -> None:
+        self.answer = answer
+        self.calls: list[str] = []
+        names = ["servers", "servers/status", *(["servers/scale"] if has_scale else [])]
+        self.resources = [{"name": name, "kind": "Server"} for name in names]
+
+    async def get_path(self, path: str) -> Json:
+        """Return what there is in one version of a group."""
+        self.calls.append(path)
+        return {"resources": self.resources}
+
+    async def get(self, resource: Resource, name: str, *, namespace: str, subresource: str) -> Json:
+        """Return the scale."""
+        self.calls.append(resource.path(namespace, name, subresource=subresource))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def reader(server: Server, *, now: list[float] | None = None) -> ScaleReader:
+    """Return a reader of that server."""
+    clock = now or [0.0]
+    return ScaleReader(
+        cast("Cluster", server), lambda: (placed(),), silent_seconds=600, clock=lambda: clock[0]
+    )
+
+
+async def test_the_scale_is_asked_by_the_name_that_discovery_has_for_the_kind() -> None:
+    """Discovery is asked once in a while."""
+    server = Server(scale())
+    reading = reader(server)
+
+    await reading.read(KEY, API)
+    await reading.read(KEY, API)
+
+    path = "/apis/serving.example/v1/namespaces/ns/servers/chat/scale"
+    assert server.calls == ["/apis/serving.example/v1", path, path]
+    assert list(reading.scaled([pod("a")]).workloads) == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("server", "want"),
+    [
+        pytest.param(
+            Server(Forbidden("no")), "may not get servers/scale of serving.example", id="no right"
+        ),
+        pytest.param(Server(NotFound("no")), "it does not exist in namespace 'ns'", id="no object"),
+        pytest.param(Server(scale(), has_scale=False), "no Server with a scale subresource", id="no scale"),
+        pytest.param(Server(Unavailable("no")), "has not been read yet", id="no answer yet"),
+        pytest.param(Server(scale(selector=None)), "no status.selector", id="no selector"),
+    ],
+)  # fmt: skip
+async def test_a_target_that_cannot_be_read_is_left_out_and_says_why(server: Server, want: str) -> None:
+    """In the condition of its VariantAutoscaling."""
+    reading = reader(server)
+    await reading.read(KEY, API)
+    found = reading.scaled([pod("a")])
+    world = World(
+        autoscalings=[placed()], targets={}, pods=found.pods, nodes=(), autoscalers=(), unread=found.unread
+    )
+
+    gathered = gather(
+        world, policies=Policies(), engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
+    )
+
+    assert want in gathered.unplanned["ns", "chat"].message
+    assert gathered.unplanned["ns", "chat"].reason == "TargetNotSupported"
+
+
+async def test_a_scale_that_is_no_longer_answered_is_known_for_a_while() -> None:
+    """Then it says for how long it was not."""
+    now = [0.0]
+    server = Server(scale())
+    reading = reader(server, now=now)
+    await reading.read(KEY, API)
+    server.answer = Unavailable("no")
+
+    for moment, want in ((599.0, {}), (601.0, {KEY: "its scale was last read 601 s ago"})):
+        now[0] = moment
+        await reading.read(KEY, API)
+        assert reading.scaled([pod("a")]).unread == want
+
+
+async def test_such_a_target_is_a_variant_like_others() -> None:
+    """With its engines asked, and its pods on their nodes."""
+    reading = reader(Server(scale(2)))
+    await reading.read(KEY, API)
+    found = reading.scaled([pod("a"), pod("b")])
+    world = World(
+        autoscalings=[placed()],
+        targets=found.workloads,
+        pods=found.pods,
+        nodes=(),
+        autoscalers=[
+            {
+                "metadata": {"namespace": "ns", "name": "hpa"},
+                "spec": {
+                    "scaleTargetRef": REFERENCE | {"apiVersion": "serving.example/v2"},
+                    "maxReplicas": 9,
+                },
+            }
+        ],
+    )
+
+    gathered = gather(
+        world, policies=Policies(), engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
+    )
+
+    (found_variant,) = gathered.snapshot.variants
+    assert (found_variant.current_replicas, found_variant.max_replicas) == (2, 9)
+    assert [replica.name for replica in found_variant.replicas] == ["a", "b"]
+    assert len(engine_pods(world)) == 2
+    assert gathered.unheeded == {}
