@@ -123,8 +123,8 @@ class PlanningConfig:
     """Samples up to this age hold what is and never scale down; older ones are unknown."""
 
     quorum_percent: Annotated[int, Range(1, 100)] = 50
-    """Share of a model's ready replicas that must report for a decision without the silent ones, once these have
-    been silent for `heldSeconds`. Until then, and with fewer, nothing is scaled down."""
+    """Share of a model's ready replicas that must report for a decision without the silent ones, once these
+    have been silent for `heldSeconds`. Until then, and with fewer, nothing is scaled down."""
 
     target_utilization_percent: Annotated[int, Range(10, 100)] = 85
     """Share of their capacity that replicas are to be used at when the load reaches its forecast."""
@@ -134,11 +134,13 @@ class PlanningConfig:
     84 is one standard deviation above the trend. More misses fewer targets in bursts, and costs more."""
 
     drain_seconds: Annotated[int, Range(1, 3600)] = 60
-    """Time within which waiting requests are to be worked off once the replicas ordered for them are ready."""
+    """Time within which waiting requests are to be worked off once the replicas ordered for them are
+    ready."""
 
     try_unknown_variants: bool = False
-    """Whether a variant that never ran and has no profile may be started, one replica at first, on an estimate
-    from the model's other variants. Without this it is left alone as long as another variant is known."""
+    """Whether a variant that never ran and has no profile may be started, one replica at first, on an
+    estimate from the model's other variants. Without this it is left alone as long as another variant is
+    known."""
 
     solve_seconds: Annotated[int, Range(1, 600)] = 20
     """Longest time that the solver may search for one placement; then the best that was found counts, proven
@@ -153,13 +155,13 @@ class PlanningConfig:
     for a model that it has not seen busy since."""
 
     minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
-    """How long a started replica stays. 0: the forecast and the HorizontalPodAutoscaler's stabilization window
-    hold against churn already, and a hold makes higher priorities wait for what a young replica of a lower one
-    has taken. Choose about the time that an engine takes to load where starts are dear."""
+    """How long a started replica stays. 0: the forecast and the HorizontalPodAutoscaler's stabilization
+    window hold against churn already, and a hold makes higher priorities wait for what a young replica of a
+    lower one has taken. Choose about the time that an engine takes to load where starts are dear."""
 
     standing_seconds: Annotated[int, Range(1, 86400)] = 600
-    """How long a mix of replicas is expected to stand before the load asks for another one. What the start of a
-    replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
+    """How long a mix of replicas is expected to stand before the load asks for another one. What the start of
+    a replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
 
     strategy: Literal["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "optimal"
     """Who decides: the solver, or the rules of another autoscaler. Those know nothing of the other models'

@@ -1,7 +1,7 @@
 """The last answer of every engine, and what it counted since the one before.
 
-Pure state: readings go in, reports for sizing come out. A pod that did not answer keeps its last reading, which
-grows old; sizing decides what age still means.
+Pure state: readings go in, reports for sizing come out. A pod that did not answer keeps its last reading,
+which grows old; sizing decides what age still means.
 """
 
 from __future__ import annotations

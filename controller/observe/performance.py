@@ -1,4 +1,4 @@
-"""What is declared, targeted and published about the speed of a variant: the facts that sizing starts from."""
+"""The declared, targeted and published speed of a variant: the facts that sizing starts from."""
 
 from __future__ import annotations
 

@@ -226,7 +226,8 @@ class ModelRule:
 class Snapshot:
     """Everything that one decision is taken from.
 
-    Raises ValueError when a node, a variant, a pod, a model's rule or its load is listed twice, or its moment is none.
+    Raises ValueError when a node, a variant, a pod, a model's rule or its load is listed twice, or its moment
+    is none.
     """
 
     nodes: tuple[Node, ...]

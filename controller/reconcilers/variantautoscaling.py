@@ -65,7 +65,7 @@ from controller.reconcilers.status import (
     unplanned_status,
 )
 from controller.sizing.memory import SizingMemory
-from controller.sizing.records import SizingSettings
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized, sized
 
 FIELD_MANAGER = "stowplan-controller"
@@ -125,7 +125,7 @@ class CycleSettings:
     """Whether ReplicaSets are told which pods are to go first."""
 
     evictions: EvictionRules = NO_EVICTIONS
-    sizing: SizingSettings = SizingSettings()
+    sizing: SizingSettings = DEFAULT_SIZING
 
     @property
     def terms(self) -> Terms:

@@ -16,5 +16,6 @@ Nouns, from the inside out:
 - **forecast** (`forecast.py`): the trend of arrivals over a start-up, with an upper bound.
 - **trust** (`trust.py`): whether what is known of a model is fresh, held, a quorum's or unknown.
 - **memory** (`memory.py`): what is kept from one cycle to the next.
-- **sizing** (`sizing.py`): all of it for all models: a snapshot goes in, one with loads and capacities comes out.
+- **sizing** (`sizing.py`): all of it for all models: a snapshot goes in, one with loads and capacities comes
+  out.
 """

@@ -29,7 +29,7 @@ def ticked(
     rate = sum([item.arrivals / item.seconds for item in intervals.values()])
     rate *= max(1.0, ready / len(intervals))
     left = before.reporting - intervals.keys()
-    if kept and (left or any([item.restarted for item in intervals.values()])):
+    if kept and (left or any(item.restarted for item in intervals.values())):
         rate = min(rate, kept[-1].requests_per_second)
     counts = total([counts_of(item) for item in intervals.values()])
     return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts))
@@ -50,8 +50,8 @@ def counts_of(interval: EngineInterval) -> LengthCounts:
 def backlog(waiting: int, *, now: float, start_seconds: float, served: float, engines: int) -> float:
     """Return the requests that will still wait once what is started now is ready.
 
-    A request or two in the queue of an engine are no backlog: they wait for the step under way. `served` is what
-    all replicas that are ready or coming can serve until then.
+    A request or two in the queue of an engine are no backlog: they wait for the step under way. `served` is
+    what all replicas that are ready or coming can serve until then.
     """
     begun = max(0, waiting - 2 * engines)
     return max(0.0, begun + now * start_seconds - served) if begun else 0.0

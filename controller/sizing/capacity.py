@@ -6,8 +6,8 @@ From `1 = alpha / tau + w * rate` with `w = beta * output + delta * prompt`, the
 - batch: with n sequences at a time, each request takes `output * alpha + n * w`;
 - TTFT: the mean wait for the prompts of others (M/G/1) may take a share of what the own prefill leaves.
 
-The least counts. A target that no load is small enough for is named with the best that can be reached, and does
-not count: the replica serves all the same.
+The least counts. A target that no load is small enough for is named with the best that can be reached, and
+does not count: the replica serves all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from controller.sizing.queue_model import Sized, within
 from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
 
 _STEP_OF_LENGTHS: Final = 0.05
-"""Lengths are rounded to steps of so much of themselves, so that the queue model's answers are found again."""
+"""Lengths are rounded to steps of so much of themselves, so that the queue model's answers are found
+again."""
 
 
 def learned_capacity(
@@ -48,7 +49,7 @@ def learned_capacity(
 
 
 def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: int | None) -> float:
-    """Return how many sequences a replica serves at a time: what its KV cache holds half-way, at most its limit."""
+    """Return how many sequences a replica serves at a time: its limit, or what its KV cache holds."""
     if kv_tokens is None:
         return float(max_num_seqs)
     return max(1.0, min(float(max_num_seqs), kv_tokens / (lengths.prompt + lengths.output / 2)))

@@ -1,7 +1,8 @@
 """Step times of a variant that never ran: those of a sibling, scaled by what their accelerators can do.
 
-Decoding is bound by memory bandwidth and prompts by arithmetic, so alpha and beta go by the one and delta by the
-other. Where a type is not known, its price stands for both: it is presumed to be worth that, and not more.
+Decoding is bound by memory bandwidth and prompts by arithmetic, so alpha and beta go by the one and delta by
+the other. Where a type is not known, its price stands for both: it is presumed to be worth that, and not
+more.
 """
 
 from __future__ import annotations

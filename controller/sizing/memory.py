@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller.sizing.lengths import LengthCounts, Lengths
 from controller.sizing.records import Key, Learned
 from controller.sizing.step_time import StepTimes
+
+NO_TIMES: Final = StepTimes()
+"""Nothing was observed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +45,7 @@ class ModelMemory:
 class VariantMemory:
     """Of one variant."""
 
-    times: StepTimes = StepTimes()
+    times: StepTimes = NO_TIMES
     """What its engines showed since they are watched."""
 
     former: Learned | None = None
@@ -63,7 +67,3 @@ class SizingMemory:
 
     models: Mapping[Key, ModelMemory] = field(default_factory=dict)
     variants: Mapping[Key, VariantMemory] = field(default_factory=dict)
-
-
-NOTHING: SizingMemory = SizingMemory()
-"""Before the first cycle."""

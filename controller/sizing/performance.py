@@ -1,6 +1,7 @@
 """What one replica of each variant serves: by its own step times, a profile, its former ones, or a sibling's.
 
-What is known beforehand counts as some samples beside the engines' own, so it is corrected from the first one on.
+What is known beforehand counts as some samples beside the engines' own, so it is corrected from the first one
+on.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Performance:
 def performance(
     facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
 ) -> Performance:
-    """Return what a variant's own engines, its status and its profile say of it; `before` is None at first."""
+    """Return what is known of a variant's speed after a cycle; `before` is None in the first one."""
     memory = VariantMemory(former=facts.learned) if before is None else before
     prior, prior_source = _prior(facts, memory)
     samples = [
@@ -120,7 +121,7 @@ def estimated_capacity(
     lengths: Lengths,
     settings: SizingSettings,
 ) -> Capacity | None:
-    """Return what a variant that never ran may serve, by the sibling that promises least; None without one."""
+    """Return what a variant that never ran may serve: the least that its siblings suggest; None without."""
     found = []
     for sibling, theirs in siblings:
         if theirs.parameters is not None:
@@ -146,7 +147,7 @@ def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[StepTimes | None
 
 
 def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
-    """Return the usual time from a pod's start until it is ready: that of the pods that are there, else before.
+    """Return the usual time from a pod's start until it is ready.
 
     The median, so that one pod that was not ready for a while does not speak for all.
     """
@@ -195,7 +196,5 @@ def _doubts(facts: VariantFacts, memory: VariantMemory) -> tuple[str, ...]:
     if memory.times.samples < _FEWEST_COMPARED or abs(deviation - 1.0) <= _SUSPICIOUS:
         return ()
     sequences, predicted, shown = compared
-    return (
-        f"variantProfile predicts {duration(predicted)} ITL at batch {sequences:.0f},"
-        f" engines show {duration(shown)}",
-    )
+    promised = f"{duration(predicted)} ITL at batch {sequences:.0f}"
+    return (f"variantProfile predicts {promised}, engines show {duration(shown)}",)

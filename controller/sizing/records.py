@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Final
 
 Key = tuple[str, str]
 """(namespace, name)."""
@@ -202,7 +203,8 @@ class SizingSettings:
         ]
         if self.held_seconds < self.fresh_seconds:
             wrong.append(
-                f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), was {self.held_seconds}"
+                f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), "
+                f"was {self.held_seconds}"
             )
         if wrong:
             raise ValueError("; ".join(wrong))
@@ -211,3 +213,7 @@ class SizingSettings:
     def deviations(self) -> float:
         """Standard deviations above the trend at which the upper bound lies."""
         return NormalDist().inv_cdf(self.forecast_confidence)
+
+
+DEFAULT_SIZING: Final = SizingSettings()
+"""What counts where nobody chose anything."""

@@ -1,11 +1,11 @@
 """Step times of the engines of a variant, learned from what they count.
 
 A busy engine's second is spent on steps, on the tokens that they decode and on the prompts that they compute:
-`1 = alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and the
-prompt tokens per second. Divided by alpha this is linear in what can be observed:
-`1 / tau = 1 / alpha - (beta / alpha) * G - (delta / alpha) * P`. Weighted least squares with forgetting; a
-saturated engine obeys the same line. What is known beforehand (a declared profile, what the status says, a
-sibling) counts as a few samples, so that the first real ones correct it and many replace it.
+`1 = alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and
+the prompt tokens per second. Divided by alpha this is linear in what can be observed: `1 / tau = 1 / alpha -
+(beta / alpha) * G - (delta / alpha) * P`. Weighted least squares with forgetting; a saturated engine obeys
+the same line. What is known beforehand (a declared profile, what the status says, a sibling) counts as a few
+samples, so that the first real ones correct it and many replace it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _IDLE_WEIGHT: Final = 0.25
 _RATIO_WEIGHT: Final = 0.02
 _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
-"""beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is that of
-some ten samples at a tenth of an engine's capacity."""
+"""beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is
+that of some ten samples at a tenth of an engine's capacity."""
 
 _OUTLIER: Final = 0.5
 _MOST_OUTLIERS: Final = 8
@@ -67,8 +67,8 @@ class Sample:
 def sample_of(interval: EngineInterval) -> Sample | None:
     """Return the sample of an interval, or None where it says nothing of step times.
 
-    An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the
-    time, n being the mean number of sequences; the rates of a sample are those of its busy time.
+    An engine with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of
+    the time, n being the mean number of sequences; the rates of a sample are those of its busy time.
     """
     if interval.seconds <= 0 or interval.inter_tokens <= 0:
         return None
@@ -178,8 +178,8 @@ def fitted(
 ) -> StepParameters | None:
     """Return the parameters that fit best, or None where nothing is known at all.
 
-    A negative beta or delta is refitted as 0, whichever fits better. `typical` holds their ratios to alpha near
-    those of common engines as long as neither samples nor a prior say otherwise.
+    A negative beta or delta is refitted as 0, whichever fits better. `typical` holds their ratios to alpha
+    near those of common engines as long as neither samples nor a prior say otherwise.
     """
     xx, xy = times.xx, times.xy
     if prior is not None:

@@ -272,8 +272,8 @@ class VariantAutoscalingStatus:
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
-    `MetricsAvailable`: the engines report. `PerformanceAsDeclared`: the engines are as fast as the profile says,
-    and the latency targets can be met. `OptimizationReady`: the last decision was taken anew.
+    `MetricsAvailable`: the engines report. `PerformanceAsDeclared`: the engines are as fast as the profile
+    says, and the latency targets can be met. `OptimizationReady`: the last decision was taken anew.
     `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice only."""
 
 
