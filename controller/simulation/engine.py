@@ -62,6 +62,11 @@ class Engine:
         return len(self._queue)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do."""
+        return self._step is None and not self._queue and not len(self._batch)
+
+    @property
     def kv_usage(self) -> float:
         """Taken share of the KV cache, 0.0 to 1.0."""
         return self._batch.ledger.usage
@@ -71,7 +76,7 @@ class Engine:
         """When running or waiting requests may change next without a new one; None for an idle engine."""
         if self._step is not None:
             return self._now_us + self._step.iterations * self._step.each_us
-        return None if self._is_idle() else self._now_us
+        return None if self.is_idle else self._now_us
 
     def kv_usage_at(self, now_us: int) -> float:
         """Return `kv_usage` as it will be, if nothing is submitted; not beyond `next_change_us`.
@@ -101,7 +106,7 @@ class Engine:
                 f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
                 f"{self.profile.kv_tokens} tokens"
             )
-        if self._is_idle():
+        if self.is_idle:
             self._now_us = now_us
         sequence = Sequence(request=request, submitted_us=now_us)
         self._queue.append(sequence)
@@ -112,7 +117,7 @@ class Engine:
     def advance(self, until_us: int) -> list[Completion]:
         """Compute until `until_us` and return what finished, in order; an iteration may remain under way."""
         finished: list[Completion] = []
-        while self._step is not None or (self._now_us < until_us and not self._is_idle()):
+        while self._step is not None or (self._now_us < until_us and not self.is_idle):
             if self._step is None:
                 self._step = self._schedule()
             step = self._step
@@ -130,9 +135,6 @@ class Engine:
         self._batch = Batch(self.profile)
         self._step = None
         return [Unfinished(request=s.request, first_token_us=s.first_token_us) for s in sequences]
-
-    def _is_idle(self) -> bool:
-        return self._step is None and not self._queue and not len(self._batch)
 
     def _schedule(self) -> _Step:
         self._make_room()
