@@ -44,9 +44,13 @@ class Behaviour:
         return Behaviour(up=replace(self.up, tolerance=0.0), down=replace(self.down, tolerance=0.0))
 
 
+DEFAULT_BEHAVIOUR = Behaviour()
+"""What Kubernetes does for whoever says nothing."""
+
+
 def behaviour_of(spec: Json) -> Behaviour:
     """Return what the spec of a valid HorizontalPodAutoscaler says, with defaults for what it does not."""
-    said, default = spec.get("behavior") or {}, Behaviour()
+    said, default = spec.get("behavior") or {}, DEFAULT_BEHAVIOUR
     return Behaviour(
         up=_direction(said.get("scaleUp") or {}, default.up),
         down=_direction(said.get("scaleDown") or {}, default.down),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.closedloop.behaviour import Behaviour
+from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.simulation.workload import requests
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Scenario:
     nodes: tuple[NodeGroup, ...]
     duration_seconds: float = 3600.0
     warm_up_seconds: float = WARM_UP_SECONDS
-    behaviour: Behaviour = Behaviour()
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR
     grace_seconds: float = 30.0
     """How long a pod that is deleted may finish what it has."""
 

@@ -28,7 +28,7 @@ class Played:
 
     trace: Trace
     copies: int = 1
-    jitter_seconds: float = 60.0
+    jitter_seconds: float = 2.0
 
     def __post_init__(self) -> None:
         if self.copies < 1:
