@@ -43,10 +43,12 @@ class Autoscaler:
     min_replicas: int
     max_replicas: int
     target_average: float
+    has_scaled_to_zero: bool = False
+    """Whether zero replicas are its own doing: what others set to zero it leaves alone."""
+
     _recommendations: list[_Recommendation] = field(default_factory=list)
     _added: list[_Change] = field(default_factory=list)
     _removed: list[_Change] = field(default_factory=list)
-    _has_scaled_to_zero: bool = False
 
     def sync(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
         """Return the replicas that the target is to have now.
@@ -62,11 +64,11 @@ class Autoscaler:
         elif wanted < replicas:
             self._removed.append(_Change(now_seconds, replicas - wanted))
         if wanted != replicas:
-            self._has_scaled_to_zero = wanted == 0
+            self.has_scaled_to_zero = wanted == 0
         return wanted
 
     def _wanted(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
-        if replicas == 0 and (self.min_replicas != 0 or not self._has_scaled_to_zero):
+        if replicas == 0 and (self.min_replicas != 0 or not self.has_scaled_to_zero):
             return 0  # somebody else scaled it to zero: autoscaling is disabled
         if replicas > self.max_replicas:
             return self.max_replicas
