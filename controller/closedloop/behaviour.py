@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from apiserver.schema.quantities import amount
+
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
@@ -72,13 +74,8 @@ def _direction(said: Json, default: Direction) -> Direction:
         window_seconds=default.window_seconds if window is None else int(window),
         paces=paces or default.paces,
         select=said.get("selectPolicy") or default.select,
-        tolerance=default.tolerance if tolerance is None else _share(str(tolerance)),
+        tolerance=default.tolerance if tolerance is None else float(amount(tolerance) or 0),
     )
-
-
-def _share(quantity: str) -> float:
-    """Return a small quantity, such as 0.05 or 50m, as a number."""
-    return float(quantity.removesuffix("m")) / 1000 if quantity.endswith("m") else float(quantity)
 
 
 def _as_rules(direction: Direction) -> Json:

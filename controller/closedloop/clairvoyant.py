@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from controller.closedloop.run import play
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from controller.closedloop.autoscaler import Autoscaler
     from controller.closedloop.cluster import VirtualCluster
@@ -104,12 +104,15 @@ async def clairvoyant(
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
     factors: Sequence[float] = FACTORS,
+    progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Return the cheapest run whose missed share is within a tenth of a point of the least."""
     asked = scenario.requests() if requests is None else requests
     greatest = {model.model_id: _best(scenario, model, asked[model.model_id]) for model in scenario.models}
     found: list[tuple[Outcome, dict[str, float]]] = []
-    for factor in factors:
+    for number, factor in enumerate(factors):
+        if progress:
+            progress(number / len(factors))
         rates = {name: rate * factor for name, rate in greatest.values()}
         policy = ClairvoyantPolicy(scenario=scenario, requests=asked, rates=rates)
         found.append((await play(scenario, policy, manifests=manifests, requests=asked), rates))
