@@ -13,6 +13,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from controller.simulation.trace import Trace, TraceEntry
@@ -78,7 +79,7 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
 
 
 def _in_order(rows: list[_Row], *, file: str) -> Recorded:
-    rows.sort()
+    rows.sort(key=itemgetter(0))
     begin_ms, end_ms = rows[0][0], rows[-1][0]
     if end_ms - begin_ms > _MOST_SECONDS * 1000:
         return _refused(file, 0, "spans more than 366 days: are all times of the same clock and unit?")
