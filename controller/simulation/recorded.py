@@ -12,7 +12,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 _AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _MOONCAKE = ("timestamp", "input_length", "output_length")
 _FRACTION = re.compile(r"(\.\d{6})\d+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _MOST_TOKENS = 10_000_000
 _MOST_SECONDS = 366 * 86_400
+_MOST_MS = 10**13
 _LONGEST_SHOWN = 40
 
 
@@ -50,8 +53,8 @@ class Recorded:
     problems: tuple[TraceProblem, ...] = ()
 
 
-_Row = tuple[float, int, int]
-"""Moment in milliseconds since any beginning, prompt tokens, output tokens."""
+_Row = tuple[int, int, int]
+"""Moment in microseconds since any beginning, prompt tokens, output tokens."""
 
 
 def read_trace(content: bytes, *, file: str) -> Recorded:
@@ -80,13 +83,15 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
 
 def _in_order(rows: list[_Row], *, file: str) -> Recorded:
     rows.sort(key=itemgetter(0))
-    begin_ms, end_ms = rows[0][0], rows[-1][0]
-    if end_ms - begin_ms > _MOST_SECONDS * 1000:
+    begin_us, end_us = rows[0][0], rows[-1][0]
+    if end_us - begin_us > _MOST_SECONDS * 1_000_000:
         return _refused(file, 0, "spans more than 366 days: are all times of the same clock and unit?")
     return Recorded(
         trace=tuple(
-            TraceEntry(offset_ms=round(at_ms - begin_ms), prompt_tokens=prompt, output_tokens=output)
-            for at_ms, prompt, output in rows
+            TraceEntry(
+                offset_ms=round((at_us - begin_us) / 1e6 * 1000), prompt_tokens=prompt, output_tokens=output
+            )
+            for at_us, prompt, output in rows
         )
     )
 
@@ -114,7 +119,7 @@ def _azure_row(cells: list[str], places: list[int]) -> _Row | str:
     if len(cells) <= max(places):
         return f"has {len(cells)} columns: the first line has more"
     moment, prompt, output = (cells[place].strip() for place in places)
-    return _row(_AZURE, _date_ms, moment, prompt, output)
+    return _row(_AZURE, _date_us, moment, prompt, output)
 
 
 def _mooncake(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
@@ -134,27 +139,28 @@ def _mooncake(lines: list[str]) -> Iterator[tuple[int, _Row | str]]:
             yield number, f"{', '.join(missing)} is missing"
             continue
         moment, prompt, output = (value[name] for name in _MOONCAKE)
-        yield number, _row(_MOONCAKE, _number_ms, moment, prompt, output)
+        yield number, _row(_MOONCAKE, _number_us, moment, prompt, output)
 
 
 def _row(
     names: tuple[str, ...],
-    moment_ms: Callable[[object], float],
+    moment_us: Callable[[object], int],
     moment: object,
     prompt: object,
     output: object,
 ) -> _Row | str:
     """Return the numbers of a line, or all that is wrong with it."""
     wrong = []
-    values: list[float] = []
-    for name, read, value in zip(names, (moment_ms, _tokens, _tokens), (moment, prompt, output), strict=True):
+    values: list[int] = []
+    for name, read, value in zip(names, (moment_us, _tokens, _tokens), (moment, prompt, output), strict=True):
         try:
             values.append(read(value))
         except (ValueError, OverflowError, TypeError) as error:
             wrong.append(f"{name} {_shown(value)} {error}")
     if wrong:
         return "; ".join(wrong)
-    return values[0], int(values[1]), int(values[2])
+    moment_value, prompts, outputs = values
+    return moment_value, prompts, outputs
 
 
 def _shown(value: object) -> str:
@@ -162,18 +168,22 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def _date_ms(value: object) -> float:
+def _date_us(value: object) -> int:
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", str(value)))
     except ValueError:
         raise ValueError("is no time such as 2023-11-16 18:15:46.6805900") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
-def _number_ms(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_SECONDS * 1e5:
+def _number_us(value: object) -> int:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value <= _MOST_MS
+    ):
         raise ValueError("must be a number of milliseconds, 0 or more")
-    return float(value)
+    return round(value * 1000)
 
 
 def _tokens(value: object) -> int:
