@@ -17,6 +17,7 @@ from controller.closedloop.rivals import ConstantPolicy, LoadPolicy, chosen_vari
 from controller.closedloop.run import play
 from controller.closedloop.saturation_v1 import SaturationV1Policy
 from controller.closedloop.saturation_v2 import SaturationV2Policy
+from controller.uncollected import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -93,7 +94,8 @@ def simulate(
     name = policy_name(policy)
     if problem := policy_problem(name, scenario):
         raise ValueError(problem)
-    return asyncio.run(simulated(scenario, name, requests=requests))
+    with uncollected():
+        return asyncio.run(simulated(scenario, name, requests=requests))
 
 
 def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -> Policy:

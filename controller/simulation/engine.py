@@ -116,13 +116,22 @@ class Engine:
 
     def advance(self, until_us: int) -> list[Completion]:
         """Compute until `until_us` and return what finished, in order; an iteration may remain under way."""
+        finished = self.change(until_us)
+        if self._step is not None:
+            self._compute_until(self._step, until_us)
+        return finished
+
+    def change(self, until_us: int) -> list[Completion]:
+        """Do as `advance` as far as requests come, go or start to decode; what was computed since is open.
+
+        Then `running`, `waiting` and `kv_usage_at` are right, but counters and `kv_usage` may lag behind.
+        """
         finished: list[Completion] = []
         while self._step is not None or (self._now_us < until_us and not self.is_idle):
             if self._step is None:
                 self._step = self._schedule()
             step = self._step
             if self._now_us + step.iterations * step.each_us > until_us:
-                self._compute_until(step, until_us)
                 break
             finished += self._complete(step)
         self._advanced_us = max(self._advanced_us, until_us)

@@ -61,7 +61,7 @@ class Ranking:
                 due.append(name)
         finished: list[Completion] = []
         for name in due:
-            finished += self._engines[name].advance(now_us)
+            finished += self._engines[name].change(now_us)
             self.add(name, self._engines[name])
         return finished
 

@@ -177,11 +177,7 @@ def _date_us(value: object) -> int:
 
 
 def _number_us(value: object) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value <= _MOST_MS
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_MS:
         raise ValueError("must be a number of milliseconds, 0 or more")
     return round(value * 1000)
 
