@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.named import policy_name, policy_problem, simulate
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.scenario import NodeGroup, Scenario, Targets
 from controller.closedloop.scoring import quantile, reversals
+from controller.closedloop.series import series_of
 from controller.simulation.curve import Curve
+from controller.simulation.engine import Engine
+from controller.simulation.exposition import exposition
+from controller.simulation.profile import EngineProfile
+from controller.simulation.request import Request
 from controller.simulation.workload import Drawn
 
 POLICIES = (
@@ -31,17 +37,18 @@ def variant_costs(outcome: Outcome) -> dict[str, float]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scenario, policy: str) -> None:
-    """Ten minutes; twice the same, to the last digit."""
+    """Five minutes; twice the same, to the last digit."""
+    scenario = replace(scenario, duration_seconds=300.0)
     outcome = simulate(scenario, policy)
 
     assert outcome == simulate(scenario, policy)
     assert outcome.policy == policy
     assert outcome.requests == len(scenario.requests()["m"])
     assert outcome.never_finished == 0
-    assert len(outcome.points) == 40
+    assert len(outcome.points) == 20
     assert outcome.cost == pytest.approx(sum(variant_costs(outcome).values()))
     assert sum(point.models[0].arrivals_per_second for point in outcome.points) == pytest.approx(
-        10 * 40, rel=0.1
+        10 * 20, rel=0.1
     )
 
 
@@ -130,6 +137,36 @@ def test_too_few_nodes_hold_what_is_asked_for(scenario: Scenario) -> None:
     assert outcome.variants[0].cost == pytest.approx(400 / 6)
     assert outcome.points[-1].variants[0].spec == 10
     assert outcome.points[-1].variants[0].starting == 6
+
+
+def test_models_are_scored_apart_and_together(scenario: Scenario) -> None:
+    """Two models share the nodes; a policy scales the first variant of each, or the one that it names."""
+    (first,), variant = scenario.models, scenario.variants[1]
+    profile = replace(variant.profile, model_id="n")
+    both = replace(
+        scenario,
+        models=(first, replace(first, model_id="n", targets=Targets(ttft_seconds=1e-6))),
+        variants=(*scenario.variants, replace(variant, name="n-l40s", profile=profile)),
+    )
+    outcome = simulate(both, "constant:2@h100")
+
+    assert [model.missed for model in outcome.models] == [0, 1]
+    assert outcome.missed == pytest.approx(outcome.models[1].requests / outcome.requests)
+    assert {item.name: item.peak_replicas for item in outcome.variants} == {"h100": 2, "l40s": 0, "n-l40s": 2}
+    assert {item.variant for item in simulate(both, "stowplan").told} == {"h100", "l40s", "n-l40s"}
+
+
+def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
+    """Leaving out the text leaves out nothing else."""
+    engine = Engine(
+        EngineProfile(model_id="m", alpha_ms=8, beta_ms=1, gamma_ms=0, delta_ms=1, num_gpu_blocks=100)
+    )
+    engine.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=10), now_us=0)
+    engine.advance(10**7)
+    families = text_string_to_metric_families(exposition(engine).decode())
+    served = {(s.name, tuple(sorted(s.labels.items())), s.value) for f in families for s in f.samples}
+
+    assert {(s.name, tuple(sorted(s.labels.items())), s.value) for s in series_of(engine)} == served
 
 
 @pytest.mark.parametrize(
