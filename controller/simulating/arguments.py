@@ -38,6 +38,9 @@ exit code: 0 everything was played, 2 wrong usage or unreadable input
 _NAMED: Final = re.compile(r"(?P<name>[^=]+)=(?P<value>.+)\Z")
 _MOST_SECONDS: Final = 7 * 86400
 
+SHORTEST_SECONDS: Final = 15.0
+"""The least that can be played: one look of a HorizontalPodAutoscaler."""
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the verb's command line."""
@@ -52,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add("scenario", nargs="?", metavar="SCENARIO", help="YAML file")
     add("--policy", action="append", default=[], metavar="NAME", help="who decides; may be repeated")
     add("--seed", type=_whole, metavar="N", help="of all chance; the same seed, the same outcome")
-    add("--duration", type=_seconds, metavar="SECONDS", help="how long is played and scored")
+    add("--duration", type=_duration, metavar="SECONDS", help="how long is played and scored")
     add("--start", choices=("warm", "cold"), help="whether ten minutes are played ahead, unscored")
     add("-o", "--output", choices=("table", "json"), default="table", help="table is the default")
     _add_cluster(made)
@@ -123,6 +126,12 @@ def _seconds(text: str) -> float:
         seconds = math.nan
     if not 0 <= seconds <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"{text!r}: say seconds from 0 to {_MOST_SECONDS}")
+    return seconds
+
+
+def _duration(text: str) -> float:
+    if (seconds := _seconds(text)) < SHORTEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be at least {SHORTEST_SECONDS:g} s")
     return seconds
 
 

@@ -85,7 +85,7 @@ class _Reader:
                 " kubectl get va -A -o yaml"
             )
         self._nodes = list(self._free_nodes())
-        if not self._nodes:
+        if not self._nodes and self._autoscalings:
             self.problems.append(
                 "no node with accelerators was read: export them with kubectl get nodes -o yaml"
             )

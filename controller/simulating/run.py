@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from apiserver.checking.sources import Source, read_sources
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.offline.reading import read
-from controller.simulating.arguments import parser
+from controller.simulating.arguments import SHORTEST_SECONDS, parser
 from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
-_SHORTEST_SECONDS: Final = 15.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,7 +83,7 @@ def _given(options: argparse.Namespace) -> Given:
         profiles=dict(options.profile),
         kv_tokens=dict(options.kv_tokens),
     )
-    longest = max((_length_seconds(item) for item in workloads.values()), default=_SHORTEST_SECONDS)
+    longest = max((_length_seconds(item) for item in workloads.values()), default=SHORTEST_SECONDS)
     likeness = Scenario(
         name=Path(options.files[0]).name, models=(), variants=(), nodes=(), duration_seconds=longest
     )
@@ -94,7 +93,9 @@ def _given(options: argparse.Namespace) -> Given:
 
 def _scenario_source(name: str | None) -> Source:
     if name is not None:
-        (source, *_) = read_sources([name])
+        if Path(name).is_dir():
+            return Source(name=name, problem="is a directory: name one scenario file")
+        (source,) = read_sources([name])
         return source
     data = (files("controller.simulating") / "example.yaml").read_bytes()
     return Source(name="example", data=data)
@@ -116,7 +117,7 @@ def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[s
 def _length_seconds(workload: Workload) -> float:
     """Return how long a trace lasts, in whole ticks."""
     last_ms = workload.trace[-1].offset_ms if isinstance(workload, Played) else 0
-    return max(_SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
+    return max(SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
 
 
 def _misuses(options: argparse.Namespace) -> list[str]:
@@ -151,7 +152,7 @@ def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
     if options.seed is not None:
         scenario = replace(scenario, seed=options.seed)
     if options.duration is not None:
-        scenario = replace(scenario, duration_seconds=max(_SHORTEST_SECONDS, options.duration))
+        scenario = replace(scenario, duration_seconds=options.duration)
     if options.start is not None:
         scenario = replace(scenario, warm_up_seconds=WARM_UP_SECONDS if options.start == "warm" else 0.0)
     return scenario

@@ -12,6 +12,7 @@ import yaml
 from apiserver.checking.sources import Source
 from apiserver.schema.declaration import UNSET
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.shape import DEEPEST, is_deeper_than
 from apiserver.serving.config import ConfigurationError, load
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour, Direction, Pace
 from controller.closedloop.scenario import (
@@ -58,6 +59,8 @@ def _document(data: bytes) -> Json:
         raise ConfigurationError([" ".join(str(error).split())]) from error
     if not isinstance(document, dict):
         raise ConfigurationError(["must be one YAML mapping: the scenario"])
+    if is_deeper_than(document, DEEPEST):
+        raise ConfigurationError(["must not be nested as deeply as this"])
     if endless := list(_endless(document, "")):
         raise ConfigurationError([f"{path}: must be a finite number" for path in endless])
     return document

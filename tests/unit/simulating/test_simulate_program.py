@@ -172,6 +172,21 @@ def test_everything_wrong_with_a_scenario_is_told_at_once(
     assert all(any(text in line for line in err) for text in told), err
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"&a [*a]", b"models: &a [*a]", b"{" * 5000, b"models: 2024-01-01", b"a: b: c"],
+    ids=["nothing", "no text", "a list in itself", "a field in itself", "deep", "a date", "no YAML"],
+)
+def test_no_bytes_crash_the_reader(simulate: Simulate, tmp_path: Path, content: bytes) -> None:
+    """Each ends with exit code 2 and a sentence."""
+    path = tmp_path / "scenario.yaml"
+    path.write_bytes(content)
+    code, out, err = simulate(str(path))
+
+    assert (code, out) == (2, "")
+    assert all(line.startswith(f"error: {path}") for line in err)
+
+
 def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) -> None:
     """With the file and the line; the first twenty of many."""
     (tmp_path / "t.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "x,1,1\n" * 25)
@@ -193,6 +208,7 @@ def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) 
         (["--kv-tokens", "v=0"], "must be more than 0"),
         (["--seed", "-1"], "'-1': say a whole number"),
         (["--duration", "inf"], "'inf': say seconds from 0"),
+        (["--duration", "3"], "'3': must be at least 15 s"),
     ],
 )
 def test_wrong_arguments_are_named(
