@@ -1,8 +1,8 @@
 """A lower bound that knows the future: what is needed is ordered a start-up ahead, and nobody stands between.
 
 It is approximate: of each model it uses one variant, as if a replica served so many requests per second
-whatever their lengths. That figure is swept, and the cheapest run counts that misses hardly more than the
-best.
+whatever their lengths. That figure is searched: the cheapest run counts that misses hardly more than one with
+twice the replicas.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from controller.closedloop.scenario import Model, Scenario, VariantSetup
     from controller.simulation.request import Request
 
-FACTORS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
-"""Shares of the greatest rate within the targets that are tried as a replica's rate."""
+FACTORS = tuple(0.5 + 0.025 * step for step in range(23))
+"""Shares of the greatest rate within the targets that may be a replica's rate, ascending."""
 
 WITHIN_SHARE = 0.001
 """How much more than the least may be missed."""
@@ -106,21 +106,37 @@ async def clairvoyant(
     factors: Sequence[float] = FACTORS,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Return the cheapest run whose missed share is within a tenth of a point of the least."""
+    """Return the cheapest run whose missed share is within a tenth of a point of the least.
+
+    Replicas that are counted on for less cost more and miss less, so the least is that of the first factor,
+    and the greatest factor that misses hardly more is found by halving.
+    """
     asked = scenario.requests() if requests is None else requests
     greatest = {model.model_id: _best(scenario, model, asked[model.model_id]) for model in scenario.models}
-    found: list[tuple[Outcome, dict[str, float]]] = []
-    for number, factor in enumerate(factors):
-        if progress:
-            progress(number / len(factors))
+
+    async def played(factor: float) -> Outcome:
         rates = {name: rate * factor for name, rate in greatest.values()}
         policy = ClairvoyantPolicy(scenario=scenario, requests=asked, rates=rates)
-        found.append((await play(scenario, policy, manifests=manifests, requests=asked), rates))
-    least = min(outcome.missed for outcome, _ in found)
-    good = [item for item in found if item[0].missed <= least + WITHIN_SHARE]
-    best, rates = min(good, key=lambda item: item[0].cost)
-    note = ", ".join(f"{name} at {rate:.1f} requests/s per replica" for name, rate in rates.items())
-    return replace(best, note=note)
+        outcome = await play(scenario, policy, manifests=manifests, requests=asked)
+        note = ", ".join(f"{name} at {rate:.1f} requests/s per replica" for name, rate in rates.items())
+        return replace(outcome, note=note)
+
+    best = await played(factors[0])
+    most = best.missed + WITHIN_SHARE
+    low, high = 0, len(factors)
+    runs = math.ceil(math.log2(max(2, high))) + 1
+    for number in range(1, runs + 1):
+        if progress:
+            progress(number / (runs + 1))
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        outcome = await played(factors[middle])
+        if outcome.missed <= most:
+            low, best = middle, outcome
+        else:
+            high = middle
+    return best
 
 
 def _best(scenario: Scenario, model: Model, requests: Sequence[Request]) -> tuple[str, float]:

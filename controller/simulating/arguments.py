@@ -24,7 +24,7 @@ policies:
   queue:N[@VARIANT]      an HPA on waiting requests, N per replica
   constant:N[@VARIANT]   N replicas, always
   wva-v1, wva-v2         the saturation rules of the workload variant autoscaler
-  clairvoyant            who knows what will come: a lower bound, nine runs long
+  clairvoyant            who knows what will come: a lower bound, some six runs long
 
 examples:
   stowplan simulate
