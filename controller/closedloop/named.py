@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -81,6 +81,7 @@ async def simulated(
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
         policy = _policy(scenario, name, manifests)
+        scenario = _begun(scenario, policy)
         return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
 
 
@@ -117,6 +118,17 @@ def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -
             return SaturationV2Policy(scenario=scenario)
         case _:
             return ReconciledPolicy(scenario, manifests=manifests)
+
+
+def _begun(scenario: Scenario, policy: Policy) -> Scenario:
+    """Return the scenario with a fixed fleet running from the beginning: nobody waits for its start."""
+    if not isinstance(policy, ConstantPolicy):
+        return scenario
+    variants = tuple(
+        replace(variant, initial_replicas=policy.replicas * (variant.name in policy.scaled))
+        for variant in scenario.variants
+    )
+    return replace(scenario, variants=variants)
 
 
 @contextmanager

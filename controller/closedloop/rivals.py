@@ -68,7 +68,7 @@ class LoadPolicy:
 
 @dataclass(kw_only=True)
 class ConstantPolicy:
-    """So many replicas of one variant per model, whatever the load."""
+    """So many replicas of one variant per model, whatever the load; none of the others."""
 
     replicas: int
     scaled: frozenset[str]

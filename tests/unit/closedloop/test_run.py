@@ -53,12 +53,13 @@ def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scena
 
 
 def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) -> None:
-    """Two replicas for ten minutes, of which one was there before and the other is paid from its order."""
+    """Two replicas for ten minutes, ready from the first moment on, though the scenario begins with one."""
     outcome = simulate(scenario, "constant:2@h100")
 
     assert variant_costs(outcome) == {"h100": pytest.approx(200 / 6), "l40s": 0.0}
     assert outcome.reversals_per_hour == 0
     assert outcome.variants[0].peak_replicas == 2
+    assert outcome.points[0].variants[0].ready == 2
 
 
 def test_a_warm_start_scores_as_many_requests_and_seconds_and_nothing_of_before(scenario: Scenario) -> None:
