@@ -52,15 +52,15 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems = list(found.problems)
     variants = {}
-    targets = _targets(found)
+    targets = targets_in(found)
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
-        value, wrong = _variant(manifest)
+        value, wrong = stored_variant(manifest)
         variants[key] = value
-        problems += wrong or _targetless(manifest, value, targets)
+        problems += wrong or targetless(manifest, value, targets)
     problems += _oversized(found)
     if problems:
         return Gathering(inputs=nothing, problems=tuple(problems))
-    policies, doubts = _policies(found, configuring.names, settings_namespace)
+    policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()])
     try:
         seen = gather(
@@ -90,7 +90,7 @@ def _misunderstood(world: World) -> Iterator[str]:
         yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
 
 
-def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
+def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     """Return a VariantAutoscaling with its defaults in the version that is planned with."""
     api_version, value = str(manifest.value["apiVersion"]), manifest.value
     found = find_version(api_version, "VariantAutoscaling")
@@ -107,7 +107,8 @@ def _variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     return (value, problems) if problems else (convert(value, HUB), [])
 
 
-def _targets(found: Found) -> Mapping[TargetKey, Json]:
+def targets_in(found: Found) -> Mapping[TargetKey, Json]:
+    """Return everything that can be scaled."""
     return {
         TargetKey(kind, *key): item.value
         for kind in TargetKind
@@ -115,7 +116,8 @@ def _targets(found: Found) -> Mapping[TargetKey, Json]:
     }
 
 
-def _targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
+def targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) -> Iterator[Problem]:
+    """Yield a problem if what a VariantAutoscaling scales is not among the targets."""
     target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
     if target.kind is not TargetKind.SCALED and target not in targets:
         text = (
@@ -129,13 +131,14 @@ def _targetless(manifest: Manifest, value: Json, targets: Container[TargetKey]) 
 def _oversized(found: Found) -> Iterator[Problem]:
     """Yield the nodes with more accelerators than anybody builds: a typing error, and too many to draw."""
     for node in of_kind(found.manifests, "Node").values():
-        count = accelerators_in(_node(node.value)["status"]["allocatable"])
+        count = accelerators_in(completed_node(node.value)["status"]["allocatable"])
         if count > MOST_ACCELERATORS:
             text = f"{count} accelerators: a node can have at most {MOST_ACCELERATORS}"
             yield node.problem(text, FieldPath().child("status", "allocatable"))
 
 
-def _policies(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
+def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
+    """Return prices and service classes, and what of them is doubtful or left out."""
     listed = of_kind(found.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
@@ -154,9 +157,9 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
 
     return World(
         autoscalings=autoscalings,
-        targets=_targets(found),
+        targets=targets_in(found),
         pods=[*values("Pod").values()],
-        nodes=[_node(item) for item in values("Node").values()],
+        nodes=[completed_node(item) for item in values("Node").values()],
         autoscalers=[*values("HorizontalPodAutoscaler").values()],
         quotas=[*values("ResourceQuota").values()],
         node_pools=[*values("NodePool").values()],
@@ -164,7 +167,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
     )
 
 
-def _node(node: Json) -> Json:
+def completed_node(node: Json) -> Json:
     """Return a node with what people leave out of files: that it is ready, and has what it has."""
     status = node.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -83,12 +83,40 @@ class Target:
 
 
 @declaration()
+class PaceSeen:
+    """By how much an autoscaler changes at most, within which time."""
+
+    type: Literal["Pods", "Percent"]
+    value: Annotated[int, Range(1)]
+    period_seconds: Annotated[int, Range(1)]
+
+
+@declaration()
+class RulesSeen:
+    """How an autoscaler goes into one direction."""
+
+    stabilization_window_seconds: Maybe[Annotated[int, Range(0)]] = UNSET
+    select_policy: Maybe[Literal["Max", "Min", "Disabled"]] = UNSET
+    policies: Maybe[tuple[PaceSeen, ...]] = UNSET
+    tolerance: Maybe[Quantity] = UNSET
+
+
+@declaration()
+class BehaviorSeen:
+    """How an autoscaler goes about it."""
+
+    scale_up: Maybe[RulesSeen] = UNSET
+    scale_down: Maybe[RulesSeen] = UNSET
+
+
+@declaration()
 class AutoscalerSpec:
-    """Between which bounds an autoscaler scales."""
+    """Between which bounds an autoscaler scales, and how."""
 
     scale_target_ref: Target
     min_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     max_replicas: Annotated[int, Range(1)]
+    behavior: Maybe[BehaviorSeen] = UNSET
 
 
 @declaration()

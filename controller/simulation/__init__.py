@@ -3,7 +3,7 @@
 Everything here is pure. Time is an argument (whole microseconds, so that chopping an interval differently
 gives bit for bit the same history), nothing is read from a clock, a file outside the package or a socket,
 and the only randomness is a seed that the caller passes. The demo serves these engines on real pod
-addresses; `simulate` replays them against the planner without a cluster.
+addresses; `controller.closedloop` plays whole clusters of them in virtual time.
 
 Nouns, from the inside out:
 
@@ -12,7 +12,10 @@ Nouns, from the inside out:
 - **ledger** (`ledger.py`): the blocks of the KV cache.
 - **engine** (`engine.py`): continuous batching, one iteration after the other, with preemption.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): what the engine counts, in vLLM's words.
-- **router** (`router.py`): spreads the requests of one model over its engines.
-- **trace** (`trace.py`): real requests, recorded once; **replay** (`replay.py`) plays pieces of them.
+- **router** (`router.py`): spreads the requests of one model over its engines; **ranking** (`ranking.py`)
+  finds the one that comes first without asking all.
+- **trace** (`trace.py`): real requests, recorded once; `recorded.py` reads those of others; **replay**
+  (`replay.py`) plays pieces of them.
+- **workload** (`workload.py`): the requests of one model, of a trace or drawn along a **curve** (`curve.py`).
 - **fleet** (`fleet.py`): all models, their replays and their engines, advanced together.
 """

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from controller.simulation.profile import EngineProfile
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class _Step:
-    """What is being computed now: equal iterations in a row, or one iteration with prompts in it."""
+    """What is being computed now: equal iterations in a row, or one iteration with prompts in it.
 
-    end_us: int
+    Whoever arrives meanwhile may shorten the row to the iteration under way. Only that one's new blocks are
+    taken in the ledger.
+    """
+
+    each_us: int
     iterations: int
     decodes: int
     chunks: tuple[tuple[Sequence, int], ...]
@@ -58,12 +62,38 @@ class Engine:
         return len(self._queue)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do."""
+        return self._step is None and not self._queue and not len(self._batch)
+
+    @property
     def kv_usage(self) -> float:
         """Taken share of the KV cache, 0.0 to 1.0."""
         return self._batch.ledger.usage
 
+    @property
+    def next_change_us(self) -> int | None:
+        """When running or waiting requests may change next without a new one; None for an idle engine."""
+        if self._step is not None:
+            return self._now_us + self._step.iterations * self._step.each_us
+        return None if self.is_idle else self._now_us
+
+    def kv_usage_at(self, now_us: int) -> float:
+        """Return `kv_usage` as it will be, if nothing is submitted; not beyond `next_change_us`.
+
+        It never falls before that moment, since nobody leaves.
+        """
+        ledger, step = self._batch.ledger, self._step
+        if step is None or step.iterations == 1:
+            return ledger.usage
+        begun = -((self._now_us - now_us) // step.each_us)
+        coming = ledger.growth(self._batch.iteration + 1, iterations=max(begun, 1) - 1)
+        return (ledger.used_blocks + coming) / ledger.total_blocks
+
     def submit(self, request: Request, *, now_us: int) -> None:
         """Queue a request; it is looked at when the iteration under way ends.
+
+        The engine must have advanced to `now_us`.
 
         Raises RequestTooLargeError if the KV cache could never hold it, ValueError if `now_us` has passed.
         """
@@ -76,19 +106,34 @@ class Engine:
                 f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
                 f"{self.profile.kv_tokens} tokens"
             )
-        if self._is_idle():
+        if self.is_idle:
             self._now_us = now_us
-        self._queue.append(Sequence(request=request, submitted_us=now_us))
+        sequence = Sequence(request=request, submitted_us=now_us)
+        self._queue.append(sequence)
+        # Who does not fit now, or stands behind somebody who does not, cannot enter before somebody finishes.
+        if self._step is not None and len(self._queue) == 1 and self._batch.has_room(sequence):
+            self._step.iterations = 1
 
     def advance(self, until_us: int) -> list[Completion]:
         """Compute until `until_us` and return what finished, in order; an iteration may remain under way."""
+        finished = self.change(until_us)
+        if self._step is not None:
+            self._compute_until(self._step, until_us)
+        return finished
+
+    def change(self, until_us: int) -> list[Completion]:
+        """Do as `advance` as far as requests come, go or start to decode; what was computed since is open.
+
+        Then `running`, `waiting` and `kv_usage_at` are right, but counters and `kv_usage` may lag behind.
+        """
         finished: list[Completion] = []
-        while self._step is not None or (self._now_us < until_us and not self._is_idle()):
+        while self._step is not None or (self._now_us < until_us and not self.is_idle):
             if self._step is None:
-                self._step = self._schedule(until_us)
-            if self._step.end_us > until_us:
+                self._step = self._schedule()
+            step = self._step
+            if self._now_us + step.iterations * step.each_us > until_us:
                 break
-            finished += self._complete(self._step)
+            finished += self._complete(step)
         self._advanced_us = max(self._advanced_us, until_us)
         return finished
 
@@ -100,22 +145,14 @@ class Engine:
         self._step = None
         return [Unfinished(request=s.request, first_token_us=s.first_token_us) for s in sequences]
 
-    def _is_idle(self) -> bool:
-        return self._step is None and not self._queue and not len(self._batch)
-
-    def _schedule(self, until_us: int) -> _Step:
+    def _schedule(self) -> _Step:
         self._make_room()
         self._batch.ledger.grow(self._batch.iteration)
         chunks = self._chunks()
         prompt_tokens = sum(tokens for _, tokens in chunks)
-        each_us = self.profile.iteration_us(decodes=self._batch.decodes, prompt_tokens=prompt_tokens)
-        iterations = 1
-        if not chunks:
-            iterations = self._equal_iterations((until_us - self._now_us) // each_us)
-            self._batch.ledger.grow(self._batch.iteration + 1, iterations=iterations - 1)
         return _Step(
-            end_us=self._now_us + iterations * each_us,
-            iterations=iterations,
+            each_us=self.profile.iteration_us(decodes=self._batch.decodes, prompt_tokens=prompt_tokens),
+            iterations=1 if chunks else self._equal_iterations(),
             decodes=self._batch.decodes,
             chunks=chunks,
         )
@@ -157,28 +194,47 @@ class Engine:
             self.measures.prefix_queried_tokens += sequence.request.prompt_tokens
         return sequence
 
-    def _equal_iterations(self, in_time: int) -> int:
+    def _equal_iterations(self) -> int:
         """Count iterations to compute in one go: nobody finishes before the last or runs out of cache.
 
         Without a prompt in the batch nobody can enter either: only a finish makes room for whoever waits.
         """
         to_finish = self._batch.next_finish() - self._batch.iteration + 1
-        return max(1, min(in_time, to_finish, 1 + self._batch.ledger.safe_iterations()))
+        return max(1, min(to_finish, 1 + self._batch.ledger.safe_iterations()))
+
+    def _compute_until(self, step: _Step, until_us: int) -> None:
+        """Compute those iterations of the row that end by then; what begins at that moment is left open."""
+        ended, rest_us = divmod(until_us - self._now_us, step.each_us)
+        if not ended:
+            return
+        begun = ended if rest_us else ended - 1
+        self._batch.ledger.grow(self._batch.iteration + 1, iterations=begun)
+        self._count(step, ended)
+        step.iterations -= ended
+        if not rest_us:
+            self._step = None
 
     def _complete(self, step: _Step) -> list[Completion]:
-        each_us = (step.end_us - self._now_us) // step.iterations
+        if step.iterations > 1:
+            self._batch.ledger.grow(self._batch.iteration + 1, iterations=step.iterations - 1)
         self._step = None
-        self._now_us = step.end_us
-        self._batch.iteration += step.iterations
-        tokens = step.decodes * step.iterations
-        if tokens:
-            self.measures.inter_token_seconds.observe(each_us / 1e6, tokens)
-            self.measures.generation_tokens += tokens
+        self._count(step, step.iterations)
         for sequence, computed_tokens in step.chunks:
             sequence.uncomputed_tokens -= computed_tokens
             if not sequence.uncomputed_tokens:
                 self._emit_from_prefill(sequence)
         return [self._finish(sequence) for sequence in self._batch.pop_finished()]
+
+    def _count(self, step: _Step, iterations: int) -> None:
+        """Let iterations of a step end, with a token for each decoding sequence."""
+        self._now_us += iterations * step.each_us
+        self._batch.iteration += iterations
+        prompt_tokens = sum(tokens for _, tokens in step.chunks)
+        self.measures.iteration_tokens.observe(step.decodes + prompt_tokens, iterations)
+        tokens = step.decodes * iterations
+        if tokens:
+            self.measures.inter_token_seconds.observe(step.each_us / 1e6, tokens)
+            self.measures.generation_tokens += tokens
 
     def _emit_from_prefill(self, sequence: Sequence) -> None:
         """End a prefill, which yields a token: the first, or the next one of a preempted sequence."""
@@ -196,5 +252,7 @@ class Engine:
         self.measures.finished_requests += 1
         self.measures.latency_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
         self.measures.request_prompt_tokens.observe(sequence.request.prompt_tokens)
+        # Nothing is found in a prefix cache, so every prompt is computed in full.
+        self.measures.request_prefill_computed_tokens.observe(sequence.request.prompt_tokens)
         self.measures.request_generation_tokens.observe(sequence.request.output_tokens)
         return sequence.completion(finish_us=self._now_us)

@@ -115,6 +115,12 @@ def _histograms(measures: Measures, *, labels: tuple[str, str]) -> Iterator[Metr
             "Generated tokens per request.",
             measures.request_generation_tokens,
         ),
+        (
+            "vllm:request_prefill_kv_computed_tokens",
+            "Prompt tokens per request that were computed, not found in a cache.",
+            measures.request_prefill_computed_tokens,
+        ),
+        ("vllm:iteration_tokens_total", "Tokens per iteration of the engine.", measures.iteration_tokens),
     ):
         yield _histogram(name, documentation, histogram=histogram, labels=labels)
 

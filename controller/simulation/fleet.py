@@ -65,7 +65,6 @@ class _Load:
     def advance(self, until_us: int) -> None:
         while self._upcoming is not None and self._upcoming.arrival_us <= until_us:
             request = self._upcoming
-            self._finished += self.router.advance(request.arrival_us)
             self.router.submit(request, now_us=request.arrival_us)
             self._upcoming = next(self._arrivals, None)
         self._finished += self.router.advance(until_us)

@@ -52,8 +52,12 @@ class BlockLedger:
 
     def growth(self, iteration: int, *, iterations: int = 1) -> int:
         """Blocks that the growing sequences open in `iterations` iterations from `iteration` on."""
-        rounds, rest = divmod(iterations, self.block_size)
-        opened = sum(self._growing[(iteration + step) % self.block_size] for step in range(rest))
+        size, growing = self.block_size, self._growing
+        first = iteration % size
+        if iterations == 1:
+            return growing[first]
+        rounds, rest = divmod(iterations, size)
+        opened = sum(growing[first : first + rest]) + sum(growing[: max(0, first + rest - size)])
         return rounds * self._growing_sequences + opened
 
     def grow(self, iteration: int, *, iterations: int = 1) -> None:

@@ -30,6 +30,9 @@ REQUEST_TOKENS = (
 )  # fmt: skip
 """Upper bounds for token counts of a request."""
 
+ITERATION_TOKENS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
+"""Upper bounds for the tokens of one iteration."""
+
 
 class Histogram:
     """Counts per bucket, and the sum of everything observed."""
@@ -72,6 +75,8 @@ class Measures:
     latency_seconds: Histogram = field(default_factory=partial(Histogram, REQUEST_SECONDS))
     request_prompt_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
     request_generation_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
+    request_prefill_computed_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
+    iteration_tokens: Histogram = field(default_factory=partial(Histogram, ITERATION_TOKENS))
     prompt_tokens: int = 0
     generation_tokens: int = 0
     finished_requests: int = 0

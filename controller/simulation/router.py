@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
+
+from controller.simulation.ranking import Ranking
 
 if TYPE_CHECKING:
     from controller.simulation.engine import Engine
@@ -16,14 +19,18 @@ class Router:
 
     A request goes to the engine with the shortest queue, then with the emptiest KV cache, then by name.
     While there is no engine, requests are held and keep waiting; a request that fits no engine's KV cache
-    is refused.
+    is refused. Engines advance when they are looked at; `advance` brings all of them to one moment. Moments
+    must not go back.
     """
 
     def __init__(self) -> None:
         self.engines: dict[str, Engine] = {}
         self.held: deque[Request] = deque()
         self._leaving: set[str] = set()
+        self._ranking = Ranking()
+        self._smallest_cache_tokens = 0
         self._first_tokens: dict[int, int] = {}
+        self._finished: list[Completion] = []
         self.arrived = 0
         self.refused = 0
         self.retried = 0
@@ -42,6 +49,8 @@ class Router:
         if name in self.engines:
             raise ValueError(f"an engine named {name!r} is there already; leave() it first")
         self.engines[name] = engine
+        self._ranking.add(name, engine)
+        self._size_up()
         while self.held:
             self._dispatch(self.held.popleft(), now_us=now_us)
 
@@ -50,30 +59,40 @@ class Router:
         if name not in self.engines:
             raise KeyError(name)
         self._leaving.add(name)
+        self._ranking.remove(name)
+        self._size_up()
 
     def leave(self, name: str, *, now_us: int) -> int:
         """Remove an engine; its unfinished requests start again elsewhere. Returns how many.
 
         Raises KeyError for an unknown name.
         """
-        given_up = self.engines.pop(name).drain()
+        engine = self.engines.pop(name)
+        self._finished += engine.advance(now_us)
+        given_up = engine.drain()
         self._leaving.discard(name)
+        self._ranking.remove(name)
+        self._size_up()
+        self.retried += len(given_up)
         for unfinished in given_up:
             if unfinished.first_token_us is not None:
                 self._first_tokens.setdefault(unfinished.request.request_id, unfinished.first_token_us)
             self._dispatch(unfinished.request, now_us=now_us)
-        self.retried += len(given_up)
         return len(given_up)
 
     def submit(self, request: Request, *, now_us: int) -> None:
-        """Take a new request; the engines must have advanced to `now_us`."""
+        """Take a new request."""
         self.arrived += 1
         self._dispatch(request, now_us=now_us)
 
     def advance(self, until_us: int) -> list[Completion]:
-        """Advance all engines and return what finished, engine by engine."""
-        completions = (done for engine in self.engines.values() for done in engine.advance(until_us))
-        finished = [self._seen(done) for done in completions]
+        """Advance all engines and return what finished since the last call, in that order."""
+        for name, engine in self.engines.items():
+            self._finished += engine.advance(until_us)
+            if name not in self._leaving:
+                self._ranking.add(name, engine)
+        finished = sorted(map(self._seen, self._finished), key=attrgetter("finish_us"))
+        self._finished.clear()
         self.finished += len(finished)
         return finished
 
@@ -82,17 +101,33 @@ class Router:
         first_token_us = self._first_tokens.pop(done.request.request_id, None)
         return done if first_token_us is None else replace(done, first_token_us=first_token_us)
 
+    def _size_up(self) -> None:
+        staying = (engine for name, engine in self.engines.items() if name not in self._leaving)
+        self._smallest_cache_tokens = min((engine.profile.kv_tokens for engine in staying), default=0)
+
     def _dispatch(self, request: Request, *, now_us: int) -> None:
-        staying = {name: engine for name, engine in self.engines.items() if name not in self._leaving}
-        if not staying:
+        if not len(self._ranking):
             self.held.append(request)
             return
-        fitting = [
-            (engine.waiting, engine.kv_usage, name)
-            for name, engine in staying.items()
-            if engine.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
-        ]
-        if not fitting:
+        self._finished += self._ranking.advance(now_us)
+        name = self._choose(request, now_us)
+        if name is None:
             self.refused += 1
             return
-        self.engines[min(fitting)[2]].submit(request, now_us=now_us)
+        engine = self.engines[name]
+        self._finished += engine.advance(now_us)
+        engine.submit(request, now_us=now_us)
+        self._ranking.add(name, engine)
+
+    def _choose(self, request: Request, now_us: int) -> str | None:
+        """Return the first engine that can hold the request."""
+        tokens = request.prompt_tokens + request.output_tokens
+        if tokens <= self._smallest_cache_tokens:
+            return self._ranking.first(now_us)
+        fitting = [
+            (engine.waiting, engine.kv_usage_at(now_us), name)
+            for name, engine in self.engines.items()
+            if name not in self._leaving
+            and engine.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
+        ]
+        return min(fitting)[2] if fitting else None

@@ -15,12 +15,10 @@ import yaml
 
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.kinds.conversion import convert
+from controller.closedloop.reconciled import InlinePlanner
 from controller.observe.policies import read_policies
 from controller.observe.readings import parse_exposition, reading_of
 from controller.observe.scraping import Scraped
-from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
     Tools,
@@ -41,26 +39,12 @@ if TYPE_CHECKING:
     from apiserver.cluster.events import EventRecorder
     from apiserver.schema.json import Json
     from controller.observe.policies import Policies
-    from controller.planning.decision import Plan
-    from controller.planning.snapshot import Snapshot
     from hack.demo.observation import Observation
 
 TICK_SECONDS = 0.5
 PLAN_SECONDS = 2.0
 AUTOSCALE_SECONDS = 2.0
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class InlinePlanner:
-    """Plans in this very process, and remembers in memory."""
-
-    def __init__(self) -> None:
-        self._state = PlanningState()
-
-    async def solve(self, snapshot: Snapshot) -> Plan:
-        """Return the plan for a snapshot."""
-        made, self._state = plan(snapshot, self._state, Settings())
-        return made
 
 
 @dataclass

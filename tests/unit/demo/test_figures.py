@@ -8,7 +8,6 @@ import pytest
 
 from controller.simulation.request import Completion, Request
 from hack.demo.clock import SimulatedClock
-from hack.demo.compact_trace import published
 from hack.demo.figures import RecentFigures
 from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
 from hack.demo.scenario import CHAPTERS, END_SECONDS, arrivals, chapter_at, load
@@ -83,20 +82,6 @@ def test_each_load_lasts_beyond_the_end() -> None:
     for model_id, stream in arrivals().items():
         last = next(r for r in stream if r.arrival_us > 2 * 3600 * 1_000_000)
         assert last.arrival_us < 3 * 3600 * 1_000_000, model_id
-
-
-def test_published_traces_are_read_from_their_first_request_on() -> None:
-    """Seven decimals, one more than a datetime reads."""
-    first, second = published(
-        [
-            "TIMESTAMP,ContextTokens,GeneratedTokens",
-            "2023-11-16 18:17:03.9799600,4808,10",
-            "2023-11-16 18:17:04.0319600,3180,8",
-        ]
-    )
-
-    assert (first.offset_ms, first.prompt_tokens, first.output_tokens) == (0, 4808, 10)
-    assert second.offset_ms == 52
 
 
 METRICS = """

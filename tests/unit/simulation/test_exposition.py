@@ -72,6 +72,11 @@ def test_histograms_count_each_first_token_and_each_gap(engine: Engine) -> None:
     assert samples["vllm:time_to_first_token_seconds_bucket/0.01"] == 0
     assert samples["vllm:time_to_first_token_seconds_bucket/0.02"] == 1
     assert samples["vllm:time_to_first_token_seconds_bucket/+Inf"] == 1
+    # A prefill, two iterations of one sequence; the prefill of two is under way.
+    assert samples["vllm:iteration_tokens_total_count"] == 3
+    assert samples["vllm:iteration_tokens_total_sum"] == 102
+    assert samples["vllm:request_prefill_kv_computed_tokens_sum"] == 100
+    assert samples["vllm:request_prefill_kv_computed_tokens_count"] == 1
     for name in ("vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds"):
         assert samples[f"{name}_sum"] == pytest.approx(0.022)
         assert samples[f"{name}_count"] == 2

@@ -140,16 +140,45 @@ def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> No
     """Three engines: one with a queue, one with a fuller cache, one that is free."""
     router = Router()
     busy, fuller, free = (Engine(PROFILE) for _ in range(3))
-    busy.submit(Request(request_id=1, arrival_us=0, prompt_tokens=10, output_tokens=9), now_us=0)
+    busy.submit(Request(request_id=1, arrival_us=1, prompt_tokens=10, output_tokens=9), now_us=1)
     fuller.submit(Request(request_id=2, arrival_us=0, prompt_tokens=500, output_tokens=900), now_us=0)
     fuller.advance(1)
     for name, engine in (("a-busy", busy), ("b-fuller", fuller), ("c-free", free)):
-        router.join(name, engine, now_us=0)
+        router.join(name, engine, now_us=1)
 
     for number in (3, 4):
         router.submit(Request(request_id=number, arrival_us=1, prompt_tokens=10, output_tokens=10), now_us=1)
 
     assert (busy.waiting, fuller.waiting, free.waiting) == (1, 1, 1)
+
+
+@given(events)
+def test_the_shortest_queue_is_found_as_if_every_engine_had_been_asked(
+    rows: list[tuple[str, int, int, int]],
+) -> None:
+    """Each request goes where a look at all engines, brought to that very moment, would have sent it."""
+    profile = EngineProfile(
+        model_id="m", alpha_ms=7, beta_ms=1, gamma_ms=5, delta_ms=0.5, num_gpu_blocks=40, max_num_seqs=3
+    )
+    lazy, asked, now_us = Router(), dict[str, Engine](), 0
+    for number in range(3):
+        lazy.join(f"e{number}", Engine(profile), now_us=0)
+        asked[f"e{number}"] = Engine(profile)
+    for number, (_, gap_us, prompt, output) in enumerate(rows):
+        now_us += gap_us
+        request = Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output)
+        for engine in asked.values():
+            engine.advance(now_us)
+        chosen = min(asked, key=lambda name: (asked[name].waiting, asked[name].kv_usage, name))
+        asked[chosen].submit(request, now_us=now_us)
+        lazy.submit(request, now_us=now_us)
+    end_us = now_us + 1
+    lazy.advance(end_us)
+    for name, engine in asked.items():
+        engine.advance(end_us)
+        met = lazy.engines[name]
+        assert (met.waiting, met.running, met.kv_usage) == (engine.waiting, engine.running, engine.kv_usage)
+        assert met.measures.generation_tokens == engine.measures.generation_tokens
 
 
 def test_requests_of_a_removed_engine_start_again_but_their_first_token_was_seen() -> None:

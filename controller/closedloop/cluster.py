@@ -1,0 +1,177 @@
+"""The virtual cluster: Deployments of engines, and their pods from order to end.
+
+A pod is bound when a node has room, ready so many seconds later, and sent nothing new once it is deleted: it
+finishes what it has, for as long as its grace lasts; what is left is tried again elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.closedloop.placing import Places
+from controller.closedloop.pods import VirtualPod
+from controller.observe.pods import removal_order
+from controller.simulation.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controller.closedloop.manifests import Manifests
+    from controller.closedloop.scenario import Scenario, VariantSetup
+    from controller.closedloop.traffic import Traffic
+
+_DRAIN_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """Replicas of one variant: asked for, ready, on their way, and all that hold accelerators."""
+
+    spec: int
+    ready: int
+    starting: int
+    held: int
+
+
+class VirtualCluster:
+    """Variants by name with what they ask for, and their pods by name, in the order of creation.
+
+    `advance` must be called before a moment is looked at or changed.
+    """
+
+    def __init__(self, scenario: Scenario, manifests: Manifests, traffic: Traffic) -> None:
+        self.manifests = manifests
+        self.traffic = traffic
+        self.variants = {variant.name: variant for variant in scenario.variants}
+        self.replicas = {variant.name: variant.initial_replicas for variant in scenario.variants}
+        self.pods: dict[str, VirtualPod] = {}
+        self.now_seconds = 0.0
+        self.replica_seconds = dict.fromkeys(self.variants, 0.0)
+        self._places = Places(manifests.nodes)
+        self._grace_seconds = scenario.grace_seconds
+        self._chance = random.Random(scenario.seed)  # noqa: S311 (what is drawn is nobody's secret)
+        self._made = 0
+        self._reconcile()
+        for pod in self.pods.values():  # what there is at the beginning runs already
+            if pod.node is not None:
+                pod.starts_seconds = 0.0
+        self._change()
+
+    def pods_of(self, variant: str) -> list[VirtualPod]:
+        """Return the pods of a variant that are not being deleted."""
+        return [p for p in self.pods.values() if p.variant == variant and p.deleted_seconds is None]
+
+    def engine(self, pod: VirtualPod) -> Engine:
+        """Return the engine of a ready pod."""
+        return self.traffic.engines(self.variants[pod.variant].model_id)[pod.name]
+
+    def counts(self, variant: str) -> Counts:
+        """Return how many replicas a variant has now."""
+        pods = self.pods_of(variant)
+        ready = sum(pod.is_ready for pod in pods)
+        held = sum(p.node is not None for p in self.pods.values() if p.variant == variant)
+        return Counts(spec=self.replicas[variant], ready=ready, starting=len(pods) - ready, held=held)
+
+    def scale(self, variant: str, replicas: int) -> None:
+        """Ask for so many replicas of a variant from now on."""
+        if self.replicas[variant] != replicas:
+            self.replicas[variant] = replicas
+            self._reconcile()
+
+    def advance(self, until_seconds: float) -> None:
+        """Let everything happen that is due by then, each in time."""
+        while (due_seconds := self._next_due_seconds()) <= until_seconds:
+            self._pass(due_seconds)
+            self._change()
+        self._pass(until_seconds)
+        self.traffic.advance(until_seconds)
+
+    def _pass(self, until_seconds: float) -> None:
+        elapsed = until_seconds - self.now_seconds
+        if elapsed > 0:
+            for pod in self.pods.values():
+                if pod.node is not None:
+                    self.replica_seconds[pod.variant] += elapsed
+        self.now_seconds = max(self.now_seconds, until_seconds)
+
+    def _next_due_seconds(self) -> float:
+        return min(self._due_moments(), default=float("inf"))
+
+    def _due_moments(self) -> Iterator[float]:
+        for pod in self.pods.values():
+            if pod.deleted_seconds is not None:
+                end_seconds = pod.deleted_seconds + self._grace_seconds
+                yield min(end_seconds, self.now_seconds + _DRAIN_LOOK_SECONDS)
+            elif pod.starts_seconds is not None and not pod.is_ready:
+                yield pod.starts_seconds
+
+    def _change(self) -> None:
+        """Start and end what is due now."""
+        for pod in list(self.pods.values()):
+            if pod.deleted_seconds is not None:
+                self._drain(pod, pod.deleted_seconds)
+            elif not pod.is_ready and pod.starts_seconds is not None:
+                self._start(pod, pod.starts_seconds)
+
+    def _start(self, pod: VirtualPod, starts_seconds: float) -> None:
+        if starts_seconds <= self.now_seconds:
+            pod.is_ready = True
+            now_us = round(self.now_seconds * 1e6)
+            engine = Engine(self.variants[pod.variant].profile, now_us=now_us)
+            self.traffic.join(pod.name, engine, now_seconds=self.now_seconds)
+
+    def _drain(self, pod: VirtualPod, deleted_seconds: float) -> None:
+        is_over = self.now_seconds >= deleted_seconds + self._grace_seconds
+        variant = self.variants[pod.variant]
+        if pod.is_ready:
+            self.traffic.catch_up(self.now_seconds)
+            if not is_over and not self.engine(pod).is_idle:
+                return
+            self.traffic.leave(pod.name, variant.model_id, now_seconds=self.now_seconds)
+        del self.pods[pod.name]
+        if pod.node is not None:
+            self._places.release(pod.node, variant)
+        self._bind()
+
+    def _reconcile(self) -> None:
+        """Order and delete pods until there are as many as are asked for."""
+        for name, variant in self.variants.items():
+            pods = self.pods_of(name)
+            excess = len(pods) - self.replicas[name]
+            for pod in self._leaving(pods)[: max(0, excess)]:
+                self._delete(pod, variant)
+            for _ in range(-excess):
+                self._order(variant)
+        self._bind()
+
+    def _leaving(self, pods: list[VirtualPod]) -> list[VirtualPod]:
+        """Return pods in the order in which a ReplicaSet deletes them."""
+        if not pods:
+            return []
+        deployment = self.manifests.deployments[pods[0].variant]
+        written = removal_order([pod.manifest(deployment) for pod in pods])
+        return [self.pods[item["metadata"]["name"]] for item in written]
+
+    def _delete(self, pod: VirtualPod, variant: VariantSetup) -> None:
+        pod.deleted_seconds = self.now_seconds
+        if pod.is_ready:
+            self.traffic.cordon(pod.name, variant.model_id, now_seconds=self.now_seconds)
+        self._drain(pod, self.now_seconds)
+
+    def _order(self, variant: VariantSetup) -> None:
+        self._made += 1
+        name = f"{variant.name}-0000000000-{self._made:05d}"
+        self.pods[name] = VirtualPod(name=name, variant=variant.name, created_seconds=self.now_seconds)
+
+    def _bind(self) -> None:
+        for pod in self.pods.values():
+            if pod.node is not None:
+                continue
+            variant = self.variants[pod.variant]
+            pod.node = self._places.take(variant)
+            if pod.node is not None:
+                late_seconds = self._chance.uniform(0, variant.start_up_jitter_seconds)
+                pod.bound_seconds = self.now_seconds
+                pod.starts_seconds = self.now_seconds + variant.start_up_seconds + late_seconds

@@ -1,0 +1,176 @@
+"""The objects that a real cluster would hold for a scenario, as the controller reads them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
+from controller.closedloop.behaviour import as_behaviour
+from controller.closedloop.pods import stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from apiserver.schema.json import Json
+    from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
+
+NAMESPACE = "simulated"
+UNIT_COSTS = "accelerator-unit-costs"
+SERVICE_CLASSES = "service-classes-config"
+_PRODUCT = "nvidia.com/gpu.product"
+_GPU = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifests:
+    """Objects by the name of their variant, nodes, and ConfigMaps of the controller's namespace by name."""
+
+    deployments: Mapping[str, Json]
+    autoscalers: Mapping[str, Json]
+    autoscalings: Mapping[str, Json]
+    nodes: Sequence[Json]
+    config_maps: Mapping[str, Json]
+
+
+def manifests_of(scenario: Scenario) -> Manifests:
+    """Return objects that say what the scenario says."""
+    variants = {variant.name: variant for variant in scenario.variants}
+    return Manifests(
+        deployments={name: _deployment(item) for name, item in variants.items()},
+        autoscalers={name: _autoscaler(item, scenario) for name, item in variants.items()},
+        autoscalings={name: _autoscaling(item) for name, item in variants.items()},
+        nodes=[
+            _node(group, f"{group.accelerator.lower()}-{position}-{number}")
+            for position, group in enumerate(scenario.nodes)
+            for number in range(group.count)
+        ],
+        config_maps={UNIT_COSTS: {"data": {}}, SERVICE_CLASSES: _classes(scenario.models)},
+    )
+
+
+def _deployment(variant: VariantSetup) -> Json:
+    profile, labels = variant.profile, {"app": variant.name}
+    container = {
+        "name": "vllm",
+        "image": "vllm/vllm-openai",
+        "args": [
+            f"--model={variant.model_id}",
+            f"--max-num-seqs={profile.max_num_seqs}",
+            f"--max-num-batched-tokens={profile.max_num_batched_tokens}",
+            f"--num-gpu-blocks-override={profile.num_gpu_blocks}",
+            f"--block-size={profile.block_size}",
+        ],
+        "ports": [{"name": "http", "containerPort": 8000}],
+        "resources": {"limits": {_GPU: variant.accelerators_per_replica}},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(variant),
+        "spec": {
+            "replicas": variant.initial_replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeSelector": {_PRODUCT: variant.accelerator}, "containers": [container]},
+            },
+        },
+    }
+
+
+def _autoscaler(variant: VariantSetup, scenario: Scenario) -> Json:
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": _metadata(variant),
+        "spec": {
+            "scaleTargetRef": _reference(variant),
+            "minReplicas": variant.min_replicas,
+            "maxReplicas": variant.max_replicas,
+            "metrics": [
+                {
+                    "type": "External",
+                    "external": {
+                        "metric": {
+                            "name": "wva_desired_replicas",
+                            "selector": {"matchLabels": {"variant_name": variant.name}},
+                        },
+                        "target": {"type": "AverageValue", "averageValue": "1"},
+                    },
+                }
+            ],
+            "behavior": as_behaviour(scenario.published_behaviour(variant)),
+        },
+    }
+
+
+def _autoscaling(variant: VariantSetup) -> Json:
+    profile = variant.profile
+    stated = {
+        "maxBatchSize": profile.max_num_seqs,
+        "perfParms": {
+            "decodeParms": {"alpha": f"{profile.alpha_ms:g}", "beta": f"{profile.beta_ms:g}"},
+            "prefillParms": {"gamma": f"{profile.gamma_ms:g}", "delta": f"{profile.delta_ms:g}"},
+        },
+    }
+    return {
+        "apiVersion": VARIANT_AUTOSCALINGS.api_version,
+        "kind": VARIANT_AUTOSCALINGS.kind,
+        "metadata": _metadata(variant),
+        "spec": {
+            "scaleTargetRef": _reference(variant),
+            "modelID": variant.model_id,
+            "variantCost": f"{variant.price_per_hour:f}".rstrip("0").rstrip("."),
+            "accelerator": variant.accelerator,
+            **({"variantProfile": stated} if variant.states_profile else {}),
+        },
+    }
+
+
+def _metadata(variant: VariantSetup) -> Json:
+    return {
+        "name": variant.name,
+        "namespace": NAMESPACE,
+        "uid": variant.name,
+        "creationTimestamp": stamp(0.0),
+    }
+
+
+def _reference(variant: VariantSetup) -> Json:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": variant.name}
+
+
+def _node(group: NodeGroup, name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {_PRODUCT: group.accelerator}},
+        "spec": {},
+        "status": {
+            "allocatable": {_GPU: str(group.accelerators)},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _classes(models: Sequence[Model]) -> Json:
+    """Return a class for each model: targets and priority; JSON is YAML."""
+    return {
+        "data": {
+            f"class-{number}.yaml": json.dumps(
+                {
+                    "name": f"class-{number}",
+                    "priority": model.priority,
+                    "data": [{"model": model.model_id} | _milliseconds(model)],
+                }
+            )
+            for number, model in enumerate(models)
+        }
+    }
+
+
+def _milliseconds(model: Model) -> Json:
+    said = {"slo-tpot": model.targets.itl_seconds, "slo-ttft": model.targets.ttft_seconds}
+    return {name: round(seconds * 1000) for name, seconds in said.items() if seconds is not None}

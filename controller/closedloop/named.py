@@ -1,0 +1,141 @@
+"""Policies by the names that people give them: `stowplan`, `concurrency:40@h100`, `clairvoyant`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import structlog
+
+from controller.closedloop.clairvoyant import clairvoyant
+from controller.closedloop.reconciled import ReconciledPolicy
+from controller.closedloop.rivals import ConstantPolicy, LoadPolicy, chosen_variants
+from controller.closedloop.run import play
+from controller.closedloop.saturation_v1 import SaturationV1Policy
+from controller.closedloop.saturation_v2 import SaturationV2Policy
+from controller.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from controller.closedloop.manifests import Manifests
+    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.policy import Policy
+    from controller.closedloop.scenario import Scenario
+    from controller.simulation.request import Request
+
+PLAIN = ("stowplan", "wva-v1", "wva-v2", "clairvoyant")
+FIGURED = ("concurrency", "queue", "constant")
+SAYING = f"{', '.join(PLAIN)}, or one of {', '.join(FIGURED)} with :N or :N@VARIANT, such as concurrency:40"
+
+_FIGURE = re.compile(r"(?P<kind>[a-z]+):(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(?P<variant>.+))?\Z")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyName:
+    """A policy's name in its parts; `number` and `variant` are empty where it has none."""
+
+    text: str
+    kind: str
+    number: float = 0.0
+    variant: str = ""
+
+
+def policy_name(text: str) -> PolicyName:
+    """Return a name in its parts. Raises ValueError that says which there are."""
+    if text in PLAIN:
+        return PolicyName(text=text, kind=text)
+    found = _FIGURE.match(text)
+    if found is None or found["kind"] not in FIGURED:
+        raise ValueError(f"there is no policy {text!r}: say {SAYING}")
+    number = float(found["number"])
+    if found["kind"] == "constant" and number != int(number):
+        raise ValueError(f"{text!r}: replicas must be a whole number")
+    if found["kind"] != "constant" and not number:
+        raise ValueError(f"{text!r}: the target must be greater than 0")
+    return PolicyName(text=text, kind=found["kind"], number=number, variant=found["variant"] or "")
+
+
+def policy_problem(name: PolicyName, scenario: Scenario) -> str:
+    """Return why a scenario cannot be played with a policy; empty if it can."""
+    variants = [variant.name for variant in scenario.variants]
+    if name.variant and name.variant not in variants:
+        return f"policy {name.text}: there is no variant {name.variant!r}; there are {', '.join(variants)}"
+    return ""
+
+
+async def simulated(
+    scenario: Scenario,
+    name: PolicyName,
+    *,
+    manifests: Manifests | None = None,
+    requests: Mapping[str, list[Request]] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Play a scenario with a policy. Logs of the controller are not written meanwhile."""
+    with _silent():
+        if name.kind == "clairvoyant":
+            return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
+        policy = _policy(scenario, name, manifests)
+        scenario = _begun(scenario, policy)
+        return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
+
+
+def simulate(
+    scenario: Scenario, policy: str, *, requests: Mapping[str, list[Request]] | None = None
+) -> Outcome:
+    """Play a scenario with a policy by its name, for programs in which no event loop runs.
+
+    Raises ValueError for a name that is none, or names a variant that the scenario does not have.
+    """
+    name = policy_name(policy)
+    if problem := policy_problem(name, scenario):
+        raise ValueError(problem)
+    with uncollected():
+        return asyncio.run(simulated(scenario, name, requests=requests))
+
+
+def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -> Policy:
+    scaled = chosen_variants(scenario, name.variant)
+    match name.kind:
+        case "concurrency" | "queue":
+            return LoadPolicy(
+                scenario=scenario,
+                load="queue" if name.kind == "queue" else "concurrency",
+                per_replica=name.number,
+                scaled=scaled,
+                name=name.text,
+            )
+        case "constant":
+            return ConstantPolicy(replicas=int(name.number), scaled=scaled, name=name.text)
+        case "wva-v1":
+            return SaturationV1Policy(scenario=scenario)
+        case "wva-v2":
+            return SaturationV2Policy(scenario=scenario)
+        case _:
+            return ReconciledPolicy(scenario, manifests=manifests)
+
+
+def _begun(scenario: Scenario, policy: Policy) -> Scenario:
+    """Return the scenario with a fixed fleet running from the beginning: nobody waits for its start."""
+    if not isinstance(policy, ConstantPolicy):
+        return scenario
+    variants = tuple(
+        replace(variant, initial_replicas=policy.replicas * (variant.name in policy.scaled))
+        for variant in scenario.variants
+    )
+    return replace(scenario, variants=variants)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)

@@ -1,0 +1,63 @@
+"""Places of the virtual cluster: nodes with accelerators, and who holds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controller.observe.accelerators import accelerators_in, normalised, product_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from apiserver.schema.json import Json
+    from controller.closedloop.scenario import VariantSetup
+
+
+@dataclass(kw_only=True, slots=True)
+class Place:
+    """One node: what it has, and what of it is free."""
+
+    name: str
+    accelerator: str
+    free: int
+    pods: Counter[str] = field(default_factory=Counter)
+    """How many of each variant."""
+
+
+class Places:
+    """All nodes that take new pods, in the order of their names."""
+
+    def __init__(self, nodes: Sequence[Json]) -> None:
+        self._places = {
+            node["metadata"]["name"]: Place(
+                name=node["metadata"]["name"],
+                accelerator=product_of(node["metadata"].get("labels") or {}),
+                free=accelerators_in((node.get("status") or {}).get("allocatable") or {}),
+            )
+            for node in sorted(nodes, key=lambda node: str(node["metadata"]["name"]))
+            if not (node.get("spec") or {}).get("unschedulable")
+        }
+
+    def take(self, variant: VariantSetup) -> str | None:
+        """Take a place for a replica and return the node, or None if there is none.
+
+        Among nodes with room it is the one with fewest pods of the variant: the real scheduler spreads them.
+        """
+        kind, asked = normalised(variant.accelerator), variant.accelerators_per_replica
+        fitting = [
+            place for place in self._places.values() if place.accelerator == kind and place.free >= asked
+        ]
+        if not fitting:
+            return None
+        chosen = min(fitting, key=lambda place: place.pods[variant.name])
+        chosen.free -= asked
+        chosen.pods[variant.name] += 1
+        return chosen.name
+
+    def release(self, node: str, variant: VariantSetup) -> None:
+        """Give back what a replica held."""
+        place = self._places[node]
+        place.free += variant.accelerators_per_replica
+        place.pods[variant.name] -= 1

@@ -1,0 +1,188 @@
+"""Stowplan itself: the controller's own reconciler and planner, on the objects of the virtual cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from controller.closedloop.following import follower
+from controller.closedloop.manifests import SERVICE_CLASSES, UNIT_COSTS, manifests_of
+from controller.closedloop.pods import moment
+from controller.closedloop.policy import Told
+from controller.closedloop.series import series_of
+from controller.observe.gather import World
+from controller.observe.policies import Policies, read_policies
+from controller.observe.readings import reading_of
+from controller.observe.scraping import Scraped
+from controller.observe.targets import target_key
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.state import PlanningState
+from controller.reconcilers.variantautoscaling import (
+    CycleSettings,
+    Tools,
+    VariantAutoscalingReconciler,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from apiserver.cluster.client import Cluster
+    from apiserver.cluster.events import EventRecorder
+    from apiserver.cluster.resource import Resource
+    from apiserver.schema.json import Json
+    from controller.closedloop.autoscaler import Autoscaler
+    from controller.closedloop.cluster import VirtualCluster
+    from controller.closedloop.manifests import Manifests
+    from controller.closedloop.scenario import Scenario, VariantSetup
+    from controller.planning.decision import Plan
+    from controller.planning.snapshot import Snapshot
+
+_REFRESH_SECONDS = 60.0
+
+
+class InlinePlanner:
+    """Plans in this very process, and remembers in memory."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings()
+        self._state = PlanningState()
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Return the plan for a snapshot."""
+        made, self._state = plan(snapshot, self._state, self._settings)
+        return made
+
+
+class ReconciledPolicy:
+    """The real reconciler: it reads objects and engines, and its statuses are what is published."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        manifests: Manifests | None = None,
+        settings: Settings | None = None,
+        cycle_settings: CycleSettings | None = None,
+        name: str = "stowplan",
+    ) -> None:
+        self.name = name
+        self.interval_seconds = 15.0
+        self.told: list[Told] = []
+        self._scenario = scenario
+        self._objects = _Objects(manifests or manifests_of(scenario))
+        self._reconciler = VariantAutoscalingReconciler(
+            Tools(
+                cluster=cast("Cluster", self._objects),
+                events=cast("EventRecorder", self._objects),
+                source=self._objects,
+                planner=InlinePlanner(settings),
+                world=self._objects.world,
+                policies=self._objects.policies,
+                now=self._objects.now,
+            ),
+            cycle_settings or CycleSettings(refresh_seconds=_REFRESH_SECONDS, scale_to_zero=False),
+        )
+        self._said: dict[str, tuple[int, str]] = {}
+
+    def autoscaler(self, variant: VariantSetup) -> Autoscaler:
+        """Return the HPA that reads the decision on a variant."""
+        return follower(self._scenario, variant)
+
+    async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+        """Run a cycle and return what the statuses say after it."""
+        self._objects.cluster = cluster
+        outcome = await self._reconciler.cycle()
+        for decision in outcome.plan.decisions:
+            name = self._objects.names[decision.namespace, decision.name]
+            said = decision.replicas, str(decision.reason)
+            if self._said.get(name) != said:
+                self._said[name] = said
+                self.told.append(
+                    Told(
+                        seconds=cluster.now_seconds,
+                        variant=name,
+                        replicas=decision.replicas,
+                        sentence=decision.message,
+                    )
+                )
+        return self._objects.published()
+
+
+class _Objects:
+    """What the reconciler takes for Kubernetes and for the engines' endpoints."""
+
+    def __init__(self, manifests: Manifests) -> None:
+        self.cluster: VirtualCluster | None = None
+        self._manifests = manifests
+        self._autoscalings = dict(manifests.autoscalings)
+        self._policies = read_policies(
+            manifests.config_maps, unit_costs=UNIT_COSTS, default_classes=SERVICE_CLASSES
+        )
+        self.names = {
+            (item["metadata"]["namespace"], item["metadata"]["name"]): name
+            for name, item in manifests.autoscalings.items()
+        }
+
+    def now(self) -> datetime:
+        return moment(self._cluster.now_seconds)
+
+    def policies(self) -> Policies:
+        return self._policies
+
+    def world(self) -> World:
+        manifests, cluster = self._manifests, self._cluster
+        targets = {}
+        for name, autoscaling in self._autoscalings.items():
+            namespace = autoscaling["metadata"]["namespace"]
+            if key := target_key(namespace, autoscaling["spec"]["scaleTargetRef"]):
+                deployment = manifests.deployments[name]
+                spec = deployment["spec"] | {"replicas": cluster.replicas[name]}
+                targets[key] = deployment | {"spec": spec}
+        return World(
+            autoscalings=list(self._autoscalings.values()),
+            targets=targets,
+            pods=[pod.manifest(manifests.deployments[pod.variant]) for pod in cluster.pods.values()],
+            nodes=manifests.nodes,
+            autoscalers=list(manifests.autoscalers.values()),
+        )
+
+    def published(self) -> Mapping[str, float]:
+        found = {}
+        for name, item in self._autoscalings.items():
+            desired = (item.get("status") or {}).get("desiredOptimizedAlloc") or {}
+            if desired.get("numReplicas") is not None:
+                found[name] = float(desired["numReplicas"])
+        return found
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        cluster, readings = self._cluster, {}
+        for pod in pods:
+            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+            series = series_of(cluster.engine(cluster.pods[name]))
+            readings[namespace, name] = reading_of(series, time_seconds=self.now().timestamp())
+        return Scraped(readings=readings, failures={})
+
+    async def apply(self, _resource: Resource, body: Json, **_options: object) -> Json:
+        """Take a status, as the API server does with server-side apply."""
+        name = self.names[body["metadata"]["namespace"], body["metadata"]["name"]]
+        self._autoscalings[name] = self._autoscalings[name] | {"status": body["status"]}
+        return self._autoscalings[name]
+
+    async def patch_merge(self, _resource: Resource, name: str, body: Json, **_options: object) -> Json:
+        """Take what the controller writes to a pod: annotations, of which null takes one away."""
+        pod = self._cluster.pods[name]
+        for key, value in (body["metadata"].get("annotations") or {}).items():
+            if value is None:
+                pod.annotations.pop(key, None)
+            else:
+                pod.annotations[key] = str(value)
+        return pod.manifest(self._manifests.deployments[pod.variant])
+
+    def record(self, _about: Json, **_event: str) -> None:
+        """Take an event, which nobody reads here."""
+
+    @property
+    def _cluster(self) -> VirtualCluster:
+        assert self.cluster is not None, "publish() says which cluster"
+        return self.cluster

@@ -1,0 +1,86 @@
+"""Policies that people have today: an HPA on load per replica, and a fixed number of replicas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from controller.closedloop.autoscaler import Autoscaler
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controller.closedloop.cluster import VirtualCluster
+    from controller.closedloop.policy import Told
+    from controller.closedloop.scenario import Scenario, VariantSetup
+
+Load = Literal["concurrency", "queue"]
+
+
+def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
+    """Return the variants that a policy scales: the given one, and of each other model the first."""
+    given = {item.model_id: item.name for item in scenario.variants if item.name == variant}
+    firsts = {
+        model.model_id: items[0].name
+        for model in scenario.models
+        if (items := scenario.variants_of(model.model_id))
+    }
+    return frozenset((firsts | given).values())
+
+
+@dataclass(kw_only=True)
+class LoadPolicy:
+    """An HPA per model on the requests of one variant: running and waiting ones, or waiting ones only.
+
+    `per_replica` is its target; other variants have no replicas. Requests that no engine has are not seen,
+    as in life.
+    """
+
+    scenario: Scenario
+    load: Load
+    per_replica: float
+    scaled: frozenset[str]
+    name: str = ""
+    interval_seconds: float = 15.0
+    told: list[Told] = field(default_factory=list)
+
+    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+        """Return the HPA of a variant that is scaled. It keeps one replica: who has none sees no load."""
+        if variant.name not in self.scaled:
+            return None
+        return Autoscaler(
+            behaviour=self.scenario.behaviour,
+            min_replicas=max(1, variant.min_replicas),
+            max_replicas=variant.max_replicas,
+            target_average=self.per_replica,
+        )
+
+    async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+        """Return the load of each variant that is scaled, and 0 replicas for the others."""
+        metrics = dict.fromkeys(cluster.variants, 0.0)
+        for pod in cluster.pods.values():
+            if pod.is_ready and pod.deleted_seconds is None and pod.variant in self.scaled:
+                engine = cluster.engine(pod)
+                running = engine.running if self.load == "concurrency" else 0
+                metrics[pod.variant] += engine.waiting + running
+        return metrics
+
+
+@dataclass(kw_only=True)
+class ConstantPolicy:
+    """So many replicas of one variant per model, whatever the load; none of the others."""
+
+    replicas: int
+    scaled: frozenset[str]
+    name: str = ""
+    interval_seconds: float = 15.0
+    told: list[Told] = field(default_factory=list)
+
+    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+        """Return nobody: what is published is what there is to be."""
+        del variant
+        return None
+
+    async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+        """Return the same, always."""
+        return {name: float(self.replicas * (name in self.scaled)) for name in cluster.variants}

@@ -1,0 +1,97 @@
+"""Plays one scenario with one policy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from controller.closedloop.autoscaler import SYNC_SECONDS
+from controller.closedloop.cluster import VirtualCluster
+from controller.closedloop.manifests import manifests_of
+from controller.closedloop.recording import Recorder
+from controller.closedloop.scoring import scored
+from controller.closedloop.traffic import Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controller.closedloop.autoscaler import Autoscaler
+    from controller.closedloop.manifests import Manifests
+    from controller.closedloop.outcome import Outcome
+    from controller.closedloop.policy import Policy
+    from controller.closedloop.scenario import Scenario
+    from controller.simulation.request import Request
+
+_LAST_SECONDS = 300.0
+"""How long requests may finish after the end, without costing anything."""
+
+
+def run(
+    scenario: Scenario,
+    policy: Policy,
+    *,
+    manifests: Manifests | None = None,
+    requests: Mapping[str, list[Request]] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Play a scenario and return what came of it; for use where no event loop runs.
+
+    `requests` are those that `scenario.requests()` makes: who plays a scenario many times makes them once.
+    `progress` is told the share that is done.
+    """
+    return asyncio.run(play(scenario, policy, manifests=manifests, requests=requests, progress=progress))
+
+
+async def play(
+    scenario: Scenario,
+    policy: Policy,
+    *,
+    manifests: Manifests | None = None,
+    requests: Mapping[str, list[Request]] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Do as `run` does, where an event loop runs."""
+    asked = scenario.requests() if requests is None else requests
+    traffic = Traffic(asked)
+    cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)
+    autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
+    recorder, unscored = Recorder(scenario), dict(cluster.replica_seconds)
+    published: Mapping[str, float] = {}
+    tick, now_seconds = 0, 0.0
+    while now_seconds < scenario.end_seconds:
+        cluster.advance(now_seconds)
+        if now_seconds <= scenario.warm_up_seconds:
+            unscored = dict(cluster.replica_seconds)
+        if now_seconds % policy.interval_seconds == 0:
+            published = await policy.publish(cluster)
+        _scale(cluster, autoscalers, published)
+        recorder.take(cluster, published)
+        if progress:
+            progress(now_seconds / scenario.end_seconds)
+        tick += 1
+        now_seconds = tick * SYNC_SECONDS
+    cluster.advance(scenario.end_seconds)
+    replica_seconds = {name: cluster.replica_seconds[name] - before for name, before in unscored.items()}
+    traffic.advance(scenario.end_seconds + _LAST_SECONDS)
+    return scored(
+        scenario,
+        policy,
+        requests=asked,
+        finished=traffic.finished,
+        points=recorder.points,
+        replica_seconds=replica_seconds,
+    )
+
+
+def _scale(
+    cluster: VirtualCluster, autoscalers: Mapping[str, Autoscaler | None], published: Mapping[str, float]
+) -> None:
+    for name, autoscaler in autoscalers.items():
+        metric = published.get(name)
+        if autoscaler is not None:
+            pods = len(cluster.pods_of(name))
+            replicas = cluster.replicas[name]
+            wanted = autoscaler.sync(cluster.now_seconds, replicas=replicas, pods=pods, metric=metric)
+            cluster.scale(name, wanted)
+        elif metric is not None:
+            cluster.scale(name, round(metric))

@@ -1,0 +1,36 @@
+"""What an engine can do, as a person or a VariantAutoscaling says it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from apiserver.schema.json import Json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatedProfile:
+    """The parts of an iteration's time: fixed, per sequence, fixed for prompts, per prompt token; in ms."""
+
+    alpha_ms: float
+    beta_ms: float
+    delta_ms: float
+    gamma_ms: float = 0.0
+
+
+def stated_profile(spec: Json) -> StatedProfile | None:
+    """Return what the spec of a VariantAutoscaling says; None where it says nothing, or no numbers."""
+    parameters = (spec.get("variantProfile") or {}).get("perfParms") or {}
+    decode, prefill = parameters.get("decodeParms") or {}, parameters.get("prefillParms") or {}
+    try:
+        return profile_of(decode["alpha"], decode["beta"], prefill["delta"], prefill.get("gamma", "0"))
+    except (KeyError, ValueError):
+        return None
+
+
+def profile_of(alpha: str, beta: str, delta: str, gamma: str = "0") -> StatedProfile:
+    """Return a profile of decimal texts. Raises ValueError."""
+    numbers = [float(text) for text in (alpha, beta, delta, gamma)]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers) or not numbers[0]:
+        raise ValueError("must be finite numbers of ms, alpha greater than 0 and none below 0")
+    return StatedProfile(alpha_ms=numbers[0], beta_ms=numbers[1], delta_ms=numbers[2], gamma_ms=numbers[3])

@@ -1,0 +1,192 @@
+"""`stowplan simulate`: what a policy would have cost and missed, in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from apiserver.checking.sources import Source, read_sources
+from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
+from controller.offline.reading import read
+from controller.simulating.arguments import SHORTEST_SECONDS, parser
+from controller.simulating.document import as_document
+from controller.simulating.exported import Supplied, read_export
+from controller.simulating.given import Given
+from controller.simulating.results import Results
+from controller.simulating.scenario_file import read_scenario
+from controller.simulating.text import text_lines
+from controller.simulating.traces import trace_of
+from controller.simulation.workload import Played, Workload
+from controller.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from controller.closedloop.named import PolicyName
+    from controller.closedloop.outcome import Outcome
+
+_PLAYED: Final = 0
+_UNREADABLE: Final = 2
+_INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play what is named; the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except BrokenPipeError:
+        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PLAYED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _run(options: argparse.Namespace) -> int:
+    given = _given(options)
+    problems = [*given.problems, *_misuses(options)]
+    names, unknown = _policies(options.policy or given.policies, given.scenario)
+    problems += unknown
+    if problems or given.scenario is None:
+        _tell(problems)
+        return _UNREADABLE
+    scenario = _chosen(given.scenario, options)
+    with uncollected():
+        outcomes = asyncio.run(_play(scenario, given, names))
+    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=given.warnings)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in text_lines(results))
+    sys.stdout.flush()
+    return _PLAYED
+
+
+def _given(options: argparse.Namespace) -> Given:
+    if not options.files:
+        return read_scenario(_scenario_source(options.scenario))
+    workloads, problems = _workloads(options)
+    found = read(list(read_sources(options.files)), namespace=options.namespace)
+    if found.passed_over:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
+        sys.stderr.write(f"passed over: {kinds}\n")
+    supplied = Supplied(
+        workloads=workloads,
+        start_up_seconds=dict(options.start_up),
+        profiles=dict(options.profile),
+        kv_tokens=dict(options.kv_tokens),
+    )
+    longest = max((_length_seconds(item) for item in workloads.values()), default=SHORTEST_SECONDS)
+    likeness = Scenario(
+        name=Path(options.files[0]).name, models=(), variants=(), nodes=(), duration_seconds=longest
+    )
+    given = read_export(found, supplied, settings_namespace=options.settings_namespace, scenario=likeness)
+    return replace(given, problems=(*problems, *given.problems))
+
+
+def _scenario_source(name: str | None) -> Source:
+    if name is not None:
+        if Path(name).is_dir():
+            return Source(name=name, problem="is a directory: name one scenario file")
+        (source,) = read_sources([name])
+        return source
+    data = (files("controller.simulating") / "example.yaml").read_bytes()
+    return Source(name="example", data=data)
+
+
+def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[str]]:
+    workloads: dict[str, Workload] = {}
+    problems: list[str] = []
+    for file, model in options.trace:
+        trace, wrong = trace_of(file, folder=Path())
+        problems += wrong
+        if model in workloads:
+            problems.append(f"--trace {file}: {model or 'the model'} has a trace already")
+        if trace:
+            workloads[model] = Played(trace=trace, copies=options.copies)
+    return workloads, problems
+
+
+def _length_seconds(workload: Workload) -> float:
+    """Return how long a trace lasts, in whole ticks."""
+    last_ms = workload.trace[-1].offset_ms if isinstance(workload, Played) else 0
+    return max(SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
+
+
+def _misuses(options: argparse.Namespace) -> list[str]:
+    if options.files and options.scenario:
+        return ["say SCENARIO or -f FILE, not both"]
+    if options.files:
+        return []
+    given = {"--trace": options.trace, "--start-up": options.start_up, "--profile": options.profile}
+    return [
+        f"{name} goes with -f FILE: a scenario file says it itself" for name, value in given.items() if value
+    ]
+
+
+def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[PolicyName], list[str]]:
+    from controller.closedloop.named import policy_name, policy_problem  # noqa: PLC0415 (the solver takes a second to load: not for --help)
+
+    names, problems = [], []
+    for text in dict.fromkeys(texts):
+        try:
+            name = policy_name(text)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        names.append(name)
+        if scenario and (problem := policy_problem(name, scenario)):
+            problems.append(problem)
+    return names, problems
+
+
+def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
+    """Return the scenario with what the command line says of it."""
+    if options.seed is not None:
+        scenario = replace(scenario, seed=options.seed)
+    if options.duration is not None:
+        scenario = replace(scenario, duration_seconds=options.duration)
+    if options.start is not None:
+        scenario = replace(scenario, warm_up_seconds=WARM_UP_SECONDS if options.start == "warm" else 0.0)
+    return scenario
+
+
+async def _play(scenario: Scenario, given: Given, names: Sequence[PolicyName]) -> list[Outcome]:
+    from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
+
+    requests = scenario.requests()
+    outcomes = [
+        await simulated(
+            scenario, name, manifests=given.manifests, requests=requests, progress=_progress(name.text)
+        )
+        for name in names
+    ]
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    return outcomes
+
+
+def _progress(policy: str) -> Callable[[float], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    shown = -1
+
+    def tell(share: float) -> None:
+        nonlocal shown
+        if int(100 * share) != shown:
+            shown = int(100 * share)
+            sys.stderr.write(f"\r\033[K{policy}: {shown} %")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _tell(problems: Iterable[str]) -> None:
+    sys.stderr.writelines(f"error: {problem}\n" for problem in problems)

@@ -1,0 +1,112 @@
+"""The requests of one model: a trace, played once or several times over, or drawn along a curve."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.simulation.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controller.simulation.curve import Curve
+    from controller.simulation.trace import Trace
+
+_NOISE_STEP_SECONDS = 5.0
+_Arrival = tuple[int, int, int]
+"""Microseconds since the beginning, prompt tokens, output tokens."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Played:
+    """A trace of which each request is sent `copies` times, each but the first up to `jitter_seconds` later.
+
+    Raises ValueError for no copy at all, or a jitter below 0.
+    """
+
+    trace: Trace
+    copies: int = 1
+    jitter_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.copies < 1:
+            raise ValueError("copies must be 1 or more")
+        if not self.jitter_seconds >= 0:
+            raise ValueError("jitter_seconds must be 0 or greater")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drawn:
+    """Poisson arrivals along a curve; lengths are those of requests drawn from a trace.
+
+    The rate wanders slowly around the curve: by `noise`, a share of it (one standard deviation), with a
+    memory of `noise_seconds`.
+    """
+
+    curve: Curve
+    lengths: Trace
+    noise: float = 0.0
+    noise_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not self.lengths:
+            raise ValueError("lengths must hold at least one request")
+        if not 0 <= self.noise < 1:
+            raise ValueError("noise must be 0 or greater and less than 1")
+        if not self.noise_seconds > 0:
+            raise ValueError("noise_seconds must be greater than 0")
+
+
+Workload = Played | Drawn
+"""What one model is asked for."""
+
+
+def requests(
+    workload: Workload, *, seconds: float, warm_up_seconds: float, seed: int, first_id: int = 0
+) -> list[Request]:
+    """Return the requests of the first so many seconds in the order of arrival; same seed, same requests.
+
+    The beginning of the workload, `warm_up_seconds` of it, is played once more ahead: the time line begins
+    with it, at 0.
+    """
+    arrivals = _arrivals(workload, seconds, seed)
+    warm_us = round(warm_up_seconds * 1e6)
+    ahead = [item for item in arrivals if item[0] < warm_us]
+    timed = [*ahead, *((at_us + warm_us, prompt, output) for at_us, prompt, output in arrivals)]
+    return [
+        Request(request_id=number, arrival_us=at_us, prompt_tokens=prompt, output_tokens=output)
+        for number, (at_us, prompt, output) in enumerate(timed, start=first_id)
+    ]
+
+
+def _arrivals(workload: Workload, seconds: float, seed: int) -> list[_Arrival]:
+    made = _played(workload, seed) if isinstance(workload, Played) else _drawn(workload, seconds, seed)
+    end_us = round(seconds * 1e6)
+    return sorted(item for item in made if item[0] < end_us)
+
+
+def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
+    chance = random.Random(seed)  # noqa: S311 (what is drawn is nobody's secret)
+    for entry in workload.trace:
+        for copy in range(workload.copies):
+            late_seconds = chance.uniform(0, workload.jitter_seconds) if copy else 0.0
+            at_us = entry.offset_ms * 1000 + round(late_seconds * 1e6)
+            yield at_us, entry.prompt_tokens, entry.output_tokens
+
+
+def _drawn(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
+    """Draw arrivals in short steps of one rate each, for which the gaps of a Poisson process are exact."""
+    chance = random.Random(seed)  # noqa: S311 (what is drawn is nobody's secret)
+    kept = max(0.0, 1 - _NOISE_STEP_SECONDS / workload.noise_seconds)
+    fresh = (1 - kept * kept) ** 0.5 * workload.noise
+    off, begin = chance.gauss(0, workload.noise), 0.0
+    while begin < seconds:
+        rate = workload.curve.rate(begin) * max(0.0, 1 + off)
+        at = begin + chance.expovariate(rate) if rate > 0 else seconds
+        while at < begin + _NOISE_STEP_SECONDS:
+            entry = workload.lengths[chance.randrange(len(workload.lengths))]
+            yield round(at * 1e6), entry.prompt_tokens, entry.output_tokens
+            at += chance.expovariate(rate)
+        off, begin = kept * off + chance.gauss(0, fresh), begin + _NOISE_STEP_SECONDS

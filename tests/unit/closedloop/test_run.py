@@ -1,0 +1,204 @@
+"""Whole runs: every policy in closed loop, and what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.closedloop.named import policy_name, policy_problem, simulate
+from controller.closedloop.outcome import Outcome
+from controller.closedloop.scenario import NodeGroup, Scenario, Targets
+from controller.closedloop.scoring import quantile, reversals
+from controller.closedloop.series import series_of
+from controller.simulation.curve import Curve
+from controller.simulation.engine import Engine
+from controller.simulation.exposition import exposition
+from controller.simulation.profile import EngineProfile
+from controller.simulation.request import Request
+from controller.simulation.workload import Drawn
+
+POLICIES = (
+    "stowplan",
+    "concurrency:30@h100",
+    "queue:5@l40s",
+    "constant:2@h100",
+    "wva-v1",
+    "wva-v2",
+    "clairvoyant",
+)
+
+
+def variant_costs(outcome: Outcome) -> dict[str, float]:
+    """Return the cost of each variant."""
+    return {variant.name: variant.cost for variant in outcome.variants}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scenario, policy: str) -> None:
+    """Five minutes; twice the same, to the last digit."""
+    scenario = replace(scenario, duration_seconds=300.0)
+    outcome = simulate(scenario, policy)
+
+    assert outcome == simulate(scenario, policy)
+    assert outcome.policy == policy
+    assert outcome.requests == len(scenario.requests()["m"])
+    assert outcome.never_finished == 0
+    assert len(outcome.points) == 20
+    assert outcome.cost == pytest.approx(sum(variant_costs(outcome).values()))
+    assert sum(point.models[0].arrivals_per_second for point in outcome.points) == pytest.approx(
+        10 * 20, rel=0.1
+    )
+
+
+def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) -> None:
+    """Two replicas for ten minutes, ready from the first moment on, though the scenario begins with one."""
+    outcome = simulate(scenario, "constant:2@h100")
+
+    assert variant_costs(outcome) == {"h100": pytest.approx(200 / 6), "l40s": 0.0}
+    assert outcome.reversals_per_hour == 0
+    assert outcome.variants[0].peak_replicas == 2
+    assert outcome.points[0].variants[0].ready == 2
+
+
+def test_a_warm_start_scores_as_many_requests_and_seconds_and_nothing_of_before(scenario: Scenario) -> None:
+    """The points of the warm-up come first, with negative seconds."""
+    cold = simulate(scenario, "constant:2@h100")
+    warm = simulate(replace(scenario, warm_up_seconds=300.0), "constant:2@h100")
+
+    assert warm.requests == cold.requests
+    assert warm.cost == pytest.approx(cold.cost)
+    assert [point.seconds for point in warm.points[:2]] == [-300.0, -285.0]
+    assert len(warm.points) == len(cold.points) + 20
+
+
+def test_targets_that_nobody_can_meet_are_missed_by_all(scenario: Scenario) -> None:
+    """Under no target nothing is missed; each target counts for itself."""
+    (model,) = scenario.models
+
+    def missed(targets: Targets) -> tuple[float, float, float]:
+        played = replace(scenario, models=(replace(model, targets=targets),))
+        outcome = simulate(played, "constant:2@h100")
+        return outcome.missed, outcome.missed_ttft, outcome.missed_itl
+
+    assert missed(Targets()) == (0, 0, 0)
+    assert missed(Targets(ttft_seconds=1e-6)) == (1, 1, 0)
+    assert missed(Targets(itl_seconds=1e-6))[1] == 0
+    assert missed(Targets(itl_seconds=1e-6))[2] > 0.99
+
+
+def test_requests_that_no_engine_ever_takes_never_finish(scenario: Scenario) -> None:
+    """No replicas at all."""
+    outcome = simulate(scenario, "constant:0")
+
+    assert (outcome.missed, outcome.never_finished, outcome.cost) == (1, 1, 0)
+
+
+def test_a_plain_autoscaler_follows_a_step_and_is_late_by_the_start_up(scenario: Scenario) -> None:
+    """Ten times the load: some miss while replicas start, and the longer that takes, the more."""
+    (model,) = scenario.models
+    assert isinstance(model.workload, Drawn)
+    step = replace(model.workload, curve=Curve(shape="step", low=5, high=50, at_seconds=120))
+
+    def played(start_up_seconds: float) -> Outcome:
+        variants = tuple(replace(item, start_up_seconds=start_up_seconds) for item in scenario.variants)
+        changed = replace(scenario, models=(replace(model, workload=step),), variants=variants)
+        return simulate(changed, "concurrency:30@h100")
+
+    quick, slow = played(15), played(180)
+    assert quick.variants[0].peak_replicas > 1
+    assert quick.missed < slow.missed
+
+
+def test_the_clairvoyant_is_not_dearer_than_a_fixed_fleet_that_misses_as_little(scenario: Scenario) -> None:
+    """It says at which rate it ended."""
+    bound = simulate(scenario, "clairvoyant")
+    fixed = simulate(scenario, "constant:2@h100")
+
+    assert bound.cost <= fixed.cost
+    assert bound.missed <= fixed.missed + 0.01
+    assert "requests/s per replica" in bound.note
+
+
+def test_stowplan_tells_each_decision_in_a_sentence(scenario: Scenario) -> None:
+    """The first of each variant, and each change."""
+    outcome = simulate(scenario, "stowplan")
+
+    assert {item.variant for item in outcome.told} == {"h100", "l40s"}
+    assert all(item.variant in item.sentence for item in outcome.told)
+    assert outcome.points[-1].variants[0].published is not None
+
+
+def test_too_few_nodes_hold_what_is_asked_for(scenario: Scenario) -> None:
+    """Ten are wanted, four have a place, and only those cost."""
+    nodes = (NodeGroup(accelerator="H100", accelerators=4, count=1),)
+    outcome = simulate(replace(scenario, nodes=nodes), "constant:10@h100")
+
+    assert outcome.variants[0].cost == pytest.approx(400 / 6)
+    assert outcome.points[-1].variants[0].spec == 10
+    assert outcome.points[-1].variants[0].starting == 6
+
+
+def test_models_are_scored_apart_and_together(scenario: Scenario) -> None:
+    """Two models share the nodes; a policy scales the first variant of each, or the one that it names."""
+    (first,), variant = scenario.models, scenario.variants[1]
+    profile = replace(variant.profile, model_id="n")
+    both = replace(
+        scenario,
+        models=(first, replace(first, model_id="n", targets=Targets(ttft_seconds=1e-6))),
+        variants=(*scenario.variants, replace(variant, name="n-l40s", profile=profile)),
+    )
+    outcome = simulate(both, "constant:2@h100")
+
+    assert [model.missed for model in outcome.models] == [0, 1]
+    assert outcome.missed == pytest.approx(outcome.models[1].requests / outcome.requests)
+    assert {item.name: item.peak_replicas for item in outcome.variants} == {"h100": 2, "l40s": 0, "n-l40s": 2}
+    assert {item.variant for item in simulate(both, "stowplan").told} == {"h100", "l40s", "n-l40s"}
+
+
+def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
+    """Leaving out the text leaves out nothing else."""
+    engine = Engine(
+        EngineProfile(model_id="m", alpha_ms=8, beta_ms=1, gamma_ms=0, delta_ms=1, num_gpu_blocks=100)
+    )
+    engine.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=10), now_us=0)
+    engine.advance(10**7)
+    families = text_string_to_metric_families(exposition(engine).decode())
+    served = {(s.name, tuple(sorted(s.labels.items())), s.value) for f in families for s in f.samples}
+
+    assert {(s.name, tuple(sorted(s.labels.items())), s.value) for s in series_of(engine)} == served
+
+
+@pytest.mark.parametrize(
+    "text", ["", "concurrency", "concurrency:x", "queue:0", "constant:1.5", "magic:3", "stowplan:1", "wva"]
+)
+def test_names_that_are_none_are_refused(text: str) -> None:
+    """With what there is."""
+    with pytest.raises(ValueError, match=r"there is no policy|must be"):
+        policy_name(text)
+
+
+def test_a_policy_may_name_only_variants_that_there_are(scenario: Scenario) -> None:
+    """And says which those are."""
+    assert policy_problem(policy_name("concurrency:40@l40s"), scenario) == ""
+    assert "there are h100, l40s" in policy_problem(policy_name("concurrency:40@a100"), scenario)
+    with pytest.raises(ValueError, match="there is no variant 'a100'"):
+        simulate(scenario, "constant:1@a100")
+
+
+@pytest.mark.parametrize(
+    ("course", "expected"),
+    [([], 0), ([2, 2, 2], 0), ([1, 3, 3, 5], 0), ([1, 3, 3, 2, 2, 4], 2), ([5, 4, 5, 4], 2)],
+)
+def test_reversals(course: list[int], expected: int) -> None:
+    """Standing still is no change of direction."""
+    assert reversals(course) == expected
+
+
+def test_quantiles_are_values_that_were_seen() -> None:
+    """The least that so many do not exceed."""
+    values = [float(n) for n in range(1, 101)]
+
+    assert [quantile(values, share) for share in (0.5, 0.9, 0.99)] == [50, 90, 99]
+    assert quantile([], 0.5) is None

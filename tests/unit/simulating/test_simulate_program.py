@@ -1,0 +1,293 @@
+"""`stowplan simulate` as a person and a pipeline meet it: files in, a table or JSON and an exit code out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apiserver import cli
+from apiserver.checking.sources import Source
+from controller.simulating.scenario_file import read_scenario
+
+SAMPLES = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulate"
+PLAN_SAMPLES = SAMPLES.parent / "plan"
+
+Simulate = Callable[..., tuple[int, str, list[str]]]
+
+
+@pytest.fixture
+def simulate(capsys: pytest.CaptureFixture[str]) -> Simulate:
+    """Run the verb; the exit code, the output, and the lines of errors."""
+
+    def run(*arguments: str) -> tuple[int, str, list[str]]:
+        code = cli.main(["simulate", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err.splitlines()
+
+    return run
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """Make a small scenario of one model on one variant."""
+    return {
+        "name": "small",
+        "start": "cold",
+        "durationSeconds": 300,
+        "models": [
+            {
+                "id": "m",
+                "ttftMilliseconds": 2000,
+                "itlMilliseconds": 80,
+                "workload": {"curve": {"shape": "constant", "high": 5}},
+            }
+        ],
+        "variants": [
+            {
+                "name": "v",
+                "accelerator": "H100",
+                "pricePerHour": 100,
+                "profile": {"alpha": 8, "beta": 0.05, "delta": 0.03, "kvTokens": 384_000},
+            }
+        ],
+        "nodes": [{"accelerator": "NVIDIA-H100-80GB-HBM3"}],
+        "policies": ["stowplan", "constant:1"],
+    } | changes
+
+
+def written(folder: Path, value: object) -> str:
+    """Write a scenario; its path."""
+    path = folder / "scenario.yaml"
+    path.write_text(yaml.safe_dump(value))
+    return str(path)
+
+
+def test_a_table_has_a_line_for_each_policy(simulate: Simulate, tmp_path: Path) -> None:
+    """With cost and misses, after a line on what was played."""
+    code, out, err = simulate(written(tmp_path, document()))
+
+    assert (code, err) == (0, [])
+    assert "small: " in out.splitlines()[0]
+    assert "cold start, seed 1" in out
+    head, *rows = out.splitlines()[3:6]
+    assert head.split()[:3] == ["POLICY", "COST", "MISSED"]
+    assert [row.split()[0] for row in rows] == ["stowplan", "constant:1"]
+    assert rows[1].split()[1:3] == ["8", "0.00%"]
+
+
+def test_json_has_all_that_was_seen(simulate: Simulate, tmp_path: Path) -> None:
+    """Time series, decisions, and the scenario; the same each time, others by another seed."""
+    arguments = (written(tmp_path, document()), "-o", "json", "--policy", "stowplan")
+    code, out, _ = simulate(*arguments)
+    found = json.loads(out)
+
+    assert code == 0
+    assert found["scenario"]["models"][0]["targets"] == {"ttft_seconds": 2.0, "itl_seconds": 0.08}
+    (outcome,) = found["outcomes"]
+    assert len(outcome["points"]) == 20
+    assert outcome["points"][5]["variants"][0].keys() == {"name", "published", "spec", "ready", "starting"}
+    assert outcome["told"][0]["variant"] == "v"
+    assert simulate(*arguments)[1] == out
+    assert simulate(*arguments, "--seed", "2")[1] != out
+
+
+def test_duration_and_start_are_taken_from_the_command_line(simulate: Simulate, tmp_path: Path) -> None:
+    """They override the file."""
+    path = written(tmp_path, document())
+    _, out, _ = simulate(path, "--duration", "60", "--start", "warm", "--policy", "constant:1", "-o", "json")
+    found = json.loads(out)
+
+    assert (found["scenario"]["duration_seconds"], found["scenario"]["warm_up_seconds"]) == (60, 600)
+    assert found["outcomes"][0]["points"][0]["seconds"] == -600
+
+
+WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
+    "no mapping": ([1], ["must be one YAML mapping"]),
+    "fields that are missing, misspelled or out of range": (
+        document(variants=[{"name": "", "pricePerHour": -1}], modles=[], nodes=[]),
+        [
+            "configuration: Additional properties are not allowed ('modles' was unexpected)",
+            "nodes: [] should be non-empty",
+            "variants.0: 'accelerator' is a required property",
+            "variants.0: 'profile' is a required property",
+            "variants.0.name: '' should be non-empty",
+            "variants.0.pricePerHour: -1 is less than the minimum of 0",
+        ],
+    ),
+    "a number that is none": (document(durationSeconds=float("nan")), ["durationSeconds: must be a finite"]),
+    "a target of zero": (
+        document(models=[{"id": "m", "ttftMilliseconds": 0}]),
+        ["models.0.ttftMilliseconds: 0 is less than the minimum of 1"],
+    ),
+    "names twice, a model without variant, a variant without model or node": (
+        document(
+            models=[{"id": "m"}, {"id": "m"}, {"id": "lonely"}],
+            variants=[document()["variants"][0] | {"model": "other", "accelerator": "A100"}],
+        ),
+        [
+            "model 'm' is there 2 times",
+            "model 'm' has no variant",
+            "model 'lonely' has no variant",
+            "variants.0.model: 'other' is none of models",
+            "variants.0: no node has 1 A100",
+        ],
+    ),
+    "a trace that nobody has": (
+        document(models=[{"id": "m", "workload": {"trace": "nowhere.csv"}}]),
+        ["models.0.workload.trace: trace 'nowhere.csv': there is no file"],
+    ),
+    "a curve that goes nowhere": (
+        document(models=[{"id": "m", "workload": {"curve": {"shape": "ramp", "high": 3}}}]),
+        ["models.0.workload.curve: length_seconds must be greater than 0 for a ramp"],
+    ),
+    "an engine that does nothing": (
+        document(
+            variants=[
+                document()["variants"][0]
+                | {"profile": {"alpha": 0, "beta": 0, "delta": 0, "kvTokens": 16, "maxNumSeqs": 9000}}
+            ]
+        ),
+        ["variants.0.profile: alpha_ms must be greater than 0; max_num_batched_tokens must be"],
+    ),
+    "an unknown policy": (document(policies=["magic"]), ["there is no policy 'magic'"]),
+    "a policy for an unknown variant": (
+        document(policies=["concurrency:3@w"]),
+        ["policy concurrency:3@w: there is no variant 'w'; there are v"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "told"), WRONG_SCENARIOS.values(), ids=WRONG_SCENARIOS.keys())
+def test_everything_wrong_with_a_scenario_is_told_at_once(
+    simulate: Simulate, tmp_path: Path, value: object, told: list[str]
+) -> None:
+    """With the place; the exit code is 2 and nothing is played."""
+    code, out, err = simulate(written(tmp_path, value))
+
+    assert (code, out) == (2, "")
+    assert all(any(text in line for line in err) for text in told), err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"&a [*a]", b"models: &a [*a]", b"{" * 5000, b"models: 2024-01-01", b"a: b: c"],
+    ids=["nothing", "no text", "a list in itself", "a field in itself", "deep", "a date", "no YAML"],
+)
+def test_no_bytes_crash_the_reader(simulate: Simulate, tmp_path: Path, content: bytes) -> None:
+    """Each ends with exit code 2 and a sentence."""
+    path = tmp_path / "scenario.yaml"
+    path.write_bytes(content)
+    code, out, err = simulate(str(path))
+
+    assert (code, out) == (2, "")
+    assert all(line.startswith(f"error: {path}") for line in err)
+
+
+def test_each_wrong_line_of_a_trace_is_told(simulate: Simulate, tmp_path: Path) -> None:
+    """With the file and the line; the first twenty of many."""
+    (tmp_path / "t.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "x,1,1\n" * 25)
+    code, _, err = simulate(written(tmp_path, document(models=[{"id": "m", "workload": {"trace": "t.csv"}}])))
+
+    assert code == 2
+    assert "t.csv:2: TIMESTAMP 'x' is no time" in err[0]
+    assert "5 lines more are wrong" in err[-1]
+    assert len(err) == 21
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--start-up", "v"], "'v': say VARIANT=SECONDS"),
+        (["--start-up", "v=soon"], "'soon': say seconds from 0"),
+        (["--profile", "v=1,2"], "must be three or four numbers"),
+        (["--profile", "v=nan,2,3"], "must be finite numbers"),
+        (["--kv-tokens", "v=0"], "must be more than 0"),
+        (["--seed", "-1"], "'-1': say a whole number"),
+        (["--duration", "inf"], "'inf': say seconds from 0"),
+        (["--duration", "3"], "'3': must be at least 15 s"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 2, and the sentence says what would do."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["simulate", f"{arguments[0]}={arguments[1]}"])
+
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_scenario_and_objects_together_are_too_much(simulate: Simulate) -> None:
+    """And a trace alone is too little."""
+    assert "not both" in simulate("x.yaml", "-f", str(PLAN_SAMPLES))[2][-1]
+    assert any("--trace goes with -f" in line for line in simulate("--trace", "azure-llm-2023-conv")[2])
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_samples_can_be_read(path: Path) -> None:
+    """All that are shipped; playing them takes longer than a test may."""
+    given = read_scenario(Source(name=str(path), data=path.read_bytes()))
+
+    assert given.problems == ()
+    assert given.scenario is not None
+
+
+EXPORT = ("-f", str(PLAN_SAMPLES))
+
+
+def test_an_export_says_all_that_is_missing(simulate: Simulate) -> None:
+    """What each engine can do, how large its cache is, and what each model is asked for."""
+    code, _, err = simulate(*EXPORT)
+
+    assert code == 2
+    assert any("say --profile llama-8b-l40s=ALPHA,BETA,DELTA" in line for line in err)
+    assert any("say --kv-tokens llama-70b-h100=TOKENS" in line for line in err)
+    assert any("--trace FILE=meta/llama-3.1-70b" in line for line in err)
+
+
+def test_an_export_is_played_with_its_prices_targets_nodes_and_autoscalers(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    """Last Tuesday with these settings: one model of a live cluster, from its objects and a trace."""
+    names = ("llama-70b-h100", "llama-70b-a100")
+    supplied = [
+        text
+        for name in names
+        for text in (
+            "--start-up", f"{name}=60", "--profile", f"{name}=11,0.08,0.08", "--kv-tokens", f"{name}=200000",
+        )
+    ]  # fmt: skip
+    kept = tmp_path / "live.yaml"
+    kept.write_text(yaml.safe_dump_all(live_objects(names)))
+    code, out, err = simulate(
+        "-f", str(kept), "--trace", "azure-llm-2023-conv", "--duration", "300", *supplied,
+        "-o", "json", "--policy", "stowplan", "--policy", "constant:1@llama-70b-a100",
+    )  # fmt: skip
+
+    assert (code, err) == (0, [])
+    found = json.loads(out)
+    assert {item["name"]: item["price_per_hour"] for item in found["scenario"]["variants"]} == {
+        "llama-70b-h100": 16.0,
+        "llama-70b-a100": 8.0,
+    }
+    (model,) = found["scenario"]["models"]
+    assert model["priority"] == 1
+    assert model["targets"] == {"ttft_seconds": 1.5, "itl_seconds": 0.08}
+    assert len(found["outcomes"]) == 2
+    assert found["outcomes"][1]["cost"] == pytest.approx(8 / 12)
+
+
+def live_objects(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the plan sample's objects that concern some variants, and everything shared."""
+    found = []
+    for path in sorted(PLAN_SAMPLES.glob("*.yaml")):
+        for item in yaml.safe_load_all(path.read_text()):
+            kind, name = item["kind"], item.get("metadata", {}).get("name", "")
+            if kind in {"ConfigMap", "NodeList", "Pod"} or name in names:
+                found.append(item)
+    return found

@@ -1,0 +1,112 @@
+"""Requests from traces and along curves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.simulation.curve import Curve
+from controller.simulation.trace import TraceEntry, load_trace
+from controller.simulation.workload import Drawn, Played, requests
+
+TRACE = load_trace("azure-llm-2023-conv")
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        pytest.param(Curve(shape="constant", high=7), {0: 7, 99: 7}, id="constant"),
+        pytest.param(Curve(shape="step", low=3, high=9, at_seconds=50), {49: 3, 50: 9}, id="step"),
+        pytest.param(
+            Curve(shape="spike", low=4, high=16, at_seconds=10, length_seconds=5, period_seconds=100),
+            {9: 4, 10: 16, 14: 16, 15: 4, 112: 16, 116: 4},
+            id="spike, again and again",
+        ),
+        pytest.param(
+            Curve(shape="spike", low=4, high=16, at_seconds=10, length_seconds=5),
+            {12: 16, 112: 4},
+            id="one spike",
+        ),
+        pytest.param(
+            Curve(shape="ramp", low=20, high=120, at_seconds=100, length_seconds=200),
+            {0: 20, 100: 20, 200: 70, 300: 120, 999: 120},
+            id="ramp",
+        ),
+        pytest.param(
+            Curve(shape="sine", low=10, high=100, period_seconds=2400), {0: 10, 600: 55, 1200: 100}, id="sine"
+        ),
+    ],
+)
+def test_curves(curve: Curve, expected: dict[float, float]) -> None:
+    """Rates at some moments."""
+    assert {at: curve.rate(at) for at in expected} == pytest.approx(expected)
+
+
+def test_a_curve_names_every_wrong_field() -> None:
+    """All at once."""
+    with pytest.raises(ValueError, match="high must be") as caught:
+        Curve(shape="sine", high=float("nan"), low=-1)
+
+    assert "low must be" in str(caught.value)
+    assert "period_seconds must be greater than 0 for a sine" in str(caught.value)
+
+
+@given(st.integers(0, 5), st.sampled_from(["step", "ramp", "sine"]))
+def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
+    """As many as the curve's integral says, within four standard deviations; in order, and reproducible."""
+    curve = Curve(shape=shape, low=5, high=20, at_seconds=200, length_seconds=100, period_seconds=500)  # type: ignore[arg-type] # one of the words
+    drawn = Drawn(curve=curve, lengths=TRACE)
+    made = requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
+    mean = sum(curve.rate(second + 0.5) for second in range(400))
+
+    assert abs(len(made) - mean) < 4 * mean**0.5 + 20
+    assert [item.arrival_us for item in made] == sorted(item.arrival_us for item in made)
+    assert made == requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
+
+
+def test_noise_wanders_and_keeps_the_mean() -> None:
+    """A tenth of the rate, over minutes: an hour's minutes vary more than chance alone explains."""
+
+    def minutes(noise: float) -> list[int]:
+        curve = Curve(shape="constant", high=50)
+        made = requests(
+            Drawn(curve=curve, lengths=TRACE, noise=noise), seconds=3600, warm_up_seconds=0, seed=3
+        )
+        counts = [0] * 60
+        for item in made:
+            counts[item.arrival_us // 60_000_000] += 1
+        return counts
+
+    def spread(counts: list[int]) -> float:
+        mean = sum(counts) / len(counts)
+        return (sum((count - mean) ** 2 for count in counts) / len(counts)) ** 0.5
+
+    assert spread(minutes(0.1)) > 2.5 * spread(minutes(0.0))
+    assert sum(minutes(0.1)) == pytest.approx(180_000, rel=0.1)
+
+
+def test_copies_come_a_little_later_than_what_they_copy() -> None:
+    """Three of each within the jitter; what would come after the end is cut."""
+    trace = (
+        TraceEntry(offset_ms=0, prompt_tokens=1, output_tokens=1),
+        TraceEntry(offset_ms=9_999, prompt_tokens=2, output_tokens=2),
+    )
+    made = requests(Played(trace=trace, copies=3, jitter_seconds=5), seconds=10, warm_up_seconds=0, seed=1)
+
+    assert [item.prompt_tokens for item in made].count(1) == 3
+    assert all(item.arrival_us <= 5_000_000 for item in made if item.prompt_tokens == 1)
+    assert [item.request_id for item in made] == list(range(len(made)))
+    assert 4 <= len(made) <= 6
+
+
+def test_the_warm_up_plays_the_beginning_once_more_ahead() -> None:
+    """The scored part is the same with and without it."""
+    played = Played(trace=TRACE, copies=2)
+    cold = requests(played, seconds=900, warm_up_seconds=0, seed=1)
+    warm = requests(played, seconds=900, warm_up_seconds=600, seed=1)
+    ahead = len(warm) - len(cold)
+
+    assert ahead == sum(item.arrival_us < 600_000_000 for item in cold)
+    assert [item.arrival_us - 600_000_000 for item in warm[ahead:]] == [item.arrival_us for item in cold]
+    assert [item.arrival_us for item in warm[:ahead]] == [item.arrival_us for item in cold[:ahead]]
