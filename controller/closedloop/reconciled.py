@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from controller.planning.decision import Plan
     from controller.planning.snapshot import Snapshot
 
-_REFRESH_SECONDS = 60.0
-
 
 class InlinePlanner:
     """Plans in this very process, and remembers in memory."""
@@ -81,7 +79,7 @@ class ReconciledPolicy:
                 policies=self._objects.policies,
                 now=self._objects.now,
             ),
-            cycle_settings or CycleSettings(refresh_seconds=_REFRESH_SECONDS, scale_to_zero=False),
+            cycle_settings or CycleSettings(scale_to_zero=False),
         )
         self._said: dict[str, tuple[int, str]] = {}
 

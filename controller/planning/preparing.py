@@ -9,7 +9,9 @@ from controller.planning.case import Answer, published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate
+from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
+from controller.planning.settings import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from controller.planning.demand import ModelDemand
     from controller.planning.flapping import Restless
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.settings import Settings, Strategy
+    from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot
     from controller.planning.state import PlanningState
 
@@ -90,6 +92,8 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
     """Return what is known."""
     demands = model_demands(snapshot)
     plain = formulate(snapshot, demands, settings=settings)
+    if settings.strategy is Strategy.OPTIMAL:
+        plain = with_main_variants(plain, demands)
     held = restless(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,

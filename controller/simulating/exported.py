@@ -19,11 +19,11 @@ from controller.observe.targets import Target, TargetKind, target_key, target_of
 from controller.observe.variants import accelerator_of, effective_cost, priority_of
 from controller.offline.gathering import completed_node, policies_in, stored_variant, targetless, targets_in
 from controller.offline.reading import Found, Manifest, of_kind
-from controller.planning.snapshot import MAX_NUM_BATCHED_TOKENS, MAX_NUM_SEQS
 from controller.simulating.given import Given
 from controller.simulating.profiles import StatedProfile, stated_profile
-from controller.simulation.profile import EngineProfile
+from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
+from controller.sizing.records import MAX_NUM_SEQS
 
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
@@ -124,7 +124,7 @@ class _Reader:
         if problems:
             return None
         key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
-        if key is None or key.kind is not TargetKind.DEPLOYMENT:
+        if key.kind is not TargetKind.DEPLOYMENT:
             self.warnings.append(f"{manifest.label} is left out: {_DEPLOYMENTS}")
             return None
         if name in self._autoscalings:

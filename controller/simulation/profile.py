@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_NUM_BATCHED_TOKENS = 8192
+"""What vLLM computes at most per step when its arguments don't say: tokens."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineProfile:
@@ -26,7 +29,7 @@ class EngineProfile:
     num_gpu_blocks: int
     block_size: int = 16
     max_num_seqs: int = 256
-    max_num_batched_tokens: int = 8192
+    max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
 
     def __post_init__(self) -> None:
         wrong = [

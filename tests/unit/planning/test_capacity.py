@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from controller.planning.capacity import learn
 from planning_builders import sample, variant
 
-from controller.planning.capacity import learn
 from controller.planning.decision import CapacitySource
 from controller.planning.settings import Settings
 from controller.planning.snapshot import ReplicaSample, Variant

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from controller.planning.saturation import Capacity
 from planning_builders import sample, variant
 
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.demand import ModelDemand, model_demands, staying_replicas
 from controller.planning.formulation import held_replicas
-from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
 

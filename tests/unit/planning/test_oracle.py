@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from campaign import often
+from controller.planning.saturation import Capacity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import LIMITS, demand, node, variant, world
@@ -17,7 +18,6 @@ from controller.planning.baseline import baseline
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
 from controller.planning.problem import PlacementProblem, Stage
-from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
 from controller.planning.textbook import place
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from planning_builders import sample, variant
-
-from controller.planning.decision import CapacitySource
 from controller.planning.saturation import (
     Capacity,
     derived_capacity,
@@ -16,6 +13,9 @@ from controller.planning.saturation import (
     replica_capacity,
     tokens_in_use,
 )
+from planning_builders import sample, variant
+
+from controller.planning.decision import CapacitySource
 from controller.planning.settings import Settings
 
 SETTINGS = Settings()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from controller.planning.saturation import Capacity
 from planning_builders import LIMITS, demand, node, variant, world
 
 from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
 from controller.planning.problem import NumbersTooLargeError
-from controller.planning.saturation import Capacity
 from controller.planning.settings import Settings
 from controller.planning.textbook import place
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from controller.planning.saturation import Capacity
 from planning_builders import variant
 
 from controller.planning.decision import CapacitySource
-from controller.planning.saturation import Capacity
 from controller.planning.utilisation import provided_tokens, utilisation
 
 OWN, OTHER, UNKNOWN = variant("own"), variant("other"), variant("unknown")
