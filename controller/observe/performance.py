@@ -29,7 +29,7 @@ def facts_of(
     facts = VariantFacts(
         targets=targets_of(autoscaling, policies),
         profile=profile,
-        learned=_learned(published),
+        learned=learned_of(published),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
         start_seconds=tuple(
             [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
@@ -74,8 +74,10 @@ def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     return Profile(parameters=StepParameters(**numbers), max_batch_size=batch), ()
 
 
-def _learned(published: Json) -> Learned | None:
-    """Return what the status keeps of the engines' speed; None where it keeps nothing that can be read."""
+def learned_of(published: Json | None) -> Learned | None:
+    """Return what a status keeps of the engines' speed; None where it keeps nothing that can be read."""
+    if not published:
+        return None
     decode, prefill = published.get("decodeParms") or {}, published.get("prefillParms") or {}
     alpha, beta, delta = (
         _number(decode.get("alpha")),

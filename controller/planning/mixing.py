@@ -1,10 +1,11 @@
 """One main variant per model; others are chosen where they save clearly, or where it finds no place.
 
 Unlike replicas behind one router are used less well than replicas that are alike: a router that evens out
-queues or caches loads the slow ones beyond their targets before the fast ones are busy. A mix that follows the
-load by its smallest unit also piles up many of those. In closed loop, over recorded and drawn loads, counting
-the cost of the others twice made fleets 5 percent cheaper, and a fifth fewer requests missed their targets.
-Only the choice between mixes depends on this: what a plan costs, and what budgets count, are true costs.
+queues or caches loads the slow ones beyond their targets before the fast ones are busy. A mix that follows
+the load by its smallest unit also piles up many of those. In closed loop, over recorded and drawn loads,
+counting the cost of the others twice made fleets 5 percent cheaper, and a fifth fewer requests missed their
+targets. Only the choice between mixes depends on this: what a plan costs, and what budgets count, are true
+costs.
 """
 
 from __future__ import annotations
