@@ -23,7 +23,7 @@ FORGETTING: Final = 0.998
 ENOUGH_SAMPLES: Final = 8.0
 """Weight from which what was learned counts more than what was declared."""
 
-_RIDGE: Final = 0.001
+_RIDGE: Final = 1e-4
 """Share of the diagonal that is added to it, so that loads that never vary still give an answer."""
 
 _BUSY_SEQUENCES: Final = 3.0
