@@ -18,6 +18,12 @@ RATE_UNIT = 1e-6
 MOST_RATE = 10**9
 """More requests per second than any model has."""
 
+MOST_REQUESTS = 10**9
+"""More requests than ever wait."""
+
+MOST_TOKENS = 10**9
+"""More tokens than any request has."""
+
 
 class Signal(StrEnum):
     """How well a model's demand is known."""
@@ -149,9 +155,9 @@ class ModelLoad:
             requests_per_second=(self.requests_per_second or 0, 0, MOST_RATE),
             upper_requests_per_second=(self.upper_requests_per_second, 0, MOST_RATE),
             start_seconds=(self.start_seconds, 0, 10**6),
-            backlog_requests=(self.backlog_requests, 0, 10**9),
-            prompt_tokens=(self.prompt_tokens or 0, 0, 10**9),
-            output_tokens=(self.output_tokens or 0, 0, 10**9),
+            backlog_requests=(self.backlog_requests, 0, MOST_REQUESTS),
+            prompt_tokens=(self.prompt_tokens or 0, 0, MOST_TOKENS),
+            output_tokens=(self.output_tokens or 0, 0, MOST_TOKENS),
             required_requests_per_second=(self.required_requests_per_second, 0, MOST_RATE),
             releasable_requests_per_second=(releasable or 0, 0, MOST_RATE),
         )
