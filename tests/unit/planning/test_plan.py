@@ -170,6 +170,26 @@ def test_what_may_be_done_depends_on_the_signal(signal: Signal, asked: int | Non
     assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == {"a": want}
 
 
+UNMEASURED = {
+    "stay while their model is asked for something": (load(30_000), {"a": 3, "chat": 0}),
+    "stay while nobody knows what may go": (
+        load(0, releasable_requests_per_second=None),
+        {"a": 3, "chat": 0},
+    ),
+    "go where nobody asks for anything": (load(0), {"a": 0, "chat": 1}),
+}
+
+
+@pytest.mark.parametrize(("asked", "want"), UNMEASURED.values(), ids=UNMEASURED.keys())
+def test_replicas_of_which_nobody_knows_what_they_serve(asked: ModelLoad, want: dict[str, int]) -> None:
+    """Not even a higher priority takes their place: they may serve all of the load."""
+    running = variant("a", "n", "n", "n")
+    chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=1, max_replicas=1)
+    world = Snapshot(nodes=(node("n", 8),), variants=(running, chat), loads=(asked,))
+
+    assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
+
+
 def test_two_variants_serve_one_demand_together() -> None:
     """The demand of the model is met once, not once per variant."""
     h100 = variant("h100", "n1", serves=12_800)
