@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.planning.ranges import out_of_range
+from controller.planning.ranges import MAX_REPLICAS, out_of_range
 
 RATE_UNIT = 1e-6
 """Planning counts rates in whole millionths of a request per second."""
@@ -152,6 +152,8 @@ class ModelLoad:
         releasable = self.releasable_requests_per_second
         wrong = out_of_range(
             signal_age_seconds=(self.signal_age_seconds or 0, 0, 10**9),
+            ready_replicas=(self.ready_replicas, 0, MAX_REPLICAS),
+            silent_replicas=(self.silent_replicas, 0, MAX_REPLICAS),
             requests_per_second=(self.requests_per_second or 0, 0, MOST_RATE),
             upper_requests_per_second=(self.upper_requests_per_second, 0, MOST_RATE),
             start_seconds=(self.start_seconds, 0, 10**6),

@@ -16,6 +16,7 @@ from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
+from controller.planning.wording import count
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.following import PLACED_ELSEWHERE
 from controller.reconcilers.rounds import BEING_MOVED
@@ -163,7 +164,7 @@ def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
     text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
     text += f"; {verdict.silence}" if verdict.silence else ""
     if load.signal is Signal.QUORUM:
-        text += f"; decided without {load.silent_replicas} silent replicas of the model"
+        text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
     return *_METRICS[load.signal], text
 
 
