@@ -12,6 +12,7 @@ from controller.observe.arguments import engine_argument
 from controller.observe.pods import has_engine, is_ready
 from controller.observe.policies import Policies, service_class
 from controller.observe.targets import Target
+from controller.planning.ranges import MOST_START_SECONDS
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
 
 _LARGEST: Final = 1e9
@@ -34,7 +35,7 @@ def facts_of(
         start_seconds=tuple(
             [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
         ),
-        known_start_seconds=_number(published.get("startSeconds")),
+        known_start_seconds=_number(published.get("startSeconds"), most=MOST_START_SECONDS),
     )
     return facts, problems
 
@@ -95,15 +96,15 @@ def learned_of(published: Json | None) -> Learned | None:
     )
 
 
-def _number(value: object) -> float | None:
-    """Return a number of ordinary size that is at least 0, from text or a number; else None."""
+def _number(value: object, *, most: float = _LARGEST) -> float | None:
+    """Return a number that is at least 0 and at most so much, from text or a number; else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) and 0 <= found <= _LARGEST else None
+    return found if math.isfinite(found) and 0 <= found <= most else None
 
 
 def _start_seconds(pod: Json) -> float | None:

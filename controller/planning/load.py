@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.planning.ranges import MAX_REPLICAS, out_of_range
+from controller.planning.ranges import MAX_REPLICAS, MOST_START_SECONDS, out_of_range
 
 RATE_UNIT = 1e-6
 """Planning counts rates in whole millionths of a request per second."""
@@ -156,7 +156,7 @@ class ModelLoad:
             silent_replicas=(self.silent_replicas, 0, MAX_REPLICAS),
             requests_per_second=(self.requests_per_second or 0, 0, MOST_RATE),
             upper_requests_per_second=(self.upper_requests_per_second, 0, MOST_RATE),
-            start_seconds=(self.start_seconds, 0, 10**6),
+            start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
             backlog_requests=(self.backlog_requests, 0, MOST_REQUESTS),
             prompt_tokens=(self.prompt_tokens or 0, 0, MOST_TOKENS),
             output_tokens=(self.output_tokens or 0, 0, MOST_TOKENS),
