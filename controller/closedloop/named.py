@@ -82,7 +82,7 @@ async def simulated(
 
     `cycle_settings` are those of the controller; other policies have none.
     """
-    with _silent():
+    with silent():
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
         policy = _policy(scenario, name, manifests, cycle_settings)
@@ -143,7 +143,8 @@ def _begun(scenario: Scenario, policy: Policy) -> Scenario:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
+    """Keep the controller from writing logs within the block."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
