@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from controller.closedloop.outcome import Outcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
+    from controller.reconcilers.variantautoscaling import CycleSettings
     from controller.simulation.request import Request
 
 PLAIN = ("stowplan", "wva-v1", "wva-v2", "clairvoyant")
@@ -74,19 +75,27 @@ async def simulated(
     *,
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
+    cycle_settings: CycleSettings | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
-    """Play a scenario with a policy. Logs of the controller are not written meanwhile."""
-    with _silent():
+    """Play a scenario with a policy. Logs of the controller are not written meanwhile.
+
+    `cycle_settings` are those of the controller; other policies have none.
+    """
+    with silent():
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
-        policy = _policy(scenario, name, manifests)
+        policy = _policy(scenario, name, manifests, cycle_settings)
         scenario = _begun(scenario, policy)
         return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
 
 
 def simulate(
-    scenario: Scenario, policy: str, *, requests: Mapping[str, list[Request]] | None = None
+    scenario: Scenario,
+    policy: str,
+    *,
+    requests: Mapping[str, list[Request]] | None = None,
+    cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
     """Play a scenario with a policy by its name, for programs in which no event loop runs.
 
@@ -96,10 +105,12 @@ def simulate(
     if problem := policy_problem(name, scenario):
         raise ValueError(problem)
     with uncollected():
-        return asyncio.run(simulated(scenario, name, requests=requests))
+        return asyncio.run(simulated(scenario, name, requests=requests, cycle_settings=cycle_settings))
 
 
-def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -> Policy:
+def _policy(
+    scenario: Scenario, name: PolicyName, manifests: Manifests | None, cycle_settings: CycleSettings | None
+) -> Policy:
     scaled = chosen_variants(scenario, name.variant)
     match name.kind:
         case "concurrency" | "queue":
@@ -117,7 +128,7 @@ def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -
         case "wva-v2":
             return SaturationV2Policy(scenario=scenario)
         case _:
-            return ReconciledPolicy(scenario, manifests=manifests)
+            return ReconciledPolicy(scenario, manifests=manifests, cycle_settings=cycle_settings)
 
 
 def _begun(scenario: Scenario, policy: Policy) -> Scenario:
@@ -132,7 +143,8 @@ def _begun(scenario: Scenario, policy: Policy) -> Scenario:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
+    """Keep the controller from writing logs within the block."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

@@ -19,6 +19,7 @@ from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
+    EngineSource,
     Tools,
     VariantAutoscalingReconciler,
 )
@@ -62,8 +63,10 @@ class ReconciledPolicy:
         manifests: Manifests | None = None,
         settings: Settings | None = None,
         cycle_settings: CycleSettings | None = None,
+        source: EngineSource | None = None,
         name: str = "stowplan",
     ) -> None:
+        """Begin a run; `source` is who asks engines, None for the virtual ones of the run."""
         self.name = name
         self.interval_seconds = 15.0
         self.told: list[Told] = []
@@ -73,7 +76,7 @@ class ReconciledPolicy:
             Tools(
                 cluster=cast("Cluster", self._objects),
                 events=cast("EventRecorder", self._objects),
-                source=self._objects,
+                source=source or self._objects,
                 planner=InlinePlanner(settings),
                 world=self._objects.world,
                 policies=self._objects.policies,
