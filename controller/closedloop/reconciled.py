@@ -19,10 +19,10 @@ from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
-    EngineSource,
     Tools,
     VariantAutoscalingReconciler,
 )
+from controller.reconcilers.watching import EngineSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
