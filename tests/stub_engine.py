@@ -29,6 +29,21 @@ vllm:request_prompt_tokens_bucket{{model_name="{model}",le="+Inf"}} {requests}
 _SERVED_BEFORE = 100
 
 
+def exposition(*, model: str, usage: float, waiting: int, requests: int = _SERVED_BEFORE) -> str:
+    """Return what an engine says that has served so many requests."""
+    return EXPOSITION.format(
+        model=model,
+        usage=usage,
+        waiting=waiting,
+        requests=requests,
+        first_token_seconds=0.2 * requests,
+        prompt_tokens=1000 * requests,
+        generation_tokens=200 * requests,
+        inter_token_seconds=0.02 * 199 * requests,
+        inter_tokens=199 * requests,
+    )
+
+
 class StubEngine:
     """Serves `/metrics` on one address from `__enter__` to `__exit__`; its counters grow at a steady rate."""
 
@@ -46,17 +61,7 @@ class StubEngine:
 
         def text() -> bytes:
             requests = _SERVED_BEFORE + int(requests_per_second * (time.monotonic() - began))
-            return EXPOSITION.format(
-                model=model,
-                usage=usage,
-                waiting=waiting,
-                requests=requests,
-                first_token_seconds=0.2 * requests,
-                prompt_tokens=1000 * requests,
-                generation_tokens=200 * requests,
-                inter_token_seconds=0.02 * 199 * requests,
-                inter_tokens=199 * requests,
-            ).encode()
+            return exposition(model=model, usage=usage, waiting=waiting, requests=requests).encode()
 
         class Handler(BaseHTTPRequestHandler):
             """Answers every GET with the exposition."""
