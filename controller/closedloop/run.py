@@ -55,7 +55,7 @@ async def play(
     traffic = Traffic(asked)
     cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)
     autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
-    recorder, unscored = Recorder(scenario), dict(cluster.replica_seconds)
+    recorder, unscored = Recorder(scenario, autoscalers), dict(cluster.replica_seconds)
     published: Mapping[str, float] = {}
     tick, now_seconds = 0, 0.0
     while now_seconds < scenario.end_seconds:

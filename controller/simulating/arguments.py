@@ -29,6 +29,7 @@ policies:
 examples:
   stowplan simulate
   stowplan simulate scenario.yaml --policy stowplan --policy concurrency:40@h100
+  stowplan simulate scenario.yaml --html outcome.html
   kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml > live.yaml
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
       --profile h100=8,0.05,0.03 --kv-tokens h100=384000
@@ -58,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
     add("--duration", type=_duration, metavar="SECONDS", help="how long is played and scored")
     add("--start", choices=("warm", "cold"), help="whether ten minutes are played ahead, unscored")
     add("-o", "--output", choices=("table", "json"), default="table", help="table is the default")
+    add("--html", type=Path, metavar="FILE", help="write one page for a browser, too, with charts")
     _add_cluster(made)
     return made
 

@@ -20,6 +20,7 @@ from controller.simulating.arguments import SHORTEST_SECONDS, parser
 from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given
+from controller.simulating.page import page
 from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_lines
@@ -61,12 +62,26 @@ def _run(options: argparse.Namespace) -> int:
     with uncollected():
         outcomes = asyncio.run(_play(scenario, given, names))
     results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=given.warnings)
+    # Before anything is printed: whoever reads that may stop early.
+    is_written = _written(options.html, results)
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in text_lines(results))
     sys.stdout.flush()
-    return _PLAYED
+    return _PLAYED if is_written else _UNREADABLE
+
+
+def _written(path: Path | None, results: Results) -> bool:
+    """Write the page if one is wanted; whether that could be done."""
+    if path is None:
+        return True
+    try:
+        path.write_bytes(page(results).encode())
+    except OSError as error:
+        _tell([f"{path}: cannot be written: {error.strerror or error}"])
+        return False
+    return True
 
 
 def _given(options: argparse.Namespace) -> Given:
