@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from controller.closedloop.outcome import Outcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
+    from controller.planning.settings import Settings
+    from controller.reconcilers.variantautoscaling import CycleSettings
     from controller.simulation.request import Request
 
 PLAIN = ("stowplan", "wva-v1", "wva-v2", "clairvoyant")
@@ -75,12 +77,22 @@ async def simulated(
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
     progress: Callable[[float], None] | None = None,
+    settings: Settings | None = None,
+    cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
-    """Play a scenario with a policy. Logs of the controller are not written meanwhile."""
+    """Play a scenario with a policy. Logs of the controller are not written meanwhile.
+
+    The settings are those of the controller, which `stowplan` alone uses.
+    """
     with _silent():
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
-        policy = _policy(scenario, name, manifests)
+        if name.kind == "stowplan":
+            policy: Policy = ReconciledPolicy(
+                scenario, manifests=manifests, settings=settings, cycle_settings=cycle_settings
+            )
+        else:
+            policy = _rival(scenario, name)
         scenario = _begun(scenario, policy)
         return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
 
@@ -99,7 +111,7 @@ def simulate(
         return asyncio.run(simulated(scenario, name, requests=requests))
 
 
-def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -> Policy:
+def _rival(scenario: Scenario, name: PolicyName) -> Policy:
     scaled = chosen_variants(scenario, name.variant)
     match name.kind:
         case "concurrency" | "queue":
@@ -114,10 +126,8 @@ def _policy(scenario: Scenario, name: PolicyName, manifests: Manifests | None) -
             return ConstantPolicy(replicas=int(name.number), scaled=scaled, name=name.text)
         case "wva-v1":
             return SaturationV1Policy(scenario=scenario)
-        case "wva-v2":
-            return SaturationV2Policy(scenario=scenario)
         case _:
-            return ReconciledPolicy(scenario, manifests=manifests)
+            return SaturationV2Policy(scenario=scenario)
 
 
 def _begun(scenario: Scenario, policy: Policy) -> Scenario:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from controller.closedloop.following import follower
-from controller.closedloop.manifests import SERVICE_CLASSES, UNIT_COSTS, manifests_of
+from controller.closedloop.manifests import manifests_of
 from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
 from controller.closedloop.series import series_of
@@ -65,7 +65,8 @@ class ReconciledPolicy:
         name: str = "stowplan",
     ) -> None:
         self.name = name
-        self.interval_seconds = 15.0
+        chosen = cycle_settings or CycleSettings(scale_to_zero=False)
+        self.interval_seconds = chosen.sizing.interval_seconds
         self.told: list[Told] = []
         self._scenario = scenario
         self._objects = _Objects(manifests or manifests_of(scenario))
@@ -79,7 +80,7 @@ class ReconciledPolicy:
                 policies=self._objects.policies,
                 now=self._objects.now,
             ),
-            cycle_settings or CycleSettings(scale_to_zero=False),
+            chosen,
         )
         self._said: dict[str, tuple[int, str]] = {}
 
@@ -115,7 +116,9 @@ class _Objects:
         self._manifests = manifests
         self._autoscalings = dict(manifests.autoscalings)
         self._policies = read_policies(
-            manifests.config_maps, unit_costs=UNIT_COSTS, default_classes=SERVICE_CLASSES
+            manifests.config_maps,
+            unit_costs=manifests.unit_costs,
+            default_classes=manifests.service_classes,
         )
         self.names = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): name
