@@ -1,4 +1,4 @@
-"""What the controller can be told of planning: thresholds, prices, nodes to come, budgets, and who acts."""
+"""What the controller can be told of planning: forecast, capacity, nodes to come, budgets, and who acts."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ class PlanningConfig:
 
     strategy: Literal["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "optimal"
     """Who decides: the solver, or the rules of another autoscaler. Those know nothing of the other models'
-    variants, of prices of starting and stopping or of nodes that can be added; limits and nodes cut what they
-    ask for."""
+    variants, of the price of a start or of nodes that can be added; limits and nodes cut what they ask
+    for."""
 
     fallback: Literal["hold", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "hold"
     """What is done when no answer can be had in time, or it is refused, or the solver dies. `hold`: the last

@@ -33,6 +33,9 @@ class Manifests:
     autoscalings: Mapping[str, Json]
     nodes: Sequence[Json]
     config_maps: Mapping[str, Json]
+    unit_costs: str = UNIT_COSTS
+    service_classes: str = SERVICE_CLASSES
+    """Which of the ConfigMaps have prices, and classes for those that name none."""
 
 
 def manifests_of(scenario: Scenario) -> Manifests:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from controller.closedloop.outcome import Outcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
+    from controller.planning.settings import Settings
     from controller.reconcilers.variantautoscaling import CycleSettings
     from controller.simulation.request import Request
 
@@ -75,17 +76,23 @@ async def simulated(
     *,
     manifests: Manifests | None = None,
     requests: Mapping[str, list[Request]] | None = None,
-    cycle_settings: CycleSettings | None = None,
     progress: Callable[[float], None] | None = None,
+    settings: Settings | None = None,
+    cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
     """Play a scenario with a policy. Logs of the controller are not written meanwhile.
 
-    `cycle_settings` are those of the controller; other policies have none.
+    The settings are those of the controller, which `stowplan` alone uses.
     """
     with silent():
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
-        policy = _policy(scenario, name, manifests, cycle_settings)
+        if name.kind == "stowplan":
+            policy: Policy = ReconciledPolicy(
+                scenario, manifests=manifests, settings=settings, cycle_settings=cycle_settings
+            )
+        else:
+            policy = _rival(scenario, name)
         scenario = _begun(scenario, policy)
         return await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
 
@@ -108,9 +115,7 @@ def simulate(
         return asyncio.run(simulated(scenario, name, requests=requests, cycle_settings=cycle_settings))
 
 
-def _policy(
-    scenario: Scenario, name: PolicyName, manifests: Manifests | None, cycle_settings: CycleSettings | None
-) -> Policy:
+def _rival(scenario: Scenario, name: PolicyName) -> Policy:
     scaled = chosen_variants(scenario, name.variant)
     match name.kind:
         case "concurrency" | "queue":
@@ -125,10 +130,8 @@ def _policy(
             return ConstantPolicy(replicas=int(name.number), scaled=scaled, name=name.text)
         case "wva-v1":
             return SaturationV1Policy(scenario=scenario)
-        case "wva-v2":
-            return SaturationV2Policy(scenario=scenario)
         case _:
-            return ReconciledPolicy(scenario, manifests=manifests, cycle_settings=cycle_settings)
+            return SaturationV2Policy(scenario=scenario)
 
 
 def _begun(scenario: Scenario, policy: Policy) -> Scenario:

@@ -59,10 +59,14 @@ class ModelPoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantPoint:
-    """One variant at one moment: published metric, replicas asked for, ready, and on their way."""
+    """One variant at one moment: published metric, replicas asked for, ready, and on their way.
+
+    `wanted` are the replicas that the metric alone asks for, without the autoscaler's rules.
+    """
 
     name: str
     published: float | None
+    wanted: float | None
     spec: int
     ready: int
     starting: int

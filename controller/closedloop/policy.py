@@ -28,6 +28,8 @@ class Policy(Protocol):
 
     name: str
     interval_seconds: float
+    """Time between two metrics. They are published when HPAs look, so less than their 15 s is as much."""
+
     told: list[Told]
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from controller.closedloop.following import follower
-from controller.closedloop.manifests import SERVICE_CLASSES, UNIT_COSTS, manifests_of
+from controller.closedloop.manifests import manifests_of
 from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
 from controller.closedloop.series import series_of
@@ -68,7 +68,8 @@ class ReconciledPolicy:
     ) -> None:
         """Begin a run; `source` is who asks engines, None for the virtual ones of the run."""
         self.name = name
-        self.interval_seconds = 15.0
+        chosen = cycle_settings or CycleSettings(scale_to_zero=False)
+        self.interval_seconds = chosen.sizing.interval_seconds
         self.told: list[Told] = []
         self._scenario = scenario
         self._objects = _Objects(manifests or manifests_of(scenario))
@@ -82,7 +83,7 @@ class ReconciledPolicy:
                 policies=self._objects.policies,
                 now=self._objects.now,
             ),
-            cycle_settings or CycleSettings(scale_to_zero=False),
+            chosen,
         )
         self._said: dict[str, tuple[int, str]] = {}
 
@@ -118,7 +119,9 @@ class _Objects:
         self._manifests = manifests
         self._autoscalings = dict(manifests.autoscalings)
         self._policies = read_policies(
-            manifests.config_maps, unit_costs=UNIT_COSTS, default_classes=SERVICE_CLASSES
+            manifests.config_maps,
+            unit_costs=manifests.unit_costs,
+            default_classes=manifests.service_classes,
         )
         self.names = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): name

@@ -10,6 +10,7 @@ from controller.closedloop.scoring import quantile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from controller.closedloop.autoscaler import Autoscaler
     from controller.closedloop.cluster import VirtualCluster
     from controller.closedloop.scenario import Scenario
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 class Recorder:
     """Takes a point per tick and remembers how far it has read."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, autoscalers: Mapping[str, Autoscaler | None]) -> None:
         self.points: list[Point] = []
         self._scenario = scenario
+        self._per_replica = {name: item.target_average for name, item in autoscalers.items() if item}
         self._arrived = {model.model_id: 0 for model in scenario.models}
         self._read = {model.model_id: 0 for model in scenario.models}
         self._last_seconds = 0.0
@@ -42,6 +44,7 @@ class Recorder:
                     VariantPoint(
                         name=name,
                         published=published.get(name),
+                        wanted=self._wanted(name, published.get(name)),
                         spec=seen.spec,
                         ready=seen.ready,
                         starting=seen.starting,
@@ -50,6 +53,9 @@ class Recorder:
                 ),
             )
         )
+
+    def _wanted(self, name: str, metric: float | None) -> float | None:
+        return None if metric is None else metric / self._per_replica.get(name, 1.0)
 
     def _model(self, cluster: VirtualCluster, model_id: str, elapsed_seconds: float) -> ModelPoint:
         arrived = cluster.traffic.arrived(model_id)

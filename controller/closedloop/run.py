@@ -55,14 +55,16 @@ async def play(
     traffic = Traffic(asked)
     cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)
     autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
-    recorder, unscored = Recorder(scenario), dict(cluster.replica_seconds)
+    recorder, unscored = Recorder(scenario, autoscalers), dict(cluster.replica_seconds)
     published: Mapping[str, float] = {}
-    tick, now_seconds = 0, 0.0
+    tick, now_seconds, due_seconds = 0, 0.0, 0.0
     while now_seconds < scenario.end_seconds:
         cluster.advance(now_seconds)
         if now_seconds <= scenario.warm_up_seconds:
             unscored = dict(cluster.replica_seconds)
-        if now_seconds % policy.interval_seconds == 0:
+        if now_seconds >= due_seconds:
+            passed = int((now_seconds - due_seconds) / policy.interval_seconds)
+            due_seconds += (passed + 1) * policy.interval_seconds
             published = await policy.publish(cluster)
         _scale(cluster, autoscalers, published)
         recorder.take(cluster, published)

@@ -38,6 +38,12 @@ class Configuring:
     """Where the ConfigMaps with prices and service classes are; empty where it does not say."""
 
     scales_to_zero: bool = False
+    grace_seconds: float = 0.0
+    """How long a model keeps its last replica after its last request."""
+
+    minimum_hold_seconds: float = 0.0
+    """How long a started replica stays."""
+
     is_given: bool = False
     problems: tuple[Problem, ...] = ()
 
@@ -82,6 +88,8 @@ def configured(path: Path | None) -> Configuring:
         names=config.names,
         namespace=config.namespace,
         scales_to_zero=planning.scale_to_zero,
+        grace_seconds=float(planning.scale_to_zero_grace_seconds),
+        minimum_hold_seconds=float(planning.minimum_hold_seconds),
         is_given=True,
     )
 

@@ -40,6 +40,19 @@ def joined(content: Iterable[Content]) -> Markup:
     return Markup("".join(p.html if isinstance(p, Markup) else _escaped(p) for p in content))
 
 
+def document(title: str, style: str, *content: Content) -> str:
+    """Return a whole page, which needs nothing else: no other file, no script, no network."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        Markup(f"<style>{style}</style>"),
+    )
+    body = tag("body", tag("main", *content))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en').html}\n"
+
+
 def _escaped(text: str) -> str:
     return escape("\n".join(map(harmless, text.split("\n"))))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from controller.offline.colours import colours
 from controller.offline.layout import NodeLayout, codes_of, layouts
-from controller.offline.markup import Markup, folded, is_long, joined, number, section, table, tag
+from controller.offline.markup import Markup, document, folded, is_long, number, section, table, tag
 from controller.offline.page_comparison import comparison_section
 from controller.offline.page_nodes import nodes_section
 from controller.offline.page_variants import variants_section
@@ -38,8 +38,9 @@ def page(shown: Shown) -> str:
     codes = codes_of(shown.plan)
     colour = colours(codes)
     nodes = layouts(shown.snapshot, shown.plan)
-    body = tag(
-        "main",
+    return document(
+        "Stowplan: placement plan",
+        STYLE,
         tag("h1", "Placement plan"),
         tag("p", conclusion(shown), class_=f"verdict {_tone(shown)}"),
         _tiles(shown, nodes),
@@ -52,15 +53,6 @@ def page(shown: Shown) -> str:
         _proof(shown.plan),
         *comparison_section(shown.compared),
     )
-    top = joined(
-        [
-            tag("meta", charset="utf-8"),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("title", "Stowplan: placement plan"),
-            Markup(f"<style>{STYLE}</style>"),
-        ]
-    )
-    return f"<!doctype html>\n{tag('html', tag('head', top), tag('body', body), lang='en').html}\n"
 
 
 def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:

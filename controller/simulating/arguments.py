@@ -29,6 +29,7 @@ policies:
 examples:
   stowplan simulate
   stowplan simulate scenario.yaml --policy stowplan --policy concurrency:40@h100
+  stowplan simulate scenario.yaml --config controller.yaml --html outcome.html
   kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml > live.yaml
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
       --profile h100=8,0.05,0.03 --kv-tokens h100=384000
@@ -57,7 +58,14 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=_whole, metavar="N", help="of all chance; the same seed, the same outcome")
     add("--duration", type=_duration, metavar="SECONDS", help="how long is played and scored")
     add("--start", choices=("warm", "cold"), help="whether ten minutes are played ahead, unscored")
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the controller's configuration, or its ConfigMap, for the policy stowplan",
+    )
     add("-o", "--output", choices=("table", "json"), default="table", help="table is the default")
+    add("--html", type=Path, metavar="FILE", help="write one page for a browser, too, with charts")
     _add_cluster(made)
     return made
 
@@ -68,7 +76,6 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
     add("-n", "--namespace", default="default", metavar="NS", help="of objects that name none (default)")
     add(
         "--settings-namespace",
-        default="stowplan-system",
         metavar="NS",
         help="where the ConfigMaps with prices and service classes are (stowplan-system)",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
+from apiserver.kinds.core.names import DnsLabel
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, Marker, Range
 
@@ -131,8 +132,8 @@ class ProfileFile:
 class VariantFile:
     """One way to run a model."""
 
-    name: Name
-    """Its name."""
+    name: DnsLabel
+    """Its name, and that of its VariantAutoscaling, Deployment and HorizontalPodAutoscaler."""
 
     model: Maybe[Name] = UNSET
     """The model that it runs; may be left out where there is one model only."""

@@ -43,9 +43,16 @@ class Supplied:
     kv_tokens: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_export(found: Found, supplied: Supplied, *, settings_namespace: str, scenario: Scenario) -> Given:
+def read_export(
+    found: Found,
+    supplied: Supplied,
+    *,
+    settings_namespace: str,
+    scenario: Scenario,
+    names: NamesConfig,
+) -> Given:
     """Return a scenario of objects; what they do not say, such as the duration, is as in another one."""
-    reader = _Reader(found, supplied, settings_namespace)
+    reader = _Reader(found, supplied, settings_namespace, names)
     made = reader.scenario(scenario)
     if reader.problems:
         return Given(problems=tuple(reader.problems))
@@ -55,14 +62,15 @@ def read_export(found: Found, supplied: Supplied, *, settings_namespace: str, sc
 class _Reader:
     """Makes records of objects, and collects what is wrong on the way."""
 
-    def __init__(self, found: Found, supplied: Supplied, settings_namespace: str) -> None:
+    def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
         self.problems = [_told(problem) for problem in found.problems]
         self.warnings: list[str] = []
         self._found = found
         self._supplied = supplied
         self._targets = targets_in(found)
         self._namespace = settings_namespace
-        self._policies, doubts = policies_in(found, NamesConfig(), settings_namespace)
+        self._names = names
+        self._policies, doubts = policies_in(found, names, settings_namespace)
         self.warnings += doubts
         self._autoscalings: dict[str, Json] = {}
         self._deployments: dict[str, Json] = {}
@@ -115,6 +123,8 @@ class _Reader:
             autoscalings=self._autoscalings,
             nodes=self._nodes,
             config_maps={name: item.value for (space, name), item in maps if space == self._namespace},
+            unit_costs=self._names.unit_costs,
+            service_classes=self._names.service_classes,
         )
 
     def _variant(self, manifest: Manifest) -> VariantSetup | None:

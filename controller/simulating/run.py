@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from apiserver.checking.sources import Source, read_sources
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
-from controller.offline.reading import read
+from controller.offline.configuring import Configuring, configured
+from controller.offline.reading import Problem, read
 from controller.simulating.arguments import SHORTEST_SECONDS, parser
 from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given
+from controller.simulating.page import page
 from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_lines
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
+_NAMESPACE: Final = "stowplan-system"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,8 +53,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    given = _given(options)
-    problems = [*given.problems, *_misuses(options)]
+    configuring = configured(options.config)
+    given = _given(options, configuring)
+    problems = [*map(_told, configuring.problems), *given.problems, *_misuses(options)]
     names, unknown = _policies(options.policy or given.policies, given.scenario)
     problems += unknown
     if problems or given.scenario is None:
@@ -59,17 +63,31 @@ def _run(options: argparse.Namespace) -> int:
         return _UNREADABLE
     scenario = _chosen(given.scenario, options)
     with uncollected():
-        outcomes = asyncio.run(_play(scenario, given, names))
+        outcomes = asyncio.run(_play(scenario, given, names, configuring))
     results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=given.warnings)
+    # Before anything is printed: whoever reads that may stop early.
+    is_written = _written(options.html, results)
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
     else:
         sys.stdout.writelines(f"{line}\n" for line in text_lines(results))
     sys.stdout.flush()
-    return _PLAYED
+    return _PLAYED if is_written else _UNREADABLE
 
 
-def _given(options: argparse.Namespace) -> Given:
+def _written(path: Path | None, results: Results) -> bool:
+    """Write the page if one is wanted; whether that could be done."""
+    if path is None:
+        return True
+    try:
+        path.write_bytes(page(results).encode())
+    except OSError as error:
+        _tell([f"{path}: cannot be written: {error.strerror or error}"])
+        return False
+    return True
+
+
+def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     if not options.files:
         return read_scenario(_scenario_source(options.scenario))
     workloads, problems = _workloads(options)
@@ -87,7 +105,13 @@ def _given(options: argparse.Namespace) -> Given:
     likeness = Scenario(
         name=Path(options.files[0]).name, models=(), variants=(), nodes=(), duration_seconds=longest
     )
-    given = read_export(found, supplied, settings_namespace=options.settings_namespace, scenario=likeness)
+    given = read_export(
+        found,
+        supplied,
+        settings_namespace=options.settings_namespace or configuring.namespace or _NAMESPACE,
+        names=configuring.names,
+        scenario=likeness,
+    )
     return replace(given, problems=(*problems, *given.problems))
 
 
@@ -158,13 +182,22 @@ def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
     return scenario
 
 
-async def _play(scenario: Scenario, given: Given, names: Sequence[PolicyName]) -> list[Outcome]:
+async def _play(
+    scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
+) -> list[Outcome]:
     from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
+    from controller.simulating.configuration import cycle_settings_of  # noqa: PLC0415 (as above)
 
     requests = scenario.requests()
     outcomes = [
         await simulated(
-            scenario, name, manifests=given.manifests, requests=requests, progress=_progress(name.text)
+            scenario,
+            name,
+            manifests=given.manifests,
+            requests=requests,
+            progress=_progress(name.text),
+            settings=configuring.settings,
+            cycle_settings=cycle_settings_of(configuring),
         )
         for name in names
     ]
@@ -186,6 +219,10 @@ def _progress(policy: str) -> Callable[[float], None] | None:
             sys.stderr.flush()
 
     return tell
+
+
+def _told(problem: Problem) -> str:
+    return f"{problem.file}: {problem.text}"
 
 
 def _tell(problems: Iterable[str]) -> None:

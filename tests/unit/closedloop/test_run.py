@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.named import policy_name, policy_problem, simulate
 from controller.closedloop.outcome import Outcome
+from controller.closedloop.rivals import ConstantPolicy
+from controller.closedloop.run import run
 from controller.closedloop.scenario import NodeGroup, Scenario, Targets, VariantSetup
 from controller.closedloop.scoring import quantile, reversals
 from controller.closedloop.series import series_of
@@ -52,6 +56,27 @@ def test_every_policy_serves_a_constant_load_and_is_reproducible(scenario: Scena
     assert sum(point.models[0].arrivals_per_second for point in outcome.points) == pytest.approx(
         10 * 20, rel=0.1
     )
+
+
+INTERVALS = {"less than a look": (5.0, 15.0), "as is": (60.0, 60.0), "between two looks": (40.0, 15.0)}
+
+
+@pytest.mark.parametrize(("interval", "step"), INTERVALS.values(), ids=INTERVALS)
+def test_metrics_are_published_when_they_are_due(scenario: Scenario, interval: float, step: float) -> None:
+    """At the next look of the autoscalers, and on average as often as is said."""
+    scenario = replace(scenario, duration_seconds=300.0)
+    policy = ConstantPolicy(replicas=1, scaled=frozenset({"h100"}), interval_seconds=interval)
+    moments: list[float] = []
+
+    class Watched(ConstantPolicy):
+        async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+            moments.append(cluster.now_seconds)
+            return await policy.publish(cluster)
+
+    run(scenario, Watched(replicas=1, scaled=policy.scaled, interval_seconds=interval))
+
+    assert all(moment % step == 0 for moment in moments)
+    assert len(moments) == -(-300 // max(interval, 15.0))
 
 
 def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) -> None:

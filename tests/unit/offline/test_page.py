@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from outline import outline
 
 from controller.offline.colours import colours, contrast_with_white
 from controller.offline.markup import tag
@@ -18,31 +18,6 @@ Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
-VOID = {"meta", "rect"}
-
-
-class Outline(HTMLParser):
-    """Reads a page strictly: every element that is opened is closed, in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take note of an element."""
-        self.elements.append((name, dict(attributes)))
-        if name not in VOID:
-            self.open.append(name)
-
-    def handle_startendtag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take note of an element without content."""
-        assert name in VOID
-        self.elements.append((name, dict(attributes)))
-
-    def handle_endtag(self, name: str) -> None:
-        """Close the innermost element."""
-        assert self.open.pop() == name
 
 
 @pytest.fixture
@@ -54,15 +29,6 @@ def page(plan: Plan) -> Callable[..., str]:
         return Path("plan.html").read_text(encoding="utf-8")
 
     return write
-
-
-def outline(text: str) -> Outline:
-    """Return what a page consists of."""
-    found = Outline()
-    found.feed(text)
-    found.close()
-    assert found.open == []
-    return found
 
 
 def test_hostile_names_stay_text(page: Callable[..., str]) -> None:

@@ -89,7 +89,9 @@ def test_json_has_all_that_was_seen(simulate: Simulate, tmp_path: Path) -> None:
     assert found["scenario"]["models"][0]["targets"] == {"ttft_seconds": 2.0, "itl_seconds": 0.08}
     (outcome,) = found["outcomes"]
     assert len(outcome["points"]) == 20
-    assert outcome["points"][5]["variants"][0].keys() == {"name", "published", "spec", "ready", "starting"}
+    assert outcome["points"][5]["variants"][0].keys() == {
+        "name", "published", "wanted", "spec", "ready", "starting",
+    }  # fmt: skip
     assert outcome["told"][0]["variant"] == "v"
     assert simulate(*arguments)[1] == out
     assert simulate(*arguments, "--seed", "2")[1] != out
@@ -105,6 +107,53 @@ def test_duration_and_start_are_taken_from_the_command_line(simulate: Simulate, 
     assert found["outcomes"][0]["points"][0]["seconds"] == -600
 
 
+def test_a_page_is_written_beside_the_output(simulate: Simulate, tmp_path: Path) -> None:
+    """Where it cannot be, that is said, and the output comes all the same."""
+    path = written(tmp_path, document())
+    code, out, err = simulate(path, "--policy", "constant:1", "--html", str(tmp_path / "page.html"))
+
+    assert (code, err) == (0, [])
+    assert "constant:1" in out
+    assert "<!doctype html>" in (tmp_path / "page.html").read_text()
+
+    code, again, err = simulate(path, "--policy", "constant:1", "--html", str(tmp_path))
+
+    assert (code, again) == (2, out)
+    assert err == [f"error: {tmp_path}: cannot be written: Is a directory"]
+
+
+def test_settings_are_compared_by_configurations(simulate: Simulate, tmp_path: Path) -> None:
+    """The controller goes by its configuration, also as a ConfigMap, and rivals have none."""
+    path = written(tmp_path, document(nodes=[{"accelerator": "H100", "accelerators": 8}]))
+    planning = {"planning": {"targetUtilizationPercent": 10, "intervalSeconds": 60}}
+    (tmp_path / "file.yaml").write_text(yaml.safe_dump(planning))
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(planning)}}
+    (tmp_path / "map.yaml").write_text(yaml.safe_dump(held))
+
+    def played(*arguments: str) -> list[dict[str, Any]]:
+        outcomes: list[dict[str, Any]] = json.loads(simulate(path, "-o", "json", *arguments)[1])["outcomes"]
+        return outcomes
+
+    default, chosen = played(), played("--config", str(tmp_path / "file.yaml"))
+
+    assert chosen == played("--config", str(tmp_path / "map.yaml"))
+    assert chosen[1] == default[1]
+    assert chosen[0]["cost"] > default[0]["cost"]
+    assert {item["seconds"] % 60 for item in chosen[0]["told"]} == {0}
+
+
+def test_a_configuration_that_is_none_is_refused(simulate: Simulate, tmp_path: Path) -> None:
+    """With all that is wrong with it and with the scenario, and nothing is played."""
+    (tmp_path / "c.yaml").write_text("planning: {targetUtilizationPercent: 5, refreshSeconds: 60}")
+    path = written(tmp_path, document(nodes=[]))
+    code, out, err = simulate(path, "--config", str(tmp_path / "c.yaml"))
+
+    assert (code, out) == (2, "")
+    assert any("planning.targetUtilizationPercent: 5 is less than the minimum of 10" in line for line in err)
+    assert any("'refreshSeconds' was unexpected" in line for line in err)
+    assert any("nodes: [] should be non-empty" in line for line in err)
+
+
 WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
     "no mapping": ([1], ["must be one YAML mapping"]),
     "fields that are missing, misspelled or out of range": (
@@ -114,7 +163,7 @@ WRONG_SCENARIOS: dict[str, tuple[object, list[str]]] = {
             "nodes: [] should be non-empty",
             "variants.0: 'accelerator' is a required property",
             "variants.0: 'profile' is a required property",
-            "variants.0.name: '' should be non-empty",
+            "variants.0.name: '' does not match",
             "variants.0.pricePerHour: -1 is less than the minimum of 0",
         ],
     ),

@@ -1,0 +1,194 @@
+"""What happened under one policy, on the page: charts over time, and every decision with its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from controller.closedloop.outcome import ModelPoint, Outcome, VariantPoint
+from controller.closedloop.scenario import Model, VariantSetup
+from controller.offline.markup import Markup, folded, joined, tag
+from controller.simulating.chart import Chart, Line, Mark, drawn
+from controller.simulating.results import Results
+from controller.simulating.scale import Scale, linear, logarithmic, moments
+from controller.simulating.wording import clock, percent, span
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axes:
+    """The axes that are the same for every policy, so that their charts can be compared by eye.
+
+    Those of replicas are not: beside a policy that starts a hundred, nobody could read those of the others.
+    """
+
+    time: Scale
+    cost: Scale
+    load: Mapping[str, Scale]
+    """By model, like those of latencies."""
+
+    ttft: Mapping[str, Scale]
+    itl: Mapping[str, Scale]
+
+
+def axes_of(results: Results) -> Axes:
+    """Return axes on which the charts of all policies have room."""
+    points = [point for outcome in results.outcomes for point in outcome.points]
+    models = {
+        model.model_id: [seen for point in points for seen in point.models if seen.model_id == model.model_id]
+        for model in results.scenario.models
+    }
+    targets = {model.model_id: model.targets for model in results.scenario.models}
+    return Axes(
+        time=moments(-results.scenario.warm_up_seconds, results.scenario.duration_seconds),
+        cost=linear(point.cost_rate for point in points),
+        load={name: linear(seen.arrivals_per_second for seen in course) for name, course in models.items()},
+        ttft={
+            name: logarithmic([targets[name].ttft_seconds, *(seen.ttft_p90_seconds for seen in course)])
+            for name, course in models.items()
+        },
+        itl={
+            name: linear([targets[name].itl_seconds, *(seen.itl_p90_seconds for seen in course)])
+            for name, course in models.items()
+        },
+    )
+
+
+def policy_part(results: Results, position: int, axes: Axes, *, is_open: bool) -> Markup:
+    """Return the charts of one of the outcomes, under its name."""
+    outcome, anchor = results.outcomes[position], f"policy-{position + 1}"
+    facts = f" cost {outcome.cost:.0f}, missed {percent(outcome.missed)}"
+    return tag(
+        "details",
+        tag("summary", outcome.policy, tag("span", facts)),
+        tag(
+            "div",
+            *([tag("p", outcome.note, class_="faint")] if outcome.note else []),
+            *(_model(results, outcome, model, axes, anchor) for model in results.scenario.models),
+            *_together(results, outcome, axes),
+            *_decisions(outcome, anchor),
+            id=anchor,
+        ),
+        class_="policy",
+        open="open" if is_open else "",
+    )
+
+
+def _most_replicas(seen: VariantPoint) -> float:
+    return max(seen.spec, seen.ready + seen.starting, seen.wanted or 0.0)
+
+
+def _together(results: Results, outcome: Outcome, axes: Axes) -> Iterator[Markup]:
+    """Yield what concerns all models, where there are several."""
+    if len(results.scenario.models) > 1:
+        yield tag("h3", "All models")
+        yield tag("div", drawn(_cost(outcome, axes)), class_="charts")
+
+
+def _cost(outcome: Outcome, axes: Axes) -> Chart:
+    course = [(point.seconds, point.cost_rate) for point in outcome.points]
+    line = Line(name="of all replicas", look="cost", course=course, is_stepped=True, is_area=True)
+    return _chart("Cost per hour", axes, axes.cost, line)
+
+
+def _model(results: Results, outcome: Outcome, model: Model, axes: Axes, anchor: str) -> Markup:
+    course = [
+        (point.seconds, seen)
+        for point in outcome.points
+        for seen in point.models
+        if seen.model_id == model.model_id
+    ]
+    charts = [
+        *_served(model, course, axes),
+        *(
+            _replicas(outcome, variant, axes, anchor)
+            for variant in results.scenario.variants_of(model.model_id)
+        ),
+    ]
+    if len(results.scenario.models) == 1:
+        charts.append(_cost(outcome, axes))
+    return joined([tag("h3", model.model_id), tag("div", *map(drawn, charts), class_="charts")])
+
+
+def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) -> Iterator[Chart]:
+    name, targets = model.model_id, model.targets
+    load = [(seconds, seen.arrivals_per_second) for seconds, seen in course]
+    ttft = [(seconds, seen.ttft_p90_seconds) for seconds, seen in course]
+    itl = [(seconds, seen.itl_p90_seconds) for seconds, seen in course]
+    yield _chart("Load", axes, axes.load[name], Line(name="requests per second", look="load", course=load))
+    for title, scale, seen, target in (
+        ("Time to first token, p90", axes.ttft[name], ttft, targets.ttft_seconds),
+        ("Time between tokens, p90", axes.itl[name], itl, targets.itl_seconds),
+    ):
+        yield Chart(
+            title=title,
+            lines=(Line(name="of requests that finished", look="latency", course=seen),),
+            time=axes.time,
+            values=scale,
+            value_text=span,
+            time_text=_moment,
+            target=target,
+            target_text="" if target is None else f"target {span(target)}",
+        )
+
+
+def _replicas(outcome: Outcome, variant: VariantSetup, axes: Axes, anchor: str) -> Chart:
+    course = [
+        (point.seconds, seen)
+        for point in outcome.points
+        for seen in point.variants
+        if seen.name == variant.name
+    ]
+    on_the_way = [(seconds, float(seen.ready + seen.starting)) for seconds, seen in course]
+    ready = [(seconds, float(seen.ready)) for seconds, seen in course]
+    spec = [(seconds, float(seen.spec)) for seconds, seen in course]
+    wanted = [(seconds, seen.wanted) for seconds, seen in course]
+    return Chart(
+        title=f"{variant.name}: replicas",
+        lines=(
+            Line(name="starting", look="starting", course=on_the_way, is_stepped=True, is_area=True),
+            Line(name="ready", look="ready", course=ready, is_stepped=True, is_area=True),
+            Line(name="spec.replicas", look="spec", course=spec, is_stepped=True),
+            Line(name="wanted", look="wanted", course=wanted, is_stepped=True),
+        ),
+        time=axes.time,
+        values=linear(_most_replicas(seen) for _, seen in course),
+        value_text=_plain,
+        time_text=_moment,
+        marks=tuple(
+            Mark(
+                seconds=item.seconds,
+                value=item.replicas,
+                text=f"{clock(item.seconds)}  {item.sentence}",
+                anchor=f"{anchor}-{position}",
+            )
+            for position, item in enumerate(outcome.told)
+            if item.variant == variant.name
+        ),
+    )
+
+
+def _chart(title: str, axes: Axes, values: Scale, line: Line) -> Chart:
+    return Chart(
+        title=title, lines=(line,), time=axes.time, values=values, value_text=_plain, time_text=_moment
+    )
+
+
+def _decisions(outcome: Outcome, anchor: str) -> Iterator[Markup]:
+    """Yield every decision with its sentence; nothing where a policy gives no reasons."""
+    if not outcome.told:
+        return
+    told = (
+        tag("li", tag("b", clock(item.seconds)), " ", item.sentence, id=f"{anchor}-{position}")
+        for position, item in enumerate(outcome.told)
+    )
+    yield folded("Decisions", len(outcome.told), tag("ol", *told, class_="told"))
+
+
+def _moment(seconds: float) -> str:
+    """Return a moment of the axis of time, without seconds where it has none."""
+    text = clock(seconds)
+    return text.removesuffix(":00") if text.count(":") > 1 and round(seconds) % 60 == 0 else text
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,95 @@
+"""Results in words and short numbers, the same for a terminal and for a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.closedloop.outcome import ModelOutcome, Outcome
+from controller.closedloop.scenario import Model, Scenario, VariantSetup
+from controller.simulating.results import Results
+
+
+def summary(results: Results) -> str:
+    """Return what was played, in one line."""
+    scenario = results.scenario
+    requests = results.outcomes[0].requests if results.outcomes else 0
+    start = "warm" if scenario.warm_up_seconds else "cold"
+    rate = requests / scenario.duration_seconds
+    return (
+        f"{scenario.name}: {requests} requests in {clock(scenario.duration_seconds)}"
+        f" ({rate:.1f}/s), {start} start, seed {scenario.seed}"
+    )
+
+
+def model_text(scenario: Scenario, model: Model) -> str:
+    """Return a model's targets and its variants, in one line."""
+    ways = ", ".join(map(_way, scenario.variants_of(model.model_id)))
+    return f"{model.model_id}: {_targets(model)}; {ways}"
+
+
+def _way(variant: VariantSetup) -> str:
+    place = f"{variant.accelerator} x{variant.accelerators_per_replica}"
+    price, start_up = f"{variant.price_per_hour:g} per hour", f"starts in {variant.start_up_seconds:g} s"
+    return f"{variant.name} ({place}, {price}, {start_up})"
+
+
+def _targets(model: Model) -> str:
+    said = {"TTFT": model.targets.ttft_seconds, "ITL": model.targets.itl_seconds}
+    kept = [f"{name} {span(seconds)}" for name, seconds in said.items() if seconds is not None]
+    return " and ".join(kept) or "no targets"
+
+
+def row_of(outcome: Outcome) -> tuple[str, ...]:
+    """Return a policy's cost, missed shares (all, TTFT, ITL, never finished), latencies, and reversals."""
+    slowest = _slowest(outcome.models)
+    return (
+        outcome.policy,
+        f"{outcome.cost:.0f}",
+        *map(percent, (outcome.missed, outcome.missed_ttft, outcome.missed_itl, outcome.never_finished)),
+        *slowest,
+        f"{outcome.reversals_per_hour:.1f}",
+        ", ".join(f"{item.name} {item.peak_replicas}" for item in outcome.variants),
+    )
+
+
+def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
+    """Return the quantiles of the model that is worst off in each."""
+
+    def worst(values: list[float | None]) -> str:
+        known = [value for value in values if value is not None]
+        return span(max(known)) if known else "-"
+
+    return (
+        worst([model.ttft_seconds.p90 for model in models]),
+        worst([model.ttft_seconds.p99 for model in models]),
+        worst([model.itl_seconds.p99 for model in models]),
+    )
+
+
+def model_row(outcome: Outcome, model: ModelOutcome) -> tuple[str, ...]:
+    """Return the same of one model under a policy, with its number of requests."""
+    _, ttft, itl = _slowest([model])
+    return (
+        outcome.policy,
+        model.model_id,
+        str(model.requests),
+        *map(percent, (model.missed, model.missed_ttft, model.missed_itl, model.never_finished)),
+        ttft,
+        itl,
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 as `3.51%`."""
+    return f"{100 * share:.2f}%"
+
+
+def span(seconds: float) -> str:
+    """Return a short time as `2 s` or `80 ms`."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def clock(seconds: float) -> str:
+    """Return a moment as `0:02:30`; one of the warm-up, which is negative, as `-0:02:30`."""
+    minutes, rest = divmod(abs(round(seconds)), 60)
+    return f"{'-' if round(seconds) < 0 else ''}{minutes // 60}:{minutes % 60:02}:{rest:02}"
