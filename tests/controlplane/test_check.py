@@ -169,10 +169,10 @@ def test_what_nobody_serves_is_refused_in_the_same_words(
     assert words in theirs
 
 
-REFUSED = objects(refused=True)
+COUNTER_EXAMPLES = objects(refused=True)
 
 
-@pytest.mark.parametrize("manifest", REFUSED.values(), ids=REFUSED.keys())
+@pytest.mark.parametrize("manifest", COUNTER_EXAMPLES.values(), ids=COUNTER_EXAMPLES.keys())
 def test_a_counter_example_is_refused_in_the_same_lines(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, manifest: dict[str, Any]
 ) -> None:
