@@ -1,0 +1,98 @@
+"""The numbers in the sentences of decisions, taken out of them again and compared with what was decided."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import pytest
+from small_snapshots import small_snapshot
+
+from controller.planning.decision import Decision, Plan
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.state import PlanningState
+from controller.planning.wording import rate_text
+
+CHANGE = re.compile(
+    r"^(?P<name>\S+) (?:goes from (?P<before>\d+) to (?P<after>\d+)|stays at (?P<same>\d+)) replicas?: "
+)
+NOW = re.compile(r"(?P<now>[\d.]+) requests/s(?: now, up to (?P<upper>[\d.]+) in the (?P<seconds>\d+) s)?")
+SHARE = re.compile(
+    r"(?P<percent>\d+) % of (?P<parts>\d+ x [\d.]+(?: \S+?)?(?: \+ \d+ x [\d.]+ \S+?)*)(?=[;,)]|$)"
+)
+ONE = re.compile(r"one serves (?P<rate>[\d.]+)")
+SETTINGS = Settings(deterministic_seconds=0.2, wall_seconds=60.0, relief_solves=1)
+
+
+def decided(seed: int) -> tuple[Snapshot, Plan]:
+    """Return a small world and what was decided in it."""
+    snapshot = small_snapshot(Random(seed))
+    return snapshot, plan(snapshot, PlanningState(), SETTINGS)[0]
+
+
+def check_change(decision: Decision, variant: Variant) -> bool:
+    """Check from how many replicas to how many it goes."""
+    found = CHANGE.match(decision.message)
+    if found is None:
+        return False
+    after = found["after"] or found["same"]
+    assert (found["name"], int(after)) == (variant.name, decision.replicas), decision.message
+    assert int(found["before"] or after) == variant.current_replicas, decision.message
+    return True
+
+
+def check_load(decision: Decision) -> bool:
+    """Check how much is asked for now, and how much is expected."""
+    found = NOW.search(decision.message)
+    if found is None or "lacks" in decision.message:
+        return False
+    load = decision.load
+    assert found["now"] == rate_text(load.requests_per_second or 0.0), decision.message
+    if found["upper"]:
+        assert found["upper"] == rate_text(load.upper_requests_per_second), decision.message
+        assert int(found["seconds"]) == round(load.start_seconds), decision.message
+    return True
+
+
+def check_share(decision: Decision) -> bool:
+    """Check how full the replicas get that it names: by the figures that stand there, but for their rounding."""
+    found = SHARE.search(decision.message)
+    if found is None:
+        return False
+    parts = [part.split() for part in found["parts"].split(" + ")]
+    served = sum(int(part[0]) * float(part[2]) for part in parts)
+    assert 100 * decision.load.upper_requests_per_second / served == pytest.approx(
+        int(found["percent"]), rel=0.06, abs=1
+    ), decision.message
+    return True
+
+
+def check_capacity(decision: Decision) -> bool:
+    """Check what one replica serves."""
+    found = ONE.search(decision.message)
+    if found is None:
+        return False
+    assert decision.capacity is not None
+    assert found["rate"] == rate_text(decision.capacity.requests_per_second), decision.message
+    return True
+
+
+def test_sentences_say_what_was_decided() -> None:
+    """In worlds with all that a person or a cluster can say; each kind of number is seen often."""
+    seen = [0, 0, 0, 0]
+    for seed in range(150):
+        snapshot, made = decided(seed)
+        variants = {variant.key: variant for variant in snapshot.variants}
+        for decision in made.decisions:
+            variant = variants[decision.namespace, decision.name]
+            checked = (
+                check_change(decision, variant),
+                check_load(decision),
+                check_share(decision),
+                check_capacity(decision),
+            )
+            seen = [count + found for count, found in zip(seen, checked, strict=True)]
+
+    assert min(seen) > 30
