@@ -59,6 +59,10 @@ bench-conversion: setup ## Measure conversion beside a straightforward server, a
 bench-placement: setup ## Measure placements of 20 to 10,000 models beside other autoscalers' and HiGHS's: about three quarters of an hour
 	$(RUN) -m hack.bench.placement $(ARGS)
 
+.PHONY: bench-decisions
+bench-decisions: setup ## Play decisions in closed loop beside other policies' best settings: about an hour (ARGS=--quick: a quarter)
+	$(RUN) -m hack.bench.decisions $(ARGS)
+
 .PHONY: lint
 lint: setup ## Check style, types and the arrows between packages
 	$(VENV)/bin/ruff check .

@@ -16,6 +16,9 @@ from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Fallback, Settings, Strategy, UnmetUnit
 from controller.sizing.records import SizingSettings
 
+_HISTORY_INTERVALS: Final = 20
+"""From so many decisions the trend of a load is read: of the last five minutes at the usual interval."""
+
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Refuses misspelled fields inside lists, too."""
 
@@ -262,6 +265,7 @@ def sizing_of(planning: PlanningConfig) -> SizingSettings:
     """Return the numbers that sizing uses."""
     return SizingSettings(
         interval_seconds=float(planning.interval_seconds),
+        history_seconds=float(_HISTORY_INTERVALS * planning.interval_seconds),
         target_utilization=planning.target_utilization_percent / 100,
         forecast_confidence=planning.forecast_confidence_percent / 100,
         drain_seconds=float(planning.drain_seconds),

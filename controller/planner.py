@@ -10,7 +10,7 @@ from controller.solver import Solver
 
 
 class RememberingPlanner:
-    """Asks the solver and keeps its memory; after a restart that fills again from status and samples."""
+    """Asks the solver and keeps its memory; after a restart it begins anew."""
 
     def __init__(self, solver: Solver, settings: Settings) -> None:
         self._solver = solver

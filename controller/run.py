@@ -39,10 +39,10 @@ from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
-    EngineSource,
     Tools,
     VariantAutoscalingReconciler,
 )
+from controller.reconcilers.watching import EngineSource
 from controller.solver import Solver
 from controller.telemetry import Telemetry
 

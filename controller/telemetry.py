@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -75,6 +76,13 @@ class Telemetry:
             "Replicas bound to a node on which the plan before had no place for them.",
             registry=registry,
         )
+        self._reversals = Counter(
+            "stowplan_reversals",
+            "Times that the replicas granted to a variant changed direction, from up to down or back.",
+            _VARIANT[:2],
+            registry=registry,
+        )
+        self._courses: dict[tuple[str, str], tuple[int, int]] = {}
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from looking to having published.",
@@ -87,6 +95,7 @@ class Telemetry:
         for gauge in self._labelled:
             gauge.clear()
         self._tell_variants(outcome)
+        self._count_reversals(outcome.plan.decisions)
         plan = outcome.plan
         for report in plan.solver.levels:
             self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
@@ -106,6 +115,18 @@ class Telemetry:
     def failed(self, why: str) -> None:
         """Take in a cycle that did not go through."""
         self._cycles.labels(why).inc()
+
+    def _count_reversals(self, decisions: Sequence[Decision]) -> None:
+        """Count changes of direction; what is gone is forgotten."""
+        courses = {}
+        for decision in decisions:
+            key = (decision.namespace, decision.name)
+            replicas, direction = self._courses.get(key, (decision.replicas, 0))
+            change = (decision.replicas > replicas) - (decision.replicas < replicas)
+            if change * direction < 0:
+                self._reversals.labels(*key).inc()
+            courses[key] = decision.replicas, change or direction
+        self._courses = courses
 
     def _tell_load(self, decision: Decision) -> None:
         load, model = decision.load, (decision.namespace, decision.model_id)

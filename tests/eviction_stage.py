@@ -14,17 +14,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered, World
-from controller.planning.decision import (
-    BoundBy,
-    CapacitySource,
-    Decision,
-    Move,
-    Plan,
-    Reason,
-    Signal,
-    SolverReport,
-    SolverStatus,
-)
+from controller.planning.decision import Move, Plan, SolverReport, SolverStatus
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
@@ -45,30 +35,6 @@ def pod(name: str, node: str) -> Json:
     owners = [{"kind": "ReplicaSet", "name": "small-abc", "controller": True}]
     metadata = {"namespace": "ns", "name": name, "uid": name, "ownerReferences": owners}
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {}}
-
-
-def decision(name: str) -> Decision:
-    """Return a decision about one variant."""
-    return Decision(
-        namespace="ns",
-        name=name,
-        model_id=name,
-        accelerator="A100",
-        priority=1,
-        replicas=1,
-        current_replicas=1,
-        unconstrained_replicas=2,
-        demand_tokens=1000,
-        required_tokens=1200,
-        capacity_per_replica_tokens=600,
-        capacity_source=CapacitySource.OBSERVED,
-        unmet_per_mille=500,
-        signal=Signal.FRESH,
-        signal_age_seconds=1.0,
-        bound_by=BoundBy.NODE_SIZE,
-        reason=Reason.SHORTAGE,
-        message=f"{name} goes short",
-    )
 
 
 @dataclass

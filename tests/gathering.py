@@ -5,15 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 
 from apiserver.schema.json import Json
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import (
     Gathered,
     Terms,
     World,
     gather,
+    never_asked,
 )
 from controller.observe.idleness import Idleness
 from controller.observe.policies import Policies, ServiceClass
+from controller.observe.replicas import ReportAge
 from controller.observe.targets import TargetKey, TargetKind
 from manifests import autoscaler, deployment
 
@@ -74,6 +75,7 @@ def gathered(
     deployments: tuple[Json, ...] = (CHAT,),
     others: tuple[Json, ...] = (),
     terms: Terms | None = None,
+    report_age: ReportAge = never_asked,
     **world: object,
 ) -> Gathered:
     """Return what is gathered from a small world."""
@@ -86,7 +88,7 @@ def gathered(
     return gather(
         World(autoscalings=autoscalings, targets=named, **(parts | world)),
         policies=POLICIES,
-        engines=EngineRecords(),
+        report_age=report_age,
         now_seconds=NOW_SECONDS,
         may_scale_to_zero=bool(terms),
         idleness=Idleness(last_seconds={("ns", "meta/llama-3.1-8b"): NOW_SECONDS - 40}),

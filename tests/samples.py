@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 SAMPLES: Final = Path(__file__).resolve().parents[1] / "manifests" / "samples"
-_FILES: Final = sorted(SAMPLES.rglob("*.yaml"))
+_FILES: Final = sorted(path for path in SAMPLES.rglob("*.yaml") if "simulate" not in path.parts)
+"""Those under `simulate` are scenarios, and no manifests."""
 
 VALID: Final = [path for path in _FILES if "refused" not in path.parts]
 """Files that a cluster with Stowplan takes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
@@ -12,37 +13,67 @@ vllm:kv_cache_usage_perc{{model_name="{model}"}} {usage}
 vllm:num_requests_waiting{{model_name="{model}"}} {waiting}
 vllm:num_requests_running{{model_name="{model}"}} 8
 vllm:cache_config_info{{block_size="16",num_gpu_blocks="1000"}} 1
-vllm:time_to_first_token_seconds_sum{{model_name="{model}"}} 20
-vllm:time_to_first_token_seconds_count{{model_name="{model}"}} 100
-vllm:prompt_tokens_total{{model_name="{model}"}} 100000
-vllm:generation_tokens_total{{model_name="{model}"}} 20000
-vllm:request_success_total{{model_name="{model}",finished_reason="stop"}} 100
-vllm:inter_token_latency_seconds_sum{{model_name="{model}"}} 398
-vllm:inter_token_latency_seconds_count{{model_name="{model}"}} 19900
+vllm:time_to_first_token_seconds_sum{{model_name="{model}"}} {first_token_seconds}
+vllm:time_to_first_token_seconds_count{{model_name="{model}"}} {requests}
+vllm:prompt_tokens_total{{model_name="{model}"}} {prompt_tokens}
+vllm:generation_tokens_total{{model_name="{model}"}} {generation_tokens}
+vllm:request_success_total{{model_name="{model}",finished_reason="stop"}} {requests}
+vllm:inter_token_latency_seconds_sum{{model_name="{model}"}} {inter_token_seconds}
+vllm:inter_token_latency_seconds_count{{model_name="{model}"}} {inter_tokens}
 vllm:request_prompt_tokens_bucket{{model_name="{model}",le="500.0"}} 0
-vllm:request_prompt_tokens_bucket{{model_name="{model}",le="1000.0"}} 100
-vllm:request_prompt_tokens_bucket{{model_name="{model}",le="+Inf"}} 100
+vllm:request_prompt_tokens_bucket{{model_name="{model}",le="1000.0"}} {requests}
+vllm:request_prompt_tokens_bucket{{model_name="{model}",le="+Inf"}} {requests}
 """
-"""A KV cache of 16,000 tokens; requests of 1,000 tokens in and 200 out."""
+"""A KV cache of 16,000 tokens; requests of 1,000 tokens in and 200 out, with 20 ms between two tokens."""
+
+_SERVED_BEFORE = 100
+
+
+def exposition(*, model: str, usage: float, waiting: int, requests: int = _SERVED_BEFORE) -> str:
+    """Return what an engine says that has served so many requests."""
+    return EXPOSITION.format(
+        model=model,
+        usage=usage,
+        waiting=waiting,
+        requests=requests,
+        first_token_seconds=0.2 * requests,
+        prompt_tokens=1000 * requests,
+        generation_tokens=200 * requests,
+        inter_token_seconds=0.02 * 199 * requests,
+        inter_tokens=199 * requests,
+    )
 
 
 class StubEngine:
-    """Serves `/metrics` on one address from `__enter__` to `__exit__`."""
+    """Serves `/metrics` on one address from `__enter__` to `__exit__`; its counters grow at a steady rate."""
 
-    def __init__(self, address: str, *, model: str, usage: float, waiting: int = 0, port: int = 8000) -> None:
-        self._text = EXPOSITION.format(model=model, usage=usage, waiting=waiting).encode()
-        engine = self
+    def __init__(
+        self,
+        address: str,
+        *,
+        model: str,
+        usage: float,
+        waiting: int = 0,
+        requests_per_second: float = 0.0,
+        port: int = 8000,
+    ) -> None:
+        began = time.monotonic()
+
+        def text() -> bytes:
+            requests = _SERVED_BEFORE + int(requests_per_second * (time.monotonic() - began))
+            return exposition(model=model, usage=usage, waiting=waiting, requests=requests).encode()
 
         class Handler(BaseHTTPRequestHandler):
             """Answers every GET with the exposition."""
 
             def do_GET(self) -> None:
                 """Answer."""
+                body = text()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-                self.send_header("Content-Length", str(len(engine._text)))
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(engine._text)
+                self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class names it so)
                 """Write no access log."""

@@ -51,8 +51,10 @@ class VirtualCluster:
         self.replica_seconds = dict.fromkeys(self.variants, 0.0)
         self._places = Places(manifests.nodes)
         self._grace_seconds = scenario.grace_seconds
+        self._seed = scenario.seed
         self._chance = random.Random(scenario.seed)  # noqa: S311 (what is drawn is nobody's secret)
         self._made = 0
+        self._started = 0
         self._reconcile()
         for pod in self.pods.values():  # what there is at the beginning runs already
             if pod.node is not None:
@@ -119,7 +121,9 @@ class VirtualCluster:
         if starts_seconds <= self.now_seconds:
             pod.is_ready = True
             now_us = round(self.now_seconds * 1e6)
-            engine = Engine(self.variants[pod.variant].profile, now_us=now_us)
+            self._started += 1
+            seed = self._seed * 100_000 + self._started
+            engine = Engine(self.variants[pod.variant].profile, now_us=now_us, seed=seed)
             self.traffic.join(pod.name, engine, now_seconds=self.now_seconds)
 
     def _drain(self, pod: VirtualPod, deleted_seconds: float) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from apiserver.schema.json import Json
     from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
+    from controller.simulation.profile import EngineProfile
 
 NAMESPACE = "simulated"
 UNIT_COSTS = "accelerator-unit-costs"
@@ -110,14 +111,6 @@ def _autoscaler(variant: VariantSetup, scenario: Scenario) -> Json:
 
 
 def _autoscaling(variant: VariantSetup) -> Json:
-    profile = variant.profile
-    stated = {
-        "maxBatchSize": profile.max_num_seqs,
-        "perfParms": {
-            "decodeParms": {"alpha": f"{profile.alpha_ms:g}", "beta": f"{profile.beta_ms:g}"},
-            "prefillParms": {"gamma": f"{profile.gamma_ms:g}", "delta": f"{profile.delta_ms:g}"},
-        },
-    }
     return {
         "apiVersion": VARIANT_AUTOSCALINGS.api_version,
         "kind": VARIANT_AUTOSCALINGS.kind,
@@ -127,7 +120,17 @@ def _autoscaling(variant: VariantSetup) -> Json:
             "modelID": variant.model_id,
             "variantCost": f"{variant.price_per_hour:f}".rstrip("0").rstrip("."),
             "accelerator": variant.accelerator,
-            **({"variantProfile": stated} if variant.states_profile else {}),
+            **({"variantProfile": _stated(variant.stated_profile)} if variant.stated_profile else {}),
+        },
+    }
+
+
+def _stated(profile: EngineProfile) -> Json:
+    return {
+        "maxBatchSize": profile.max_num_seqs,
+        "perfParms": {
+            "decodeParms": {"alpha": f"{profile.alpha_ms:g}", "beta": f"{profile.beta_ms:g}"},
+            "prefillParms": {"gamma": f"{profile.gamma_ms:g}", "delta": f"{profile.delta_ms:g}"},
         },
     }
 

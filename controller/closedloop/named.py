@@ -84,7 +84,7 @@ async def simulated(
 
     The settings are those of the controller, which `stowplan` alone uses.
     """
-    with _silent():
+    with silent():
         if name.kind == "clairvoyant":
             return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
         if name.kind == "stowplan":
@@ -98,7 +98,11 @@ async def simulated(
 
 
 def simulate(
-    scenario: Scenario, policy: str, *, requests: Mapping[str, list[Request]] | None = None
+    scenario: Scenario,
+    policy: str,
+    *,
+    requests: Mapping[str, list[Request]] | None = None,
+    cycle_settings: CycleSettings | None = None,
 ) -> Outcome:
     """Play a scenario with a policy by its name, for programs in which no event loop runs.
 
@@ -108,7 +112,7 @@ def simulate(
     if problem := policy_problem(name, scenario):
         raise ValueError(problem)
     with uncollected():
-        return asyncio.run(simulated(scenario, name, requests=requests))
+        return asyncio.run(simulated(scenario, name, requests=requests, cycle_settings=cycle_settings))
 
 
 def _rival(scenario: Scenario, name: PolicyName) -> Policy:
@@ -142,7 +146,8 @@ def _begun(scenario: Scenario, policy: Policy) -> Scenario:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
+    """Keep the controller from writing logs within the block."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

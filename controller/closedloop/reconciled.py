@@ -22,6 +22,7 @@ from controller.reconcilers.variantautoscaling import (
     Tools,
     VariantAutoscalingReconciler,
 )
+from controller.reconcilers.watching import EngineSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,8 +63,10 @@ class ReconciledPolicy:
         manifests: Manifests | None = None,
         settings: Settings | None = None,
         cycle_settings: CycleSettings | None = None,
+        source: EngineSource | None = None,
         name: str = "stowplan",
     ) -> None:
+        """Begin a run; `source` is who asks engines, None for the virtual ones of the run."""
         self.name = name
         chosen = cycle_settings or CycleSettings(scale_to_zero=False)
         self.interval_seconds = chosen.sizing.interval_seconds
@@ -74,7 +77,7 @@ class ReconciledPolicy:
             Tools(
                 cluster=cast("Cluster", self._objects),
                 events=cast("EventRecorder", self._objects),
-                source=self._objects,
+                source=source or self._objects,
                 planner=InlinePlanner(settings),
                 world=self._objects.world,
                 policies=self._objects.policies,

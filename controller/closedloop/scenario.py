@@ -61,8 +61,8 @@ class VariantSetup:
     behaviour: Behaviour | None = None
     """Of the HorizontalPodAutoscaler that reads a published decision; None: the scenario's, no tolerance."""
 
-    states_profile: bool = False
-    """Whether the VariantAutoscaling tells the controller the engine's profile."""
+    stated_profile: EngineProfile | None = None
+    """What the VariantAutoscaling tells the controller that the engine can do, true or not; None: nothing."""
 
     @property
     def model_id(self) -> str:

@@ -12,6 +12,7 @@ from controller.observe.arguments import engine_argument
 from controller.observe.pods import has_engine, is_ready
 from controller.observe.policies import Policies, service_class
 from controller.observe.targets import Target
+from controller.planning.ranges import MOST_START_SECONDS
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
 
 _LARGEST: Final = 1e9
@@ -29,12 +30,12 @@ def facts_of(
     facts = VariantFacts(
         targets=targets_of(autoscaling, policies),
         profile=profile,
-        learned=_learned(published),
+        learned=learned_of(published),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
         start_seconds=tuple(
             [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
         ),
-        known_start_seconds=_number(published.get("startSeconds")),
+        known_start_seconds=_number(published.get("startSeconds"), most=MOST_START_SECONDS),
     )
     return facts, problems
 
@@ -74,8 +75,10 @@ def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     return Profile(parameters=StepParameters(**numbers), max_batch_size=batch), ()
 
 
-def _learned(published: Json) -> Learned | None:
-    """Return what the status keeps of the engines' speed; None where it keeps nothing that can be read."""
+def learned_of(published: Json | None) -> Learned | None:
+    """Return what a status keeps of the engines' speed; None where it keeps nothing that can be read."""
+    if not published:
+        return None
     decode, prefill = published.get("decodeParms") or {}, published.get("prefillParms") or {}
     alpha, beta, delta = (
         _number(decode.get("alpha")),
@@ -93,15 +96,15 @@ def _learned(published: Json) -> Learned | None:
     )
 
 
-def _number(value: object) -> float | None:
-    """Return a number of ordinary size that is at least 0, from text or a number; else None."""
+def _number(value: object, *, most: float = _LARGEST) -> float | None:
+    """Return a number that is at least 0 and at most so much, from text or a number; else None."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) and 0 <= found <= _LARGEST else None
+    return found if math.isfinite(found) and 0 <= found <= most else None
 
 
 def _start_seconds(pod: Json) -> float | None:

@@ -78,7 +78,7 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
     add(
         "--capacity",
         action="append",
-        type=_rate,
+        type=_capacity,
         default=[],
         metavar=capacity,
         help="what one replica serves, whatever its status or profile says",
@@ -120,6 +120,16 @@ def _rate(text: str) -> Rate:
         )
     lengths = (float(found["prompt"]), float(found["output"])) if found["prompt"] else None
     return Rate(name=name, requests_per_second=float(found["rate"]), lengths=lengths)
+
+
+def _capacity(text: str) -> Rate:
+    found = _rate(text)
+    if found.lengths:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: a capacity is for the lengths of the model's own requests: "
+            "say it without @PROMPT/ANSWER"
+        )
+    return found
 
 
 def _addition(text: str) -> Addition:

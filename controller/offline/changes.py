@@ -11,7 +11,7 @@ from typing import Final
 from controller.observe.scheduling import NAME_FIELD
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
-from controller.planning.load import Capacity, CapacitySource, ModelLoad
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Strategy, UnmetUnit
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.records import SizingSettings
@@ -94,7 +94,7 @@ def stated(
     model: Key, requests_per_second: float, known: ModelLoad | None, *, target_utilization: float
 ) -> ModelLoad:
     """Return the load of a model as a person states it: steady, and to be served at the usual utilisation."""
-    required = requests_per_second / target_utilization
+    required = min(MOST_RATE, requests_per_second / target_utilization)
     return ModelLoad(
         namespace=model[0],
         model_id=model[1],

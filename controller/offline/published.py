@@ -10,6 +10,7 @@ from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.offline.changes import stated, with_loads
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
+from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings, VariantFacts
@@ -50,17 +51,22 @@ def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSet
         moment = str(desired.get("lastRunTime") or "")
         if model not in newest or newest[model][0] < moment:
             newest[model] = moment, demand
-    return [_load(model, demand, settings) for model, (_, demand) in newest.items()]
+    loads = [_load(model, demand, settings) for model, (_, demand) in newest.items()]
+    return [load for load in loads if load]
 
 
-def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad:
-    rate = _number(demand.get("requestsPerSecond")) or 0.0
-    upper = max(rate, _number(demand.get("upperRequestsPerSecond")) or 0.0)
+def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad | None:
+    """Return a load as it was published; None where its rates are none."""
+    rate = _number(demand.get("requestsPerSecond"))
+    upper = _number(demand.get("upperRequestsPerSecond"))
+    if rate is None or upper is None:
+        return None
+    upper = max(rate, upper)
     load = stated(model, upper, None, target_utilization=settings.target_utilization)
     return replace(
         load,
         requests_per_second=rate,
-        start_seconds=_number(demand.get("startSeconds")) or 0.0,
+        start_seconds=_number(demand.get("startSeconds"), most=MOST_START_SECONDS) or 0.0,
         prompt_tokens=_number(demand.get("avgInputTokens")),
         output_tokens=_number(demand.get("avgOutputTokens")),
     )
@@ -77,13 +83,13 @@ def _capacity(
     return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN)
 
 
-def _number(value: object) -> float | None:
-    """Return a number of ordinary size that is at least 0, from text or a number; else None."""
+def _number(value: object, *, most: float = MOST_RATE) -> float | None:
+    """Return a number that is at least 0 and at most so much, from text or a number; else None."""
     try:
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) and 0 <= found <= MOST_RATE else None
+    return found if math.isfinite(found) and 0 <= found <= most else None
 
 
 def _decision(autoscaling: Json) -> Json:

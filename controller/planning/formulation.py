@@ -168,11 +168,16 @@ def ordered_replicas(variant: Variant) -> int | None:
 
 
 def _untouchable(variant: Variant, demand: ModelDemand) -> int:
-    """Return the replicas that must not go: of an unknown demand, ordered, young or protected."""
-    if not demand.signal.decides:
+    """Return the replicas that must not go: of an unknown demand or capacity, ordered, young or protected."""
+    if not demand.signal.decides or _serves_unknown(variant, demand):
         return variant.current_replicas
     protected = 0 if variant.may_be_preempted else _needed(variant, demand)
     return max(ordered_replicas(variant) or 0, variant.held_replicas, protected)
+
+
+def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:
+    """Tell whether nobody knows how much of what its model is asked for a variant serves."""
+    return variant.capacity is None and demand.upper_rate != 0
 
 
 def _needed(variant: Variant, demand: ModelDemand) -> int:

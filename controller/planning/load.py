@@ -10,13 +10,19 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.planning.ranges import out_of_range
+from controller.planning.ranges import MAX_REPLICAS, MOST_START_SECONDS, out_of_range
 
 RATE_UNIT = 1e-6
 """Planning counts rates in whole millionths of a request per second."""
 
 MOST_RATE = 10**9
 """More requests per second than any model has."""
+
+MOST_REQUESTS = 10**9
+"""More requests than ever wait."""
+
+MOST_TOKENS = 10**9
+"""More tokens than any request has."""
 
 
 class Signal(StrEnum):
@@ -146,12 +152,14 @@ class ModelLoad:
         releasable = self.releasable_requests_per_second
         wrong = out_of_range(
             signal_age_seconds=(self.signal_age_seconds or 0, 0, 10**9),
+            ready_replicas=(self.ready_replicas, 0, MAX_REPLICAS),
+            silent_replicas=(self.silent_replicas, 0, MAX_REPLICAS),
             requests_per_second=(self.requests_per_second or 0, 0, MOST_RATE),
             upper_requests_per_second=(self.upper_requests_per_second, 0, MOST_RATE),
-            start_seconds=(self.start_seconds, 0, 10**6),
-            backlog_requests=(self.backlog_requests, 0, 10**9),
-            prompt_tokens=(self.prompt_tokens or 0, 0, 10**9),
-            output_tokens=(self.output_tokens or 0, 0, 10**9),
+            start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
+            backlog_requests=(self.backlog_requests, 0, MOST_REQUESTS),
+            prompt_tokens=(self.prompt_tokens or 0, 0, MOST_TOKENS),
+            output_tokens=(self.output_tokens or 0, 0, MOST_TOKENS),
             required_requests_per_second=(self.required_requests_per_second, 0, MOST_RATE),
             releasable_requests_per_second=(releasable or 0, 0, MOST_RATE),
         )

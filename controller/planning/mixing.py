@@ -1,10 +1,11 @@
 """One main variant per model; others are chosen where they save clearly, or where it finds no place.
 
 Unlike replicas behind one router are used less well than replicas that are alike: a router that evens out
-queues or caches loads the slow ones beyond their targets before the fast ones are busy. A mix that follows the
-load by its smallest unit also piles up many of those. In closed loop, over recorded and drawn loads, counting
-the cost of the others twice made fleets 5 percent cheaper, and a fifth fewer requests missed their targets.
-Only the choice between mixes depends on this: what a plan costs, and what budgets count, are true costs.
+queues or caches loads the slow ones beyond their targets before the fast ones are busy. A mix that follows
+the load by its smallest unit also piles up many of those. In closed loop, over recorded and drawn loads,
+counting the cost of the others twice made fleets 5 percent cheaper, and a fifth fewer requests missed their
+targets. Only the choice between mixes depends on this: what a plan costs, and what budgets count, are true
+costs.
 """
 
 from __future__ import annotations
@@ -13,54 +14,75 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.planning.demand import rate_of
+from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from controller.planning.demand import ModelDemand
-    from controller.planning.problem import PlacementProblem, VariantTerms
+    from controller.planning.problem import PlacementProblem
 
 MIX_FACTOR = 2
 """How many times its cost a replica counts that is not of the main variant."""
 
 
 def with_main_variants(problem: PlacementProblem, demands: Sequence[ModelDemand]) -> PlacementProblem:
-    """Return the problem in which each model's other variants are dearer."""
-    main = [is_main for demand, terms in _models(problem, demands) for is_main in _main(demand, terms)]
+    """Return the problem in which each model's other variants are dearer.
+
+    Only where the main variant would find room for all of the demand: who has to mix anyway does so at cost.
+    """
+    room = _Room(problem)
+    dearer: set[int] = set()
+    first = 0
+    for demand in demands:
+        own = range(first, first + len(demand.variants))
+        main = _main(demand, problem, own, room)
+        dearer |= {index for index in own if index != main} if main is not None else set()
+        first = own.stop
     return replace(
         problem,
         variants=tuple(
-            terms if is_main else replace(terms, cost=MIX_FACTOR * terms.cost)
-            for terms, is_main in zip(problem.variants, main, strict=True)
+            replace(terms, cost=MIX_FACTOR * terms.cost) if index in dearer else terms
+            for index, terms in enumerate(problem.variants)
         ),
     )
 
 
-def _models(
-    problem: PlacementProblem, demands: Sequence[ModelDemand]
-) -> Iterator[tuple[ModelDemand, Sequence[VariantTerms]]]:
-    first = 0
-    for demand in demands:
-        yield demand, problem.variants[first : first + len(demand.variants)]
-        first += len(demand.variants)
+def _main(demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: _Room) -> int | None:
+    """Return the variant that alone serves all of the demand at least cost, starts included; None without."""
+    found: list[tuple[int, int]] = []
+    for index, variant in zip(own, demand.variants, strict=True):
+        rate, terms = rate_of(variant), problem.variants[index]
+        replicas = -(-demand.required_rate // rate) if rate else 0
+        more = max(0, replicas - terms.current)
+        if 0 < replicas <= terms.upper and more <= room.replicas(index):
+            found.append((replicas * terms.cost + more * terms.start_price, index))
+    return min(found)[1] if found else None
 
 
-def _main(demand: ModelDemand, terms: Sequence[VariantTerms]) -> list[bool]:
-    """Tell of each variant whether it alone would serve the demand at least cost, starts included.
+class _Room:
+    """How many more replicas of each variant there is room for, as if nobody else wanted it."""
 
-    All are main, where nothing is required or nobody knows what any of them serves.
-    """
-    required = demand.required_rate
-    alone = [
-        _cost_alone(own, -(-required // rate)) if (rate := rate_of(variant)) else None
-        for variant, own in zip(demand.variants, terms, strict=True)
-    ]
-    known = [cost for cost in alone if cost is not None]
-    if not required or not known:
-        return [True] * len(terms)
-    best = alone.index(min(known))
-    return [index == best for index in range(len(terms))]
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._problem = problem
+        self._bins = bins_of(problem)
+        self._slots: dict[tuple[int, int], int] = {}
 
+    def replicas(self, variant: int) -> int:
+        """Return the replicas of a variant that its nodes have room for, those that can be added included."""
+        terms = self._problem.variants[variant]
+        if not terms.accelerators:
+            return terms.upper
+        return sum(self._in_bin(index, terms.accelerators) for index in self._bins[variant]) // terms.pods
 
-def _cost_alone(terms: VariantTerms, replicas: int) -> int:
-    return replicas * terms.cost + max(0, replicas - terms.current) * terms.start_price
+    def _in_bin(self, index: int, size: int) -> int:
+        if (index, size) not in self._slots:
+            free = self._problem.free
+            there = sum(max(0, free[node]) // size for node in self._problem.bins[index].nodes)
+            added = (
+                growth.limit * (growth.accelerators // size)
+                for growth in self._problem.growth
+                if growth.bin == index
+            )
+            self._slots[index, size] = there + sum(added)
+        return self._slots[index, size]

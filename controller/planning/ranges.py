@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 MAX_REPLICAS = 1_000_000
 """The largest number of replicas that anything here may name."""
 
+MOST_START_SECONDS = 1_000_000
+"""The longest start of a replica that anything here may name."""
+
 
 def out_of_range(**ranges: tuple[float | Decimal, int, int]) -> list[str]:
     """Return one sentence for each (value, low, high) whose value is not a number or not within."""

@@ -13,7 +13,12 @@ from decimal import Decimal
 
 from controller.planning.cluster import Budget, Node, NodePool, NodeRequirement, Quota, Toleration
 from controller.planning.load import Capacity, ModelLoad
-from controller.planning.ranges import MAX_REPLICAS, negative_or_endless, out_of_range
+from controller.planning.ranges import (
+    MAX_REPLICAS,
+    MOST_START_SECONDS,
+    negative_or_endless,
+    out_of_range,
+)
 
 LOWEST_PRIORITY = 100
 """Priority of a variant without a service class; 1 is the highest."""
@@ -157,7 +162,7 @@ class Variant:
             held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),
-            start_seconds=(self.start_seconds, 0, 10**6),
+            start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
             pods_per_replica=(self.pods_per_replica, 1, 10**3),
             most_per_node=(1 if self.most_per_node is None else self.most_per_node, 1, 10**4),
         )

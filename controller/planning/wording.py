@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from controller.planning.inventory import topology_keys
@@ -25,10 +26,10 @@ _SOURCES = {
 
 
 def rate_text(requests_per_second: float) -> str:
-    """Return a rate with two digits, or all before the point: 0.12, 9.4, 41, 1250."""
+    """Return a rate with two digits, or all before the point, and no exponent: 0.12, 9.4, 41, 1250."""
     if requests_per_second >= 10:  # noqa: PLR2004 (two digits)
         return f"{requests_per_second:.0f}"
-    return f"{requests_per_second:.2g}"
+    return f"{Decimal(f'{requests_per_second:.2g}'):f}"
 
 
 def load_text(load: ModelLoad) -> str:

@@ -11,10 +11,12 @@ from typing import Final
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
+from controller.observe.performance import learned_of
 from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
+from controller.planning.wording import count
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.following import PLACED_ELSEWHERE
 from controller.reconcilers.rounds import BEING_MOVED
@@ -24,6 +26,10 @@ _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
 _DIGITS: Final = 4
+_MORE_SAMPLES: Final = 4.0
+_OTHER_SPEED: Final = 0.2
+_TYPICAL_SEQUENCES: Final = 32.0
+_TYPICAL_PROMPT_TOKENS: Final = 256.0
 _METRICS: Final[Mapping[Signal, tuple[str, str]]] = {
     Signal.FRESH: ("True", "MetricsAvailable"),
     Signal.QUORUM: ("True", "MetricsByQuorum"),
@@ -110,7 +116,7 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
 
 def is_news(old: Json, new: Json) -> bool:
     """Tell whether a status says something new, beyond numbers that move all the time."""
-    return _meaning(old) != _meaning(new)
+    return _meaning(old) != _meaning(new) or _has_learned(old, new)
 
 
 def moment(time: datetime) -> str:
@@ -158,7 +164,7 @@ def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
     text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
     text += f"; {verdict.silence}" if verdict.silence else ""
     if load.signal is Signal.QUORUM:
-        text += f"; decided without {load.silent_replicas} silent replicas of the model"
+        text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
     return *_METRICS[load.signal], text
 
 
@@ -291,6 +297,20 @@ def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:
     if known is not None and known.get("status") == status and known.get("lastTransitionTime"):
         return str(known["lastTransitionTime"])
     return moment(now)
+
+
+def _has_learned(old: Json, new: Json) -> bool:
+    """Tell whether step times are worth keeping anew: they are others, or known four times as well."""
+    before, now = (learned_of((status.get("decision") or {}).get("performance")) for status in (old, new))
+    if before is None or now is None:
+        return before != now
+    more = now.samples >= _MORE_SAMPLES * before.samples
+    return more or abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
+
+
+def _typical_step_ms(learned: Learned) -> float:
+    found = learned.parameters
+    return found.alpha_ms + found.beta_ms * _TYPICAL_SEQUENCES + found.delta_ms * _TYPICAL_PROMPT_TOKENS
 
 
 def _meaning(status: Json) -> Json:

@@ -7,7 +7,7 @@ harm: it reads anew, and writes only what changed in meaning or has grown old.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
@@ -19,26 +19,17 @@ from apiserver.cluster.errors import Conflict, NotFound
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import (
     Gathered,
     Terms,
     World,
-    engine_pods,
     gather,
-    models_by_pod,
-    models_by_target,
 )
-from controller.observe.idleness import Idleness
 from controller.observe.orders import orders_finding, orders_of
-from controller.observe.pods import is_ready, target_of_pod
 from controller.observe.policies import Policies
-from controller.observe.readings import Reading
-from controller.observe.replicas import ReportAge
-from controller.observe.scraping import Scraped
 from controller.observe.variants import class_finding, effective_cost
 from controller.planning.cluster import Budget, NodePool
-from controller.planning.decision import Decision, Plan, Reason
+from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.advisory import (
     NOT_ADVISORY,
@@ -50,6 +41,7 @@ from controller.reconcilers.advisory import (
     joined,
     with_advice,
 )
+from controller.reconcilers.announcing import Announcer
 from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
@@ -64,9 +56,9 @@ from controller.reconcilers.status import (
     planned_status,
     unplanned_status,
 )
-from controller.sizing.memory import SizingMemory
+from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
-from controller.sizing.sizing import Sized, sized
+from controller.sizing.sizing import Sized
 
 FIELD_MANAGER = "stowplan-controller"
 _WRITERS = 16
@@ -74,13 +66,6 @@ _WRITERS = 16
 _log = structlog.get_logger(__name__)
 
 Key = tuple[str, str]
-
-
-class EngineSource(Protocol):
-    """Where engine metrics come from: the pods, or a Prometheus."""
-
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Return what the pods' engines say of themselves."""
 
 
 class Planner(Protocol):
@@ -175,9 +160,8 @@ class VariantAutoscalingReconciler:
     def __init__(self, tools: Tools, settings: CycleSettings) -> None:
         self._tools = tools
         self._settings = settings
-        self._engines = EngineRecords()
-        self._idleness = Idleness()
-        self._sizing = SizingMemory()
+        self._watch = EngineWatch(tools.source, settings.sizing, now=tools.now)
+        self._announcer = Announcer(tools.events)
         self._problems: tuple[str, ...] = ()
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
@@ -192,18 +176,18 @@ class VariantAutoscalingReconciler:
         """
         tools = self._tools
         world, policies = tools.world(), tools.policies()
-        failures = await self._observe(world)
+        failures = await self._watch.observe(world)
         gathered = gather(
             world,
             policies=policies,
-            report_age=self._report_age(),
+            report_age=self._watch.report_age(),
             now_seconds=tools.now().timestamp(),
             may_scale_to_zero=self._settings.scale_to_zero,
-            idleness=self._idleness,
+            idleness=self._watch.idleness,
             terms=self._terms(),
         )
         self._tell_problems((*policies.problems, *gathered.problems))
-        found = self._size(gathered)
+        found = self._watch.sized(gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(world, gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
@@ -252,41 +236,6 @@ class VariantAutoscalingReconciler:
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
         return with_advice(plan, advices), advices
 
-    async def _observe(self, world: World) -> Mapping[Key, str]:
-        """Ask all engines that are ready; returns why some did not answer."""
-        every = engine_pods(world)
-        pods = [pod for pod in every if is_ready(pod)]
-        scraped = await self._tools.source.scrape(pods)
-        readings, failures = _of_their_model(world, pods, scraped)
-        now_seconds = self._tools.now().timestamp()
-        before = self._engines
-        self._engines = before.updated(readings, map(_key, every), now_seconds=now_seconds)
-        self._idleness = self._idleness.updated(
-            models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
-        )
-        return failures
-
-    def _report_age(self) -> ReportAge:
-        now_seconds, records = self._tools.now().timestamp(), self._engines.records
-
-        def age(pod: Key) -> float | None:
-            record = records.get(pod)
-            return None if record is None else max(0.0, now_seconds - record.reading.time_seconds)
-
-        return age
-
-    def _size(self, gathered: Gathered) -> Sized:
-        """Return loads and capacities, and remember what was learned."""
-        found = sized(
-            gathered.snapshot,
-            gathered.facts,
-            self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
-            self._sizing,
-            self._settings.sizing,
-        )
-        self._sizing = found.memory
-        return found
-
     def _statuses(self, cycle: _Cycle, advices: Mapping[Key, Advice]) -> Mapping[Key, Json]:
         now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
         variants = {variant.key: variant for variant in gathered.snapshot.variants}
@@ -330,7 +279,9 @@ class VariantAutoscalingReconciler:
         async def write(autoscaling: Json) -> None:
             async with gate:
                 await self._write(autoscaling, statuses[_key(autoscaling)])
-            self._tell(autoscaling, decisions.get(_key(autoscaling)), plan.solver.strategy)
+            self._announcer.status_written(autoscaling, statuses[_key(autoscaling)])
+            if decision := decisions.get(_key(autoscaling)):
+                self._announcer.decided(autoscaling, decision, strategy=plan.solver.strategy)
 
         results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
         ended = zip(map(_key, due), results, strict=True)
@@ -357,56 +308,11 @@ class VariantAutoscalingReconciler:
                 "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
             )
 
-    def _tell(self, autoscaling: Json, decision: Decision | None, strategy: str) -> None:
-        """Log a decision that differs from the published one, and put it into an event."""
-        if decision is None:
-            return
-        before = (autoscaling.get("status") or {}).get("decision") or {}
-        was, because = before.get("grantedReplicas"), before.get("reason")
-        if (was, because) == (decision.replicas, str(decision.reason)):
-            return
-        _log.info(
-            "decided",
-            namespace=decision.namespace,
-            name=decision.name,
-            replicas=decision.replicas,
-            was=was,
-            reason=str(decision.reason),
-            strategy=strategy,
-            message=decision.message,
-        )
-        self._tools.events.record(
-            autoscaling,
-            type="Warning" if decision.reason is Reason.SHORTAGE else "Normal",
-            reason=str(decision.reason),
-            action="Plan",
-            note=decision.message,
-            meaning=f"{decision.replicas} {decision.reason}",
-        )
-
     def _tell_problems(self, problems: tuple[str, ...]) -> None:
         for problem in problems:
             if problem not in self._problems:
                 _log.warning("not planned with", problem=problem)
         self._problems = problems
-
-
-def _of_their_model(
-    world: World, pods: Sequence[Json], scraped: Scraped
-) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
-    """Split off readings of engines that serve another model than their VariantAutoscaling says."""
-    models = models_by_target(world)
-    owners = {_key(pod): target_of_pod(pod) for pod in pods}
-    wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}
-    readings: dict[Key, Reading] = {}
-    failures = dict(scraped.failures)
-    for key, reading in scraped.readings.items():
-        if reading.model_names and wanted[key] not in reading.model_names:
-            served = ", ".join(sorted(reading.model_names))
-            failures[key] = f"the engine serves model {served!r} and not {wanted[key]!r}"
-        else:
-            readings[key] = reading
-    return readings, failures
 
 
 def _silence(variant: Variant, failures: Mapping[Key, str]) -> str:

@@ -216,7 +216,7 @@ class _Reader:
             initial_replicas=declared.initial_replicas,
             min_replicas=declared.min_replicas,
             max_replicas=declared.max_replicas,
-            states_profile=declared.states_profile,
+            stated_profile=engine if declared.states_profile else None,
         )
 
     def _has_place(self, variant: VariantFile) -> bool:

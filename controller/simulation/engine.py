@@ -8,6 +8,7 @@ back to the front of the queue and its tokens are computed again.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,12 +39,13 @@ class _Step:
 class Engine:
     """A queue, a running batch and a clock that only `advance` moves.
 
-    The history depends on the requests and the moments of their submission alone, not on how the time
-    between is cut into calls of `advance`.
+    The history depends on the requests, the moments of their submission and, for a profile with noise, the
+    seed, not on how the time between is cut into calls of `advance`.
     """
 
-    def __init__(self, profile: EngineProfile, *, now_us: int = 0) -> None:
+    def __init__(self, profile: EngineProfile, *, now_us: int = 0, seed: int = 0) -> None:
         self.profile = profile
+        self._chance = random.Random(seed) if profile.step_noise else None  # noqa: S311 (nobody's secret)
         self.measures = Measures()
         self._queue: deque[Sequence] = deque()
         self._batch = Batch(profile)
@@ -151,11 +153,24 @@ class Engine:
         chunks = self._chunks()
         prompt_tokens = sum(tokens for _, tokens in chunks)
         return _Step(
-            each_us=self.profile.iteration_us(decodes=self._batch.decodes, prompt_tokens=prompt_tokens),
-            iterations=1 if chunks else self._equal_iterations(),
+            each_us=self._iteration_us(prompt_tokens),
+            iterations=1 if chunks or not self.profile.is_even else self._equal_iterations(),
             decodes=self._batch.decodes,
             chunks=chunks,
         )
+
+    def _iteration_us(self, prompt_tokens: int) -> int:
+        """Return how long the coming iteration takes; its blocks are taken already."""
+        batch = self._batch
+        each_us = self.profile.iteration_us(
+            decodes=batch.decodes,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=batch.ledger.used_blocks * batch.ledger.block_size,
+        )
+        if self._chance is None:
+            return each_us
+        noise = self.profile.step_noise
+        return max(1, round(each_us * self._chance.uniform(1 - noise, 1 + noise)))
 
     def _make_room(self) -> None:
         """Preempt until the coming iteration's new blocks are free.

@@ -18,6 +18,11 @@ class EngineProfile:
     because each of n requests in service is also held up by the prompts of the n - 1 others. Here that
     hold-up happens, instead of being assumed.
 
+    Real engines fit that line only roughly, and two more fields say how: `context_us_per_token` is added to
+    an iteration that decodes for each token that the KV cache has room taken for, and `step_noise` is the
+    share by which chance makes an iteration shorter or longer at most. With either, iterations are computed
+    one by one, which takes several times as long.
+
     Raises ValueError, naming every field that is out of range.
     """
 
@@ -30,6 +35,8 @@ class EngineProfile:
     block_size: int = 16
     max_num_seqs: int = 256
     max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
+    context_us_per_token: float = 0.0
+    step_noise: float = 0.0
 
     def __post_init__(self) -> None:
         wrong = [
@@ -39,9 +46,11 @@ class EngineProfile:
         ]
         wrong += [
             f"{name} must be greater than or equal to 0"
-            for name in ("beta_ms", "gamma_ms", "delta_ms")
+            for name in ("beta_ms", "gamma_ms", "delta_ms", "context_us_per_token", "step_noise")
             if getattr(self, name) < 0
         ]
+        if self.step_noise >= 1:
+            wrong.append("step_noise must be less than 1")
         if self.max_num_batched_tokens < self.max_num_seqs:
             wrong.append("max_num_batched_tokens must be greater than or equal to max_num_seqs")
         if not self.model_id:
@@ -54,11 +63,17 @@ class EngineProfile:
         """Tokens that the KV cache holds."""
         return self.num_gpu_blocks * self.block_size
 
-    def iteration_us(self, *, decodes: int, prompt_tokens: int) -> int:
-        """Return the microseconds of one iteration, at least 1."""
+    @property
+    def is_even(self) -> bool:
+        """Whether iterations with the same sequences and no prompt take the same time."""
+        return not self.context_us_per_token and not self.step_noise
+
+    def iteration_us(self, *, decodes: int, prompt_tokens: int, cached_tokens: int = 0) -> int:
+        """Return the microseconds of one iteration without noise, at least 1."""
         decode_ms = self.alpha_ms + self.beta_ms * decodes if decodes else 0.0
         prefill_ms = self.gamma_ms + self.delta_ms * prompt_tokens if prompt_tokens else 0.0
-        return max(1, round((decode_ms + prefill_ms) * 1000))
+        context_us = self.context_us_per_token * cached_tokens if decodes else 0.0
+        return max(1, round((decode_ms + prefill_ms) * 1000 + context_us))
 
     def fits(self, *, prompt_tokens: int, output_tokens: int) -> bool:
         """Tell whether an empty engine could finish such a request; its last token needs no cache."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.planning.load import MOST_RATE, ModelLoad, Signal
+from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.sizing.arrivals import backlog, rates, ticked
 from controller.sizing.forecast import Forecast, forecast
@@ -82,8 +82,8 @@ def load_of(
         ready_replicas=seen.engines,
         silent_replicas=seen.grade.silent_replicas,
         start_seconds=start,
-        prompt_tokens=lengths.prompt if lengths else None,
-        output_tokens=lengths.output if lengths else None,
+        prompt_tokens=min(MOST_TOKENS, lengths.prompt) if lengths else None,
+        output_tokens=min(MOST_TOKENS, lengths.output) if lengths else None,
     )
     if load.signal is Signal.UNKNOWN:
         return load
@@ -101,7 +101,7 @@ def load_of(
         served=_served(variants, horizon),
         engines=seen.engines,
     )
-    return _for(trend, replace(load, backlog_requests=left), settings)
+    return _for(trend, replace(load, backlog_requests=min(MOST_REQUESTS, left)), settings)
 
 
 def _for(trend: Forecast, load: ModelLoad, settings: SizingSettings) -> ModelLoad:

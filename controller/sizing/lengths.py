@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from controller.planning.load import MOST_TOKENS
 from controller.sizing.records import PromptLengths
 
 
@@ -71,7 +72,8 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
 
 
 def _mean(tokens: float, requests: float) -> float | None:
-    return tokens / requests if requests > 0 and tokens > 0 else None
+    """Return the mean over at least one request; None where there is none, or no number that is a length."""
+    return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
 
 
 def _added(histograms: list[PromptLengths]) -> PromptLengths:

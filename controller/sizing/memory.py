@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from controller.sizing.lengths import LengthCounts, Lengths
 from controller.sizing.records import Key, Learned
-from controller.sizing.step_time import StepTimes
-
-NO_TIMES: Final = StepTimes()
-"""Nothing was observed."""
+from controller.sizing.step_time import NO_TIMES, StepTimes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

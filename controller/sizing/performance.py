@@ -27,10 +27,10 @@ from controller.sizing.records import (
 )
 from controller.sizing.step_time import (
     ENOUGH_SAMPLES,
+    TYPICAL,
+    Prior,
     Sample,
-    StepTimes,
     fitted,
-    known,
     learned,
     predicted_seconds,
     sample_of,
@@ -38,6 +38,9 @@ from controller.sizing.step_time import (
 
 _PROFILE_SAMPLES: Final = 2.0
 """How many samples a declared profile counts for: it is often of another release, or another machine."""
+
+_UNDECLARED_SAMPLES: Final = 50.0
+"""How many samples of the engines make a declared profile count for nothing."""
 
 _MOST_FORMER_SAMPLES: Final = 200.0
 """How many samples of former engines count at most, so that a changed engine is soon believed."""
@@ -80,7 +83,7 @@ def performance(
         start_seconds=_start_seconds(facts, memory),
         kv_tokens=_kv_tokens(memory, reports),
     )
-    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and prior is None)
+    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and prior is TYPICAL)
     return Performance(
         parameters=parameters,
         source=CapacitySource.LEARNED if is_learned else prior_source,
@@ -136,14 +139,16 @@ def estimated_capacity(
     return min(found, key=lambda item: item.requests_per_second, default=None)
 
 
-def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[StepTimes | None, CapacitySource]:
+def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacitySource]:
     """Return what is known beforehand as samples, and its source: the status goes before the profile."""
     if memory.former is not None:
         weight = min(memory.former.samples, _MOST_FORMER_SAMPLES)
-        return known(memory.former.parameters, weight=weight), CapacitySource.LAST_KNOWN
-    if facts.profile is not None:
-        return known(facts.profile.parameters, weight=_PROFILE_SAMPLES), CapacitySource.PROFILE
-    return None, CapacitySource.UNKNOWN
+        return Prior(parameters=memory.former.parameters, weight=weight), CapacitySource.LAST_KNOWN
+    doubt = memory.times.samples / _UNDECLARED_SAMPLES
+    if facts.profile is not None and doubt < 1:
+        weight = _PROFILE_SAMPLES * (1 - doubt)
+        return Prior(parameters=facts.profile.parameters, weight=weight), CapacitySource.PROFILE
+    return TYPICAL, CapacitySource.UNKNOWN
 
 
 def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:

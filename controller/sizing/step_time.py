@@ -23,7 +23,7 @@ FORGETTING: Final = 0.998
 ENOUGH_SAMPLES: Final = 8.0
 """Weight from which what was learned counts more than what was declared."""
 
-_RIDGE: Final = 0.001
+_RIDGE: Final = 1e-4
 """Share of the diagonal that is added to it, so that loads that never vary still give an answer."""
 
 _BUSY_SEQUENCES: Final = 3.0
@@ -43,6 +43,11 @@ _MOST_OUTLIERS: Final = 8
 """So many samples in a row that are off by more than that share are a new truth, and no outliers."""
 
 _STEP_SECONDS: Final = (1e-5, 60.0)
+_POINTS: Final = tuple(
+    (sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)
+)
+"""Sequences and prompt tokens of the steps by which known parameters are told as samples."""
+
 _SCALE_G: Final = 1e3
 _SCALE_P: Final = 1e4
 
@@ -135,6 +140,10 @@ class StepTimes:
         )
 
 
+NO_TIMES: Final = StepTimes()
+"""Nothing was observed."""
+
+
 def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
     """Return the equations after a cycle; samples far from what is expected wait until they are many."""
     if not samples:
@@ -156,53 +165,78 @@ def _is_outlier(sample: Sample, times: StepTimes, expected: StepParameters | Non
 
 def predicted_seconds(parameters: StepParameters, sample: Sample) -> float:
     """Return the time between two tokens that parameters predict for the batch and prompts of a sample."""
-    prompt = parameters.delta_ms * sample.prompted * sample.tau_seconds
-    return (parameters.alpha_ms + parameters.beta_ms * sample.sequences + prompt) / 1e3
+    return _step_seconds(parameters, sample.sequences, sample.prompted * sample.tau_seconds)
 
 
-def known(parameters: StepParameters, *, weight: float) -> StepTimes:
-    """Return the equations of parameters that are known beforehand, as so many samples that obey them."""
-    points = [(sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)]
-    times = StepTimes()
-    for sequences, prompts in points:
-        tau = (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompts) / 1e3
-        share = weight / len(points)
-        times = times.added(
-            Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
-        )
-    return times
+def _step_seconds(parameters: StepParameters, sequences: float, prompt_tokens: float) -> float:
+    return (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompt_tokens) / 1e3
 
 
-def fitted(
-    times: StepTimes, prior: StepTimes | None = None, *, typical: bool = True
-) -> StepParameters | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prior:
+    """What is taken for granted before anything is observed."""
+
+    parameters: StepParameters | None = None
+    """None: only the ratios to alpha, which are those of common engines."""
+
+    weight: float = 0.0
+    """How many samples that obey the parameters count for."""
+
+    @property
+    def beta_ratio(self) -> float:
+        """Beta / alpha."""
+        known = self.parameters
+        return known.beta_ms / known.alpha_ms if known else _BETA_RATIO
+
+    @property
+    def delta_ratio(self) -> float:
+        """Delta / alpha."""
+        known = self.parameters
+        return known.delta_ms / known.alpha_ms if known else _DELTA_RATIO
+
+    @property
+    def times(self) -> StepTimes:
+        """The equations of samples that obey the parameters."""
+        found = StepTimes()
+        if self.parameters is None:
+            return found
+        for sequences, prompts in _POINTS:
+            tau = _step_seconds(self.parameters, sequences, prompts)
+            share = self.weight / len(_POINTS)
+            found = found.added(
+                Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
+            )
+        return found
+
+
+TYPICAL: Final = Prior()
+"""A common engine of any speed."""
+
+
+def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     """Return the parameters that fit best, or None where nothing is known at all.
 
-    A negative beta or delta is refitted as 0, whichever fits better. `typical` holds their ratios to alpha
-    near those of common engines as long as neither samples nor a prior say otherwise.
+    The ratios of beta and delta to alpha are held near those of the prior as far as samples leave them open.
+    A negative beta or delta is refitted as 0, whichever fits better.
     """
-    xx, xy = times.xx, times.xy
-    if prior is not None:
-        xx = tuple(a + b for a, b in zip(xx, prior.xx, strict=True))  # type: ignore[assignment]
-        xy = tuple(a + b for a, b in zip(xy, prior.xy, strict=True))  # type: ignore[assignment]
+    xx, xy, least = times.xx, times.xy, _RATIO_WEIGHT
+    if prior.parameters is not None:
+        known, least = prior.times, 0.0
+        xx = tuple(a + b for a, b in zip(xx, known.xx, strict=True))  # type: ignore[assignment]
+        xy = tuple(a + b for a, b in zip(xy, known.xy, strict=True))  # type: ignore[assignment]
     if xx[0] <= 0:
         return None
-    matrix = [
-        [xx[0] * (1 + _RIDGE), xx[1], xx[2]],
-        [xx[1], xx[3] * (1 + _RIDGE), xx[4]],
-        [xx[2], xx[4], xx[5] * (1 + _RIDGE)],
-    ]
+    matrix = [[xx[0], xx[1], xx[2]], [xx[1], xx[3], xx[4]], [xx[2], xx[4], xx[5]]]
     right = [*xy]
-    if typical and prior is None:
-        for row, ratio in ((1, _BETA_RATIO * _SCALE_G), (2, _DELTA_RATIO * _SCALE_P)):
-            weight = _RATIO_WEIGHT / (ratio * ratio)
-            matrix[row][row] += weight
-            right[row] += weight * ratio
+    for row, ratio in ((1, prior.beta_ratio * _SCALE_G), (2, prior.delta_ratio * _SCALE_P)):
+        weight = _RIDGE * matrix[row][row] + (least / ratio**2 if ratio else 0.0)
+        matrix[row][row] += weight
+        right[row] += weight * ratio
     best: tuple[float, StepParameters] | None = None
-    for fixed in _choices(matrix, right):
-        solution = _parameters(fixed)
+    for point in _choices(matrix, right):
+        solution = _parameters(point)
         if solution is not None:
-            loss = _loss(matrix, right, fixed)
+            loss = _loss(matrix, right, point)
             if best is None or loss < best[0]:
                 best = (loss, solution)
     return best[1] if best else None

@@ -35,8 +35,8 @@ class Command:
 
     name: str
     description: str | None
-    seconds: float
-    """Of each case, server and round, unless options say otherwise."""
+    seconds: float | None
+    """Of each case, server and round, unless options say otherwise; None where there are no rounds."""
     add_options: Callable[[argparse.ArgumentParser], None]
     measure: Callable[[argparse.Namespace, Callable[[str], None]], Measurement]
     """By options, telling of its progress; may raise NothingChosenError, and all that stops a measuring."""
@@ -69,9 +69,10 @@ def _parser(command: Command) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"python -m hack.bench.{command.name}", description=command.description
     )
-    add_count(parser, "--rounds", default=5, text="medians are of so many")
-    text = f"of each case, server and round [{command.seconds}]"
-    parser.add_argument("--seconds", type=float, default=command.seconds, metavar="S", help=text)
+    if command.seconds is not None:
+        add_count(parser, "--rounds", default=5, text="medians are of so many")
+        text = f"of each case, server and round [{command.seconds}]"
+        parser.add_argument("--seconds", type=float, default=command.seconds, metavar="S", help=text)
     command.add_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     return parser

@@ -16,6 +16,11 @@ from hack.bench.pace import Pace
 class Settings:
     """How much to measure."""
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundSettings(Settings):
+    """How often and how long to measure, where CPU time is what is measured."""
+
     rounds: int
     seconds: float
     """Of each case, server and round."""

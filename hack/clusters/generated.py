@@ -8,15 +8,14 @@ from random import Random
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.planning.snapshot import ModelRule
-from hack.clusters.objects import CAPACITY_TOKENS, Shape, bound_pod, deployment, node, variant
+from controller.offline.changes import stated
+from controller.planning.load import ModelLoad
+from hack.clusters.objects import CAPACITY, Shape, bound_pod, deployment, node, variant
 
 NAMESPACE: Final = "clusters"
 _PRODUCTS: Final = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-L40S")
 _POOLS: Final = ("red", "blue")
 _MOST_WANTED: Final = 10
-_THRESHOLD: Final = 0.8
-"""Within the dead band, so that a demand of so much of the capacity asks for exactly that many replicas."""
 
 
 class Kind(StrEnum):
@@ -41,7 +40,7 @@ class Cluster:
     """All of them bound."""
 
     shapes: tuple[Shape, ...]
-    demands: tuple[ModelRule, ...]
+    loads: tuple[ModelLoad, ...]
 
     @property
     def deployments(self) -> dict[tuple[str, str], Json]:
@@ -64,15 +63,14 @@ def generated(*, seed: int, kind: Kind) -> Cluster:
     nodes = tuple(_node(random, name, number, kind) for number in range(random.randint(3, 6)))
     shapes = tuple(_shape(random, name, number, kind) for number in range(random.randint(3, 6)))
     pods, free = _pods(random, name, nodes, shapes)
-    demands = tuple(
-        ModelRule(
-            namespace=NAMESPACE,
-            model_id=shape.model_id,
-            demand_tokens=int(_wanted(random, shape, sum(free)) * CAPACITY_TOKENS * _THRESHOLD),
-        )
-        for shape in shapes
-    )
-    return Cluster(name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, demands=demands)
+    loads = tuple(_load(shape, _wanted(random, shape, sum(free))) for shape in shapes)
+    return Cluster(name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, loads=loads)
+
+
+def _load(shape: Shape, replicas: int) -> ModelLoad:
+    """Return a load that just so many replicas serve."""
+    rate = CAPACITY.requests_per_second * replicas
+    return stated((NAMESPACE, shape.model_id), rate, None, target_utilization=1.0)
 
 
 def _wanted(random: Random, shape: Shape, free: int) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.planning.load import Capacity, CapacitySource
 from controller.reconcilers.placing import GATE
 
 CLUSTER_LABEL: Final = "stowplan.dev/cluster"
-CAPACITY_TOKENS: Final = 1000
-"""What one replica of any variant holds."""
+CAPACITY: Final = Capacity(requests_per_second=1.0, source=CapacitySource.STATED)
+"""What one replica of any variant serves."""
 
 _HASH: Final = "5d4f8c"
 _DEDICATED: Final = {"key": "dedicated", "value": "engines", "effect": "NoSchedule"}
@@ -119,7 +120,7 @@ def deployment(shape: Shape, replicas: int) -> Json:
 
 
 def variant(shape: Shape, namespace: str) -> Json:
-    """Return a VariantAutoscaling that knows what one of its replicas holds."""
+    """Return the VariantAutoscaling of a shape."""
     return {
         "apiVersion": "llmd.ai/v1alpha2",
         "kind": "VariantAutoscaling",
@@ -128,8 +129,5 @@ def variant(shape: Shape, namespace: str) -> Json:
             "modelID": shape.model_id,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": shape.name},
             "variantCost": str(shape.cost),
-        },
-        "status": {
-            "decision": {"capacityPerReplicaTokens": CAPACITY_TOKENS, "capacitySource": "Observed"},
         },
     }

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import World, gather
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
@@ -18,6 +17,7 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from hack.clusters.generated import NAMESPACE, Cluster
+from hack.clusters.objects import CAPACITY
 
 _SETTINGS: Final = Settings(relief_solves=0)
 
@@ -58,12 +58,11 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
         nodes=nodes,
         autoscalers=(),
     )
-    seen = gather(
-        world, policies=_POLICIES, engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
-    )
+    seen = gather(world, policies=_POLICIES, now_seconds=0.0, may_scale_to_zero=False)
     if seen.unplanned:
         raise ValueError(f"{cluster.name}: {NAMESPACE} holds what cannot be planned: {seen.unplanned}")
-    snapshot = replace(seen.snapshot, models=cluster.demands)
+    variants = tuple(replace(variant, capacity=CAPACITY) for variant in seen.snapshot.variants)
+    snapshot = replace(seen.snapshot, variants=variants, loads=cluster.loads)
     made, _ = plan(snapshot, PlanningState(), _SETTINGS)
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")

@@ -16,6 +16,7 @@ import yaml
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.kinds.conversion import convert
 from controller.closedloop.reconciled import InlinePlanner
+from controller.config_planning import PlanningConfig, sizing_of
 from controller.observe.policies import read_policies
 from controller.observe.readings import parse_exposition, reading_of
 from controller.observe.scraping import Scraped
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from hack.demo.observation import Observation
 
 TICK_SECONDS = 0.5
-PLAN_SECONDS = 2.0
+PLAN_SECONDS = 2
 AUTOSCALE_SECONDS = 2.0
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -58,7 +59,10 @@ class Rehearsal:
 
     async def run(self, *, until_seconds: float) -> AsyncIterator[Observation]:
         """Play from the start and yield what can be seen, once per cycle of the controller."""
-        reconciler = VariantAutoscalingReconciler(self._tools(), CycleSettings(scale_to_zero=False))
+        sizing = sizing_of(PlanningConfig(interval_seconds=PLAN_SECONDS))
+        reconciler = VariantAutoscalingReconciler(
+            self._tools(), CycleSettings(scale_to_zero=False, sizing=sizing)
+        )
         while self.now_seconds < until_seconds:
             self.cluster.reconcile(self.now_seconds)
             self._match_engines()

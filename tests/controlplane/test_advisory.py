@@ -47,7 +47,7 @@ class Stage:
         """Apply a variant of a model of its own name, with everything around it, and await its replica."""
         value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
         value["metadata"]["annotations"] = annotations or {}
-        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name))
+        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=6))
         self.kubectl("apply", "--filename=-", input=manifests)
         self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
 
@@ -60,11 +60,12 @@ class Stage:
         return self.kubectl("get", what, f"--output=jsonpath={path}")
 
     def loaded(self) -> ExitStack:
-        """Return full engines on the addresses of all pods."""
+        """Return engines on the addresses of all pods, each with a load for more than six."""
         stack = ExitStack()
         for pod in json.loads(self.kubectl("get", "pods", "--output=json"))["items"]:
             model = pod["metadata"]["labels"]["app"]
-            stack.enter_context(StubEngine(pod["status"]["podIP"], model=model, usage=0.8, waiting=50))
+            address = pod["status"]["podIP"]
+            stack.enter_context(StubEngine(address, model=model, usage=0.8, requests_per_second=40.0))
         return stack
 
 

@@ -103,12 +103,12 @@ class Stage:
         return found
 
     def loaded(self) -> ExitStack:
-        """Return engines on the addresses of all pods: the large one's full, the others' half."""
+        """Return engines on the addresses of all pods: one replica more is wanted of the large one's only."""
         stack = ExitStack()
         for pod in self.pods():
             model = pod["metadata"]["labels"]["app"]
-            usage, waiting = (0.8, 50) if model == "large" else (0.5, 0)
-            engine = StubEngine(pod["status"]["podIP"], model=model, usage=usage, waiting=waiting)
+            rate = 40.0 if model == "large" else 1.0
+            engine = StubEngine(pod["status"]["podIP"], model=model, usage=0.5, requests_per_second=rate)
             stack.enter_context(engine)
         return stack
 

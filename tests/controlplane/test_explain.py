@@ -79,7 +79,7 @@ def test_an_export_of_the_cluster_is_planned_as_it_is(
         encoding="utf-8",
     )
 
-    asked = ["--demand", "meta/llama-3.1-8b=5k", "--capacity", "chat=10k", "--add-node", "L4x2"]
+    asked = ["--demand", "meta/llama-3.1-8b=5", "--capacity", "chat=10", "--add-node", "L4x2"]
     code = cli.main(["plan", "-f", str(export), *asked, "-o", "json"])
 
     captured = capsys.readouterr()

@@ -64,7 +64,7 @@ def read_until(control_plane: ControlPlane, namespace: str, path: str, part: str
         assert time.monotonic() < deadline, f"still {text!r}"
 
 
-def engines(control_plane: ControlPlane, namespace: str, *, usage: float, waiting: int = 0) -> ExitStack:
+def engines(control_plane: ControlPlane, namespace: str, *, requests_per_second: float) -> ExitStack:
     """Return engines on every Running pod's own address, all with the same load."""
     stack = ExitStack()
     pods = json.loads(
@@ -73,15 +73,16 @@ def engines(control_plane: ControlPlane, namespace: str, *, usage: float, waitin
     for pod in pods["items"]:
         if pod["status"].get("podIP"):
             address = pod["status"]["podIP"]
-            stack.enter_context(StubEngine(address, model=MODEL, usage=usage, waiting=waiting))
+            engine = StubEngine(address, model=MODEL, usage=0.5, requests_per_second=requests_per_second)
+            stack.enter_context(engine)
     return stack
 
 
 def test_load_makes_the_hpa_scale_up_within_the_accelerators_that_are_there(
     control_plane: ControlPlane, chat: str
 ) -> None:
-    """Demand for six replicas meets four accelerators: four are granted, and the reason says why."""
-    with engines(control_plane, chat, usage=0.8, waiting=50):
+    """A load for ten replicas meets four accelerators: four are granted, and the reason says why."""
+    with engines(control_plane, chat, requests_per_second=40.0):
         wait(control_plane, chat, "va/chat", "{.status.decision.reason}=Shortage")
         wait(control_plane, chat, "deploy/chat", "{.spec.replicas}=4")
 
@@ -105,6 +106,6 @@ def test_an_engine_of_another_model_is_named(control_plane: ControlPlane, chat: 
     edit = json.dumps({"spec": {"modelID": "meta/another"}})
     control_plane.kubectl("patch", "va", "chat", f"--namespace={chat}", "--type=merge", f"--patch={edit}")
 
-    with engines(control_plane, chat, usage=0.5):
+    with engines(control_plane, chat, requests_per_second=1.0):
         want = "the engine serves model 'meta/llama-3.1-8b' and not 'meta/another'"
         read_until(control_plane, chat, METRICS_MESSAGE, want)

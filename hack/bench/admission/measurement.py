@@ -15,7 +15,7 @@ from hack.bench.admission.processes import measure_processes, running_servers
 from hack.bench.admission.report import api_server_table, in_process_table, tls_table
 from hack.bench.frame import framed
 from hack.bench.goals import Goal
-from hack.bench.measurement import Measurement, Settings
+from hack.bench.measurement import Measurement, RoundSettings
 from hack.controlplane import ControlPlaneError
 
 _IN_PROCESS_SHARE: Final = 0.2
@@ -23,7 +23,7 @@ _IN_PROCESS_SHARE: Final = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdmissionSettings(Settings):
+class AdmissionSettings(RoundSettings):
     """How much to measure of admission."""
 
     connections: int

@@ -18,7 +18,7 @@ from hack.bench.conversion.start import Start, measure_starts, start_goals, star
 from hack.bench.conversion.upgraded import client_of, upgraded
 from hack.bench.frame import framed
 from hack.bench.goals import Goal
-from hack.bench.measurement import Measurement, Settings
+from hack.bench.measurement import Measurement, RoundSettings
 from hack.controlplane import ControlPlaneError
 
 _IN_PROCESS_SHARE: Final = 0.25
@@ -28,7 +28,7 @@ _STARTS: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConversionSettings(Settings):
+class ConversionSettings(RoundSettings):
     """How much to measure of conversion."""
 
     calls: int

@@ -30,11 +30,21 @@ def decided(number: int) -> Json:
     """Return an object of the current shape in the hub whose status says why: the other version cannot."""
     decision = {
         "reason": "ScaleUp",
-        "message": f"demand {41000 + number} tokens needs 4 replicas of 12288 tokens each",
-        "demandTokens": 41000 + number,
-        "capacityPerReplicaTokens": 12288,
-        "unconstrainedReplicas": 4,
-        "grantedReplicas": 4,
+        "message": f"llama-8b-l40s-{number} goes from 4 to 5 replicas: 41 requests/s now, up to 48 in the "
+        "140 s that a replica needs to start, 78 % of 5 x 12; one serves 12 within ITL 80 ms",
+        "demand": {
+            "requestsPerSecond": "41",
+            "upperRequestsPerSecond": "48",
+            "startSeconds": 140,
+            "avgInputTokens": "1155",
+            "avgOutputTokens": "211",
+        },
+        "requiredRequestsPerSecond": "56.47",
+        "capacityPerReplica": "12.3",
+        "capacityLimit": "ITL 80 ms",
+        "capacitySource": "Learned",
+        "unconstrainedReplicas": 5,
+        "grantedReplicas": 5,
         "signal": "Fresh",
         "solverStatus": "Optimal",
     }

@@ -1,6 +1,6 @@
 """What whole plans take as users meet them: one after the other, each from what the last one remembers.
 
-A fleet as it is found, then a few reports change, and again: every plan runs and its state is kept. The steps
+A fleet as it is found, then a few loads change, and again: every plan runs and its state is kept. The steps
 are timed within `plan()`. Ours is beside a rule of thumb.
 
 Between thorough searches ours need only come as near to its bounds as the last one did. All changes lie
@@ -37,7 +37,7 @@ AGAIN: Final = "thorough again"
 """The last plan of ours once more, with all the effort of a thorough search."""
 
 SHARE: Final = 0.01
-"""Of the models that run, whose reports change from one plan to the next."""
+"""Of the models that run, whose loads change from one plan to the next."""
 
 CHANGES: Final = {500: 5, 2000: 5, 10_000: 2}
 """Plans of ours after the first, by models; a rule makes one."""
@@ -132,7 +132,7 @@ def thorough_again(cycle: Cycle, settings: Settings) -> Cycle:
 
 
 def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:
-    """Plan, let the plan run, let other reports change, and plan again from what was remembered."""
+    """Plan, let the plan run, let other loads change, and plan again from what was remembered."""
     state = PlanningState()
     for number in range(changes + 1):
         taken_seconds = _BEGAN_SECONDS + number * _INTERVAL_SECONDS
@@ -185,7 +185,7 @@ def _cells(group: Sequence[Planned]) -> Iterator[str]:
 
 
 def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:
-    """Yield what placing takes in a plan after few reports changed, at the pace of the goals' machine."""
+    """Yield what placing takes in a plan after few loads changed, at the pace of the goals' machine."""
     for size, most in _CHANGE_MS.items():
         for family in FAMILIES:
             spent = [

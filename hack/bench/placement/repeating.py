@@ -2,7 +2,7 @@
 
 Whole plans are what users have, and `plan()` sorts what it is given: the same world has to give the same
 bytes however often it is planned, in whichever process, and in whatever order its lists come. A run makes two
-plans, the second after a few reports changed, from what the first remembered; what is remembered counts, too.
+plans, the second after a few loads changed, from what the first remembered; what is remembered counts, too.
 The pods of a variant keep their order: it says which one leaves first. The limit by the clock is out of the
 way, for it promises nothing of the kind. A problem whose models are shuffled may well have another answer
 that is as good: nobody ever states one that way, so that is not measured.
@@ -121,6 +121,7 @@ def shuffled(found: Snapshot, *, order: int) -> Snapshot:
         nodes=_mixed(rng, [replace(node, movable=_mixed(rng, node.movable)) for node in found.nodes]),
         variants=_mixed(rng, found.variants),
         models=_mixed(rng, found.models),
+        loads=_mixed(rng, found.loads),
         pools=_mixed(rng, found.pools),
         quotas=_mixed(rng, found.quotas),
         budgets=_mixed(rng, found.budgets),

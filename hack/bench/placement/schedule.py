@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hack.bench.measurement import Settings
+from hack.bench.measurement import RoundSettings
 from hack.bench.placement.catalogue import LARGEST, RULED, VERSION, Instance
 from hack.bench.placement.engines import HIGHS, TEXTBOOK
 from hack.bench.placement.outcome import Job
@@ -18,7 +18,7 @@ _MOST_ROUNDS: Final = {100: 3, 500: 2}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlacementSettings(Settings):
+class PlacementSettings(RoundSettings):
     """What to measure of placement."""
 
     families: tuple[str, ...]

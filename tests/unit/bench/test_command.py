@@ -15,7 +15,7 @@ from hack.bench.command import Command, NothingChosenError, add_count, main
 from hack.bench.goals import Goal
 from hack.bench.load import WrongAnswerError
 from hack.bench.machine import Machine
-from hack.bench.measurement import Measurement, Settings
+from hack.bench.measurement import Measurement, RoundSettings
 from hack.bench.pace import Pace
 
 MACHINE = Machine(processor="x", cores=2, python="3.11.7", load_average=0.5, pressure_percent=None)
@@ -43,7 +43,7 @@ def sample(options: argparse.Namespace, progress: Callable[[str], None], *, fail
     """Return a measurement by options."""
     progress("in process")
     return Sample(
-        settings=Settings(rounds=options.rounds, seconds=options.seconds),
+        settings=RoundSettings(rounds=options.rounds, seconds=options.seconds),
         machine=(MACHINE, MACHINE),
         pace=Pace(here_us=80.0, there_us=40.0),
         failure=failure,

@@ -17,12 +17,12 @@ def test_every_list_comes_in_another_order() -> None:
     found = world("plan-scarce", 100, seed=0)
     other = shuffled(found, order=1)
 
-    assert (other.nodes != found.nodes, other.variants != found.variants, other.models != found.models) == (
+    assert (other.nodes != found.nodes, other.variants != found.variants, other.loads != found.loads) == (
         True, True, True,
     )  # fmt: skip
     assert sorted(other.variants, key=lambda v: v.key) == sorted(found.variants, key=lambda v: v.key)
     assert {*other.nodes} == {*found.nodes}
-    assert {*other.models} == {*found.models}
+    assert {*other.loads} == {*found.loads}
     assert shuffled(found, order=0) is found
     assert shuffled(found, order=2) != other
 

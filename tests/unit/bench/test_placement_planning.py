@@ -31,15 +31,9 @@ SMALL = 20
 QUICK = Settings(relief_solves=0)
 
 
-def tokens_of(found: Snapshot) -> dict[str, float]:
-    """Return the tokens that engines report or that are said to be asked, by model."""
-    asked = {rule.model_id: float(rule.demand_tokens or 0) for rule in found.models}
-    for variant in found.variants:
-        for pod in variant.replicas:
-            assert pod.sample is not None
-            more = pod.sample.kv_usage * pod.sample.kv_tokens
-            asked[variant.model_id] = asked.get(variant.model_id, 0.0) + more
-    return asked
+def rates_of(found: Snapshot) -> dict[str, float]:
+    """Return the requests per second that each model is asked for."""
+    return {load.model_id: load.requests_per_second or 0.0 for load in found.loads}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -56,42 +50,42 @@ def test_name_size_and_seed_tell_a_snapshot(family: str) -> None:
     assert min(room.values()) >= 0
 
 
-def test_who_has_no_room_still_asks() -> None:
-    """In scarcity some run nothing; what they are asked for is said for them."""
+def test_who_has_no_room_is_asked_all_the_same() -> None:
+    """In scarcity some run nothing; there is one load for every model."""
     found = world("plan-scarce", 100, seed=0)
     running = {variant.model_id for variant in found.variants if variant.replicas}
+    rates = rates_of(found)
 
-    assert found.models
-    assert not {rule.model_id for rule in found.models} & running
+    assert set(rates) == {variant.model_id for variant in found.variants}
+    assert any(rate for model, rate in rates.items() if model not in running)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_plan_that_is_carried_out_runs_what_it_says_for_the_same_demand(family: str) -> None:
-    """Everybody has the replicas decided, on nodes with room, and is asked for no more than before."""
+    """Everybody has the replicas decided, on nodes with room, and is asked for what was asked before."""
     found = world(family, SMALL, seed=1)
     made, state = plan(found, PlanningState(), QUICK)
     after = carried_out(found, made)
-    before, now = tokens_of(found), tokens_of(after)
     again, _ = plan(after, state, QUICK)
 
     counts = [decision.replicas for decision in made.decisions]
     assert [len(v.replicas) for v in sorted(after.variants, key=lambda v: v.key)] == counts
-    assert all(now[model] <= before[model] + 1 for model in now)
+    assert after.loads == found.loads
     assert check(after, again) == ()
 
 
-def test_few_reports_change() -> None:
+def test_few_loads_change() -> None:
     """Those of one model of a hundred, by a quarter."""
     found = world("plan-plenty", 100, seed=0)
-    before, after = tokens_of(found), tokens_of(changed(found, share=0.01, seed=0))
+    before, after = rates_of(found), rates_of(changed(found, share=0.01, seed=0))
     other = [after[model] / before[model] for model in before if before[model] != after[model]]
 
     assert len(other) == 1
-    assert other[0] == pytest.approx(0.75) or 1 < other[0] <= 1.25
+    assert other[0] in (pytest.approx(0.75), pytest.approx(1.25))
 
 
 def test_every_plan_begins_with_what_the_last_one_remembered() -> None:
-    """And with what it decided: that runs, a few reports are others, and other ones each time."""
+    """And with what it decided: that runs, a few loads are others, and other ones each time."""
     first, second, third = cycles(world("plan-plenty", SMALL, seed=0), QUICK, changes=2, seed=0)
 
     assert first.state == PlanningState()
@@ -100,12 +94,8 @@ def test_every_plan_begins_with_what_the_last_one_remembered() -> None:
     counts = [decision.replicas for decision in first.made.decisions]
     assert [v.current_replicas for v in sorted(second.found.variants, key=lambda v: v.key)] == counts
     moved = [
-        {
-            model
-            for model, tokens in tokens_of(carried_out(one.found, one.made)).items()
-            if now[model] != tokens
-        }
-        for one, now in ((first, tokens_of(second.found)), (second, tokens_of(third.found)))
+        {model for model, rate in rates_of(one.found).items() if now[model] != rate}
+        for one, now in ((first, rates_of(second.found)), (second, rates_of(third.found)))
     ]
     assert [len(models) for models in moved] == [1, 1]
     assert moved[0] != moved[1]
@@ -137,7 +127,7 @@ def test_steps_are_timed_within_the_plan() -> None:
 
 
 def test_a_plan_is_measured_by_its_steps() -> None:
-    """Two cycles by each, one of ours again, all possible; a goal is for placing once few reports changed."""
+    """Two cycles by each, one of ours again, all possible; a goal is for placing once few loads changed."""
     found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0, changes=1))
     lines = planning_table(found)
     slow = [

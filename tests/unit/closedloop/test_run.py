@@ -13,15 +13,17 @@ from controller.closedloop.named import policy_name, policy_problem, simulate
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.rivals import ConstantPolicy
 from controller.closedloop.run import run
-from controller.closedloop.scenario import NodeGroup, Scenario, Targets
+from controller.closedloop.scenario import NodeGroup, Scenario, Targets, VariantSetup
 from controller.closedloop.scoring import quantile, reversals
 from controller.closedloop.series import series_of
+from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulation.curve import Curve
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
 from controller.simulation.workload import Drawn
+from controller.sizing.records import SizingSettings
 
 POLICIES = (
     "stowplan",
@@ -153,6 +155,30 @@ def test_stowplan_tells_each_decision_in_a_sentence(scenario: Scenario) -> None:
     assert {item.variant for item in outcome.told} == {"h100", "l40s"}
     assert all(item.variant in item.sentence for item in outcome.told)
     assert outcome.points[-1].variants[0].published is not None
+
+
+def test_a_profile_that_is_stated_counts_from_the_first_decision(scenario: Scenario) -> None:
+    """True or not: with ten times the speed on paper, no other variant is worth starting at first."""
+    l40s = scenario.variants[1]
+    fast = replace(l40s.profile, alpha_ms=1.8, beta_ms=0.012, delta_ms=0.011)
+    stated = (scenario.variants[0], replace(l40s, initial_replicas=0, stated_profile=fast))
+    unsaid = (scenario.variants[0], replace(l40s, initial_replicas=0))
+
+    def peak(variants: tuple[VariantSetup, ...]) -> int:
+        return simulate(replace(scenario, variants=variants), "stowplan").variants[1].peak_replicas
+
+    assert peak(stated) > 0
+    assert peak(unsaid) == 0
+
+
+def test_the_controller_may_be_told_to_try_what_it_does_not_know(scenario: Scenario) -> None:
+    """A cheap variant that never ran is left alone unless a setting allows one replica."""
+    cheap = replace(scenario.variants[1], initial_replicas=0, price_per_hour=5.0)
+    unknown = replace(scenario, variants=(scenario.variants[0], cheap))
+    trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
+
+    assert simulate(unknown, "stowplan").variants[1].peak_replicas == 0
+    assert simulate(unknown, "stowplan", cycle_settings=trying).variants[1].peak_replicas > 0
 
 
 def test_too_few_nodes_hold_what_is_asked_for(scenario: Scenario) -> None:

@@ -18,11 +18,19 @@ from manifests import autoscaler, deployment, variant
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {
     "reason": "Shortage",
-    "message": "chat needs 3 replicas for 41.2k tokens; granted 2: no L4 is free",
-    "demandTokens": 41_200,
-    "requiredTokens": 48_471,
-    "capacityPerReplicaTokens": 16_100,
-    "capacitySource": "Observed",
+    "message": "chat needs 3 replicas for 41 requests/s (85 % of 3 x 16); granted 2: no L4 is free",
+    "demand": {
+        "requestsPerSecond": "34.06",
+        "upperRequestsPerSecond": "41",
+        "startSeconds": 140,
+        "backlogRequests": 0,
+        "avgInputTokens": "1155.4",
+        "avgOutputTokens": "211",
+    },
+    "requiredRequestsPerSecond": "48.24",
+    "capacityPerReplica": "16.1",
+    "capacityLimit": "ITL 80 ms",
+    "capacitySource": "Learned",
     "unconstrainedReplicas": 3,
     "grantedReplicas": 2,
     "unmetPerMille": 336,
@@ -79,20 +87,53 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
     """The sentence first, then the numbers behind it."""
     lines = told(complete(decided())).splitlines()
 
-    assert lines[:2] == ["llm/chat  m", "  chat needs 3 replicas for 41.2k tokens; granted 2: no L4 is free"]
-    assert lines[3:12] == [
+    assert lines[:2] == [
+        "llm/chat  m",
+        "  chat needs 3 replicas for 41 requests/s (85 % of 3 x 16); granted 2: no L4 is free",
+    ]
+    assert lines[3:13] == [
         "  replicas    1 now (1 ready), 2 granted, 3 wanted with unlimited nodes",
         "  decided     Shortage, 12 s ago",
         "  bound by    Accelerators",
-        "  demand      41.2k tokens of the whole model (signal Fresh); 48.5k to provide, "
-        "33.6 % of that unmet",
-        "  capacity    16.1k tokens per replica (Observed)",
+        "  demand      34 requests/s, up to 41 within 140 s, of 1155 + 211 tokens of the whole model (signal",
+        "              Fresh); 48 to provide, 33.6 % of that unmet",
+        "  capacity    16 requests/s per replica within ITL 80 ms (Learned)",
         "  priority    5 (1 is served first)",
         "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
         "  solver      Feasible, gap 1.25 %",
         "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: has 1, wants 2",
     ]
     assert "check:" not in "\n".join(lines)
+
+
+UNKNOWN = {
+    "no load": (
+        {"demand": None, "requiredRequestsPerSecond": "0", "signal": "Unknown", "unmetPerMille": 0},
+        "  demand      unknown of the whole model (signal Unknown); 0 to provide",
+    ),
+    "no lengths": (
+        {"demand": {"requestsPerSecond": "0.4", "upperRequestsPerSecond": "1.26", "startSeconds": 60}},
+        "  demand      0.4 requests/s, up to 1.3 within 60 s of the whole model (signal Fresh); "
+        "48 to provide, 33.6 % of that unmet",
+    ),
+    "no capacity": (
+        {"capacityPerReplica": None, "capacityLimit": None, "capacitySource": "Unknown"},
+        "  capacity    unknown (Unknown)",
+    ),
+    "no limit": ({"capacityLimit": None}, "  capacity    16 requests/s per replica (Learned)"),
+}
+
+
+@pytest.mark.parametrize(("members", "line"), UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_what_is_not_known_has_no_number(members: dict[str, Any], line: str) -> None:
+    """A status leaves out what it does not know."""
+    value = decided(**members)
+    status = value["status"]
+    known = {name: item for name, item in status["decision"].items() if item is not None}
+
+    lines = told(complete(value | {"status": status | {"decision": known}}), columns=140).splitlines()
+
+    assert line in lines
 
 
 def test_the_last_events_come_first() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from stub_engine import EXPOSITION
+from stub_engine import exposition
 
 from apiserver.serving import authority
 from controller.observe.credentials import CredentialFiles, Credentials
@@ -51,7 +51,7 @@ class Issued:
 
         async def metrics(request: web.Request) -> web.Response:
             known = request.headers.get("Authorization") == f"Bearer {self.token.read_text().strip()}"
-            text = EXPOSITION.format(model="m", usage=0.5, waiting=1)
+            text = exposition(model="m", usage=0.5, waiting=1)
             return web.Response(text=text) if known else web.Response(status=401)
 
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -25,14 +25,22 @@ def test_a_variant_is_read_with_everything_around_it() -> None:
     reference = {"name": "classes", "key": "premium"}
     value = placed(variant("chat", variantCost=None, accelerator="A100", sloClassRef=reference))
 
-    (found,) = gathered(value, pods=(pod("chat-1"), pod("stranger", owner=""))).snapshot.variants
+    seen = gathered(
+        value,
+        pods=(pod("chat-1"), pod("stranger", owner="")),
+        report_age={("ns", "chat-1"): 7.5, ("ns", "stranger"): 3.0}.get,
+    )
+    (found,) = seen.snapshot.variants
 
     assert (found.accelerator, found.accelerators_per_replica) == ("A100", 2)
     assert (found.current_replicas, found.min_replicas, found.max_replicas) == (3, 1, 7)
     assert found.cost_per_replica == Decimal("80.00")
     assert found.priority == 2
-    assert found.max_num_seqs == 64
-    assert [(item.name, item.node, item.ready) for item in found.replicas] == [("chat-1", "n1", True)]
+    assert [(item.name, item.node, item.ready, item.report_age_seconds) for item in found.replicas] == [
+        ("chat-1", "n1", True, 7.5)
+    ]
+    assert (found.capacity, seen.snapshot.loads) == (None, ())
+    assert seen.facts[found.key].max_num_seqs == 64
 
 
 def test_what_others_hold_is_not_free() -> None:
@@ -270,8 +278,8 @@ def test_limits_and_growth_come_from_settings_and_from_the_cluster() -> None:
     assert [problem.split(":")[0] for problem in found.problems] == ["Karpenter NodePool odd"]
 
 
-def test_only_ready_pods_of_targets_are_asked() -> None:
-    """Strangers and pods on their way up are left alone."""
+def test_pods_of_targets_have_engines_whether_they_are_ready_or_not() -> None:
+    """Strangers' have none of ours."""
     unready = pod("chat-2")
     unready["status"]["conditions"] = []
     pods = (pod("chat-1"), unready, pod("stranger", owner="other"))
@@ -283,7 +291,7 @@ def test_only_ready_pods_of_targets_are_asked() -> None:
         autoscalers=(),
     )
 
-    assert [item["metadata"]["name"] for item in engine_pods(world)] == ["chat-1"]
+    assert sorted(item["metadata"]["name"] for item in engine_pods(world)) == ["chat-1", "chat-2"]
     assert models_by_pod(world, pods) == {
         ("ns", "chat-1"): ("ns", "meta/llama-3.1-8b"),
         ("ns", "chat-2"): ("ns", "meta/llama-3.1-8b"),

@@ -11,7 +11,6 @@ from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.engines import EngineRecords
 from controller.observe.gather import World, engine_pods, gather
 from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
@@ -191,9 +190,7 @@ async def test_a_target_that_cannot_be_read_is_left_out_and_says_why(server: Ser
         autoscalings=[placed()], targets={}, pods=found.pods, nodes=(), autoscalers=(), unread=found.unread
     )
 
-    gathered = gather(
-        world, policies=Policies(), engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
-    )
+    gathered = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
 
     assert want in gathered.unplanned["ns", "chat"].message
     assert gathered.unplanned["ns", "chat"].reason == "TargetNotSupported"
@@ -234,9 +231,7 @@ async def test_such_a_target_is_a_variant_like_others() -> None:
         ],
     )
 
-    gathered = gather(
-        world, policies=Policies(), engines=EngineRecords(), now_seconds=0.0, may_scale_to_zero=False
-    )
+    gathered = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
 
     (found_variant,) = gathered.snapshot.variants
     assert (found_variant.current_replicas, found_variant.max_replicas) == (2, 9)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
-from stub_engine import EXPOSITION as TEMPLATE
+from stub_engine import exposition
 
 from apiserver.schema.json import Json
 from controller.observe.said import UnreadableMetricsError
 from controller.observe.scraping import ScrapeLimits, Scraper, metrics_url, parse_networks
 
-EXPOSITION = TEMPLATE.format(model="m", usage=0.5, waiting=1)
+EXPOSITION = exposition(model="m", usage=0.5, waiting=1)
 
 
 def limits(*networks: str, limit_bytes: int = 1 << 16) -> ScrapeLimits:

@@ -44,9 +44,12 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 @pytest.fixture
 def parts() -> Callable[..., list[Manifest]]:
-    """Return a function that makes variants `chat` and `code`, of 1 accelerator each, and nodes."""
+    """Return a function that makes variants `chat` and `code`, of 1 accelerator each, and nodes.
 
-    def make(*, nodes: int = 2, size: int = 4, demand: int | None = 8_000) -> list[Manifest]:
+    A replica serves 10 requests per second.
+    """
+
+    def make(*, nodes: int = 2, size: int = 4, demand: float | None = 8) -> list[Manifest]:
         made = [_node(f"node-{number}", size) for number in range(1, nodes + 1)]
         for name in ("chat", "code"):
             made.append(deployment(name, product="NVIDIA-L4", accelerators=1))
@@ -78,11 +81,17 @@ def _node(name: str, size: int) -> Manifest:
     }
 
 
-def _status(demand: int | None) -> Manifest:
+def _status(demand: float | None) -> Manifest:
     told: Manifest = {
         "reason": "Steady",
         "message": "as exported",
-        "capacityPerReplicaTokens": 10_000,
-        "capacitySource": "Observed",
+        "capacityPerReplica": "10",
+        "capacitySource": "Learned",
     }
-    return {"status": {"decision": told | ({} if demand is None else {"demandTokens": demand})}}
+    if demand is not None:
+        told["demand"] = {
+            "requestsPerSecond": f"{demand:g}",
+            "upperRequestsPerSecond": f"{demand:g}",
+            "startSeconds": 0,
+        }
+    return {"status": {"decision": told}}

@@ -21,7 +21,7 @@ def test_no_line_is_wider_than_the_terminal(
     """Sentences wrap, nodes stand side by side as there is room, the table leaves columns out at last."""
     monkeypatch.setenv("COLUMNS", str(columns))
 
-    _, out, _ = plan("-f", "-", "--demand", "chat=60k", given=world(nodes=9))
+    _, out, _ = plan("-f", "-", "--demand", "chat=60", given=world(nodes=9))
 
     assert max(width_of(line) for line in out.splitlines()) <= columns
 

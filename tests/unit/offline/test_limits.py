@@ -46,7 +46,7 @@ def quota(accelerators: int) -> dict[str, Any]:
 
 def test_a_quota_of_an_export_holds(plan: Plan, parts: Parts) -> None:
     """There are free accelerators that nobody may take."""
-    code, out, _ = plan("-f", "-", "--demand", "chat=50k", "-o", "json", given=listed(*parts(), quota(3)))
+    code, out, _ = plan("-f", "-", "--demand", "chat=50", "-o", "json", given=listed(*parts(), quota(3)))
 
     decisions = json.loads(out)["plan"]["decisions"]
     assert sum(item["replicas"] for item in decisions) == 3
@@ -58,7 +58,7 @@ def test_nodes_that_can_be_added_are_asked_for(plan: Plan, parts: Parts) -> None
     """The plan counts on them, and says for whom they are."""
     given = listed(*parts(nodes=1), POOL)
 
-    code, out, err = plan("-f", "-", "--demand", "chat=40k", given=given)
+    code, out, err = plan("-f", "-", "--demand", "chat=40", given=given)
 
     assert "add 1 node of pool more for 1 x default/chat, 1 x default/code\n" in out
     assert (code, err) == (0, [])
@@ -72,7 +72,7 @@ def test_pools_of_a_saved_decision_stay_beside_those_of_a_configuration(plan: Pl
         "other.yaml": json.dumps({"planning": {"budgets": []}}),
         "same.yaml": json.dumps({"planning": {"nodePools": [none]}}),
     }
-    plan("-f", "a.yaml", "--demand", "chat=40k", "--save", "s.json", files=files)
+    plan("-f", "a.yaml", "--demand", "chat=40", "--save", "s.json", files=files)
 
     _, beside, _ = plan("-f", "s.json", "-o", "json", "--config", "other.yaml")
     _, instead, _ = plan("-f", "s.json", "-o", "json", "--config", "same.yaml")

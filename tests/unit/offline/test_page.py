@@ -59,12 +59,12 @@ def test_the_page_needs_nothing_else(page: Callable[..., str], world: World) -> 
 
 def test_the_page_says_what_the_text_says(page: Callable[..., str], world: World) -> None:
     """Who gets what, why, where, for how much, and how good that is."""
-    text = page(world(), "--demand", "chat=70k")
+    text = page(world(), "--demand", "chat=70")
 
     assert "1 model short: default/chat" in text
     for title in ("Variants", "Nodes", "Who got what", "Prices", "Proof"):
         assert f"<h2>{title}</h2>" in text
-    assert "chat needs 9 replicas for 70.0k tokens" in text
+    assert "chat needs 9 replicas for 70 requests/s" in text
     assert "Would help: +1 free 4-accelerator L4 node" in text
 
 
@@ -88,7 +88,7 @@ def test_long_tables_are_folded_with_what_is_urgent_first(
     """A hundred variants are no wall: who goes short comes first, who has nothing to do last."""
     few = [outline(page(listed(*parts()))).elements]
     extra = [part for n in range(60) for part in _asleep(f"idle-{n}")]
-    text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=70k", "--scale-to-zero")
+    text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=70", "--scale-to-zero")
 
     assert not any(name == "details" and "open" not in attributes for name, attributes in few[0])
     titles = re.findall(r"<details[^>]*><summary>([^<]+)</summary>", text)
@@ -114,7 +114,7 @@ def test_a_drawing_shrinks_with_the_page(page: Callable[..., str], world: World)
 
 def test_signs_are_explained_where_they_are_used(page: Callable[..., str], world: World) -> None:
     """Colours, outlines and red sentences: what is drawn is told, and nothing else."""
-    calm, short = page(world()), page(world(), "--demand", "chat=70k")
+    calm, short = page(world()), page(world(), "--demand", "chat=70")
 
     assert "coloured: a pod of the variant" in short
     assert "dashed outline" in short
@@ -137,7 +137,7 @@ def test_unknown_demand_is_no_good_news(page: Callable[..., str], world: World) 
     """Green is for what is known to be enough."""
     assert 'class="verdict good"' in page(world())
     assert 'class="verdict advice">nobody is known to go short' in page(world(demand=None))
-    assert 'class="verdict bad"' in page(world(), "--demand", "chat=700k")
+    assert 'class="verdict bad"' in page(world(), "--demand", "chat=700")
 
 
 def test_white_letters_are_readable_on_every_colour() -> None:

@@ -40,7 +40,7 @@ def test_what_cannot_be_written_is_told(plan: Plan, world: World) -> None:
     ("arguments", "code", "last"),
     [
         ([], 0, "everybody gets what is needed"),
-        (["--demand", "meta/llama-3.1-70b=900k"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
+        (["--demand", "meta/llama-3.1-70b=90"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
     ],
     ids=["everybody fits", "the lower priority goes short"],
 )

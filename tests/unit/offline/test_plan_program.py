@@ -22,9 +22,22 @@ Granted = Callable[[str], dict[str, int]]
 
 WRONG_ARGUMENTS = {
     "without a file": ([], "the following arguments are required: -f"),
-    "a demand without a number": (["--demand", "chat"], "'chat': say NAME=TOKENS"),
-    "a demand with an unknown unit": (["--demand", "chat=5G"], "'chat=5G': say NAME=TOKENS"),
-    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=TOKENS"),
+    "a demand without a number": (
+        ["--demand", "chat"],
+        "'chat': say NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or ...=41@1155/211",
+    ),
+    "a demand with a unit": (["--demand", "chat=5k"], "'chat=5k': say NAME=RATE"),
+    "a demand of less than nothing": (["--demand", "chat=-5"], "'chat=-5': say NAME=RATE"),
+    "a demand without end": (["--demand", "chat=inf"], "'chat=inf': say NAME=RATE"),
+    "a demand of nothing in particular": (["--demand", "=5"], "'=5': say NAME=RATE"),
+    "requests without an answer's length": (["--demand", "chat=5@100"], "'chat=5@100': say NAME=RATE"),
+    "requests of half a pair": (["--demand", "chat=5@100/"], "'chat=5@100/': say NAME=RATE"),
+    "a capacity without a number": (["--capacity", "chat"], "'chat': say NAME=RATE"),
+    "a capacity for lengths": (
+        ["--capacity", "chat=5@100/20"],
+        "'chat=5@100/20': a capacity is for the lengths of the model's own requests: "
+        "say it without @PROMPT/ANSWER",
+    ),
     "nodes without a size": (["--add-node", "H100"], "'H100': say TYPExACCELERATORS[:COUNT]"),
     "nodes without accelerators": (["--add-node", "H100x0"], "'H100x0': say TYPExACCELERATORS[:COUNT]"),
     "no node at all": (["--add-node", "H100x8:0"], "'H100x8:0': say TYPExACCELERATORS[:COUNT]"),
@@ -51,7 +64,7 @@ def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> 
     told = {"planning": {"strategy": "wva-greedy", "budgets": [{"name": "all", "costPerHour": "10"}]}}
     config_map = {"kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(told)}}
     files = {
-        "a.yaml": world(demand=30_000),
+        "a.yaml": world(demand=30),
         "c.yaml": yaml.safe_dump(told),
         "m.yaml": yaml.safe_dump(config_map),
     }
@@ -155,7 +168,7 @@ def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
 
 def test_strategies_are_put_side_by_side(plan: Plan, world: World) -> None:
     """The optimum first; all of them in the document, too."""
-    _, text, _ = plan("-f", "a.yaml", "--compare", files={"a.yaml": world(demand=90_000)})
+    _, text, _ = plan("-f", "a.yaml", "--compare", files={"a.yaml": world(demand=90)})
     _, document, _ = plan("-f", "a.yaml", "--compare", "-o", "json")
 
     names = [line.split()[0] for line in text[text.index("STRATEGY") :].splitlines()[1:5]]
@@ -216,7 +229,7 @@ def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
     """With everything that was asked for, and the same bytes when it is saved again."""
     asked = (
         "--demand",
-        "chat=90k",
+        "chat=90",
         "--budget",
         "99.5",
         "--unmet",
@@ -251,22 +264,75 @@ def test_a_certificate_is_told_level_by_level(plan: Plan, flag: str, known: bool
 
 
 def test_demand_comes_from_the_argument_before_the_status(plan: Plan, world: World, granted: Granted) -> None:
-    """The argument may name the namespace or not, and has the units of sentences."""
-    exported = plan("-f", "-", "-o", "json", given=world(demand=25_000))
+    """The argument may name the namespace or not, and may have a fraction."""
+    exported = plan("-f", "-", "-o", "json", given=world(demand=25))
     stated = plan(
         "-f",
         "-",
         "-o",
         "json",
         "--demand",
-        "chat=33.5k",
+        "chat=33.5",
         "--demand",
         "default/code=0",
-        given=world(demand=25_000),
+        given=world(demand=25),
     )
 
     assert granted(exported[1]) == {"chat": 3, "code": 3}
     assert granted(stated[1]) == {"chat": 4, "code": 1}
+
+
+ODD_STATUSES: dict[str, tuple[dict[str, Any], float | None]] = {
+    "a start of thirty years": ({"startSeconds": 10**9}, 8.0),
+    "more than anybody has": ({"upperRequestsPerSecond": "1000000000"}, 8.0),
+    "more than anybody can have": ({"requestsPerSecond": "1" + "0" * 30}, None),
+    "an upper bound that nobody can have": ({"upperRequestsPerSecond": "1" + "0" * 30}, None),
+    "an upper bound below the rate": ({"upperRequestsPerSecond": "1"}, 8.0),
+    "endless requests": ({"avgInputTokens": "9" * 30, "avgOutputTokens": "9" * 30}, 8.0),
+}
+
+
+@pytest.mark.parametrize(("odd", "rate"), ODD_STATUSES.values(), ids=ODD_STATUSES.keys())
+def test_no_number_of_a_status_ends_the_plan(
+    plan: Plan, parts: Callable[..., list[dict[str, Any]]], odd: dict[str, Any], rate: float | None
+) -> None:
+    """A status can be written by hand: what nobody can mean is not known, and never zero."""
+    made = parts()
+    made[-1]["status"]["decision"]["demand"] |= odd
+
+    code, out, err = plan("-f", "-", "-o", "json", given=listed(*made))
+
+    decided = {item["name"]: item for item in json.loads(out)["plan"]["decisions"]}
+    assert (code in {0, 1}, err) == (True, [])
+    assert decided["code"]["load"]["requests_per_second"] == rate
+    assert decided["chat"]["load"]["requests_per_second"] == 8.0
+
+
+def test_the_largest_load_that_can_be_said_is_planned(plan: Plan, world: World) -> None:
+    """It is more than anybody can serve, and that is what the plan says."""
+    code, out, err = plan("-f", "-", "--demand", "chat=999999999", given=world())
+
+    assert (code, err) == (1, [])
+    assert out.splitlines()[-1].startswith("1 model short: default/c")
+
+
+def test_lengths_can_be_stated(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """By a declared profile a replica serves less of longer requests."""
+    made = [item for item in parts() if item["metadata"]["name"] != "code"]
+    parms = {
+        "decodeParms": {"alpha": "20", "beta": "0.4"},
+        "prefillParms": {"gamma": "5", "delta": "0.05"},
+    }
+    made[-1]["spec"]["variantProfile"] = {"perfParms": parms, "maxBatchSize": 64}
+
+    served = []
+    for lengths in ("", "@100/50", "@1000/500"):
+        _, out, _ = plan("-f", "-", "-o", "json", "--demand", f"chat=5{lengths}", given=listed(*made))
+        (decision,) = json.loads(out)["plan"]["decisions"]
+        served.append(decision["capacity"] and decision["capacity"]["requests_per_second"])
+
+    assert served[0] is None, "without lengths nobody knows"
+    assert served[1] > 5 * served[2] > 0
 
 
 def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Granted) -> None:
@@ -275,7 +341,8 @@ def test_without_demand_what_runs_stands(plan: Plan, world: World, granted: Gran
 
     assert granted(out) == {"chat": 1, "code": 1}
     assert json.loads(out)["warnings"][0] == (
-        "the demand of default/chat is unknown, so what runs stands: say --demand default/chat=TOKENS"
+        "the load of default/chat is unknown, so what runs stands: "
+        "say --demand default/chat=REQUESTS_PER_SECOND"
     )
     assert json.loads(out)["conclusion"] == (
         "nobody is known to go short; of unknown demand: default/chat, default/code"
@@ -294,12 +361,14 @@ def test_a_replica_without_a_place_is_a_shortage(plan: Plan, world: World) -> No
 def test_a_capacity_can_be_stated(plan: Plan, granted: Granted) -> None:
     """What no status says is asked for; once stated it counts."""
     given = listed(deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", accelerator="L4"))
-    asked = ("-f", "-", "-o", "json", "--demand", "meta/llama-3.1-8b=15k", "--add-node", "L4x4")
+    asked = ("-f", "-", "-o", "json", "--demand", "meta/llama-3.1-8b=15", "--add-node", "L4x4")
 
     _, before, _ = plan(*asked, given=given)
-    code, after, _ = plan(*asked, "--capacity", "chat=10k", given=given)
+    code, after, _ = plan(*asked, "--capacity", "chat=10", given=given)
 
-    assert "say --capacity default/chat=TOKENS" in json.loads(before)["warnings"][-1]
+    assert json.loads(before)["warnings"][-1] == (
+        "what a replica of default/chat serves is unknown: say --capacity default/chat=REQUESTS_PER_SECOND"
+    )
     assert (code, granted(after)) == (0, {"chat": 2})
 
 
@@ -343,7 +412,7 @@ def test_pods_that_run_on_a_drained_node_move(plan: Plan, parts: Callable[..., l
 
 def test_a_budget_holds(plan: Plan, world: World) -> None:
     """Who goes short of money is told so."""
-    code, out, _ = plan("-f", "-", "-o", "json", "--demand", "chat=60k", "--budget", "120", given=world())
+    code, out, _ = plan("-f", "-", "-o", "json", "--demand", "chat=60", "--budget", "120", given=world())
 
     document = json.loads(out)
     assert float(document["plan"]["cost"]) <= 120
@@ -362,7 +431,7 @@ def test_scale_to_zero_lets_idle_models_go(plan: Plan, world: World, granted: Gr
 
 def test_the_exit_code_tells_a_shortage(plan: Plan, world: World) -> None:
     """And the last line says who goes short."""
-    code, out, _ = plan("-f", "-", "--demand", "chat=70k", given=world())
+    code, out, _ = plan("-f", "-", "--demand", "chat=70", given=world())
 
     assert code == 1
     assert out.splitlines()[-1].startswith("1 model short: default/ch")

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from controller.planning.cluster import Node
 from controller.planning.inputs import PlanningInputs, to_json
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Settings
-from controller.planning.snapshot import ModelRule, Replica, Snapshot, Variant
+from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import Course, PlanningState
 
 Plan = Callable[..., tuple[int, str, list[str]]]
@@ -31,13 +32,22 @@ VARIANT = Variant(
     cost_per_replica=Decimal(1),
     current_replicas=6,
     replicas=tuple(Replica(name=f"chat-{number}", node="n1", ready=True) for number in range(6)),
-    published_capacity_tokens=10_000,
+    capacity=Capacity(requests_per_second=10.0, source=CapacitySource.LEARNED),
 )
 SAVED = PlanningInputs(
     snapshot=Snapshot(
         nodes=(Node(name="n1", accelerator="L4", accelerators_allocatable=8),),
         variants=(VARIANT,),
-        models=(ModelRule(namespace="ns", model_id="chat", demand_tokens=5_000),),
+        loads=(
+            ModelLoad(
+                namespace="ns",
+                model_id="chat",
+                requests_per_second=5.0,
+                upper_requests_per_second=5.0,
+                required_requests_per_second=6.0,
+                releasable_requests_per_second=7.0,
+            ),
+        ),
         taken_seconds=NOW,
     ),
     state=PlanningState(courses=(RESTLESS,)),

@@ -1,4 +1,7 @@
-"""Small snapshots in few words. Names, times and numbers are all given; nothing is random."""
+"""Small snapshots in few words. Names, times and numbers are all given; nothing is random.
+
+Rates are whole millionths of a request per second, as planning counts them.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,37 @@ from decimal import Decimal
 from typing import Any
 
 from controller.planning.cluster import Node
-from controller.planning.decision import Signal
 from controller.planning.demand import ModelDemand
 from controller.planning.lexicographic import Limits
-from controller.planning.snapshot import Replica, ReplicaSample, Snapshot, Variant
+from controller.planning.load import RATE_UNIT, Capacity, CapacitySource, ModelLoad, Signal
+from controller.planning.snapshot import Replica, Snapshot, Variant
 
 LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
-BLOCK = 16
+
+MOST_USED, LEAST_USED = 0.85, 0.70
+"""Shares of its capacity that a load here may take before more is wanted, and below which some may go."""
 
 
-def sample(kv_tokens: int = 16_000, *, in_use: float = 0.0, **changes: Any) -> ReplicaSample:
-    """Return a fresh report of an engine with this many tokens of KV cache, of which some are in use."""
+def capacity(rate: float, *, source: CapacitySource = CapacitySource.LEARNED) -> Capacity:
+    """Return what one replica serves."""
+    return Capacity(requests_per_second=rate * RATE_UNIT, source=source)
+
+
+def load(rate: float | None, model_id: str = "llama", **changes: Any) -> ModelLoad:
+    """Return a steady load with a dead band around it; of None nothing is known."""
+    if rate is None:
+        return ModelLoad(**{"namespace": "llm", "model_id": model_id, "signal": Signal.UNKNOWN} | changes)
     fields: dict[str, Any] = {
-        "age_seconds": 5.0,
-        "kv_usage": in_use / kv_tokens,
-        "waiting": 0,
-        "running": 1,
-        "num_gpu_blocks": kv_tokens // BLOCK,
-        "block_size": BLOCK,
+        "namespace": "llm",
+        "model_id": model_id,
+        "signal": Signal.FRESH,
+        "signal_age_seconds": 5.0,
+        "requests_per_second": rate * RATE_UNIT,
+        "upper_requests_per_second": rate * RATE_UNIT,
+        "required_requests_per_second": rate * RATE_UNIT / MOST_USED,
+        "releasable_requests_per_second": rate * RATE_UNIT / LEAST_USED,
     }
-    return ReplicaSample(**fields | changes)
+    return ModelLoad(**fields | changes)
 
 
 def node(name: str, accelerators: int, *, accelerator: str = "H100", used: int = 0, **changes: Any) -> Node:
@@ -40,10 +54,12 @@ def node(name: str, accelerators: int, *, accelerator: str = "H100", used: int =
     )
 
 
-def replicas(name: str, *nodes: str | None, report: ReplicaSample | None = None) -> tuple[Replica, ...]:
+def replicas(name: str, *nodes: str | None) -> tuple[Replica, ...]:
     """Return pods in removal order; one on a node is ready and reports, one without is pending."""
     return tuple(
-        Replica(name=f"{name}-{i}", node=host, ready=host is not None, sample=report if host else None)
+        Replica(
+            name=f"{name}-{i}", node=host, ready=host is not None, report_age_seconds=5.0 if host else None
+        )
         for i, host in enumerate(nodes)
     )
 
@@ -53,10 +69,10 @@ def variant(
     *hosts: str | None,
     size: int = 1,
     cost: str = "10",
-    report: ReplicaSample | None = None,
+    serves: float | None = None,
     **changes: Any,
 ) -> Variant:
-    """Return a variant with one replica per host; None stands for a pending one."""
+    """Return a variant with one replica per host, None for a pending one; `serves` is the rate of each."""
     fields: dict[str, Any] = {
         "namespace": "llm",
         "name": name,
@@ -65,27 +81,30 @@ def variant(
         "accelerators_per_replica": size,
         "cost_per_replica": Decimal(cost),
         "current_replicas": len(hosts),
-        "replicas": replicas(name, *hosts, report=report),
+        "replicas": replicas(name, *hosts),
+        "capacity": None if serves is None else capacity(serves),
     }
     return Variant(**fields | changes)
 
 
-def demand(*variants: Variant, lower: int, upper: int | None = None, **changes: Any) -> ModelDemand:
-    """Return a fresh demand that asks for a capacity between lower and upper."""
+def demand(
+    *variants: Variant,
+    lower: int,
+    upper: int | None = None,
+    model_id: str = "",
+    signal: Signal = Signal.FRESH,
+    **changes: Any,
+) -> ModelDemand:
+    """Return a demand that asks for a capacity between lower and upper."""
     fields: dict[str, Any] = {
-        "namespace": "llm",
-        "model_id": variants[0].model_id,
+        "load": load(lower, model_id or variants[0].model_id, signal=signal),
         "priority": 100,
         "may_scale_to_zero": True,
         "variants": variants,
-        "signal": Signal.FRESH,
-        "signal_age_seconds": 5.0,
-        "silent_replicas": 0,
-        "tokens": lower,
-        "lower_tokens": lower,
-        "upper_tokens": lower if upper is None else upper,
-        "anticipated_tokens": 0,
-        "supply_tokens": 0,
+        "lower_rate": lower,
+        "upper_rate": lower if upper is None else upper,
+        "anticipated_rate": 0,
+        "supply_rate": 0,
     }
     return ModelDemand(**fields | changes)
 

@@ -6,16 +6,18 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from planning_builders import node, sample, variant
+from planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
+from controller.planning.load import Signal
 from controller.planning.snapshot import ModelRule, Replica, Snapshot, Spread
 
 if TYPE_CHECKING:
     from random import Random
 
     from controller.planning.cluster import Node
-    from controller.planning.snapshot import ReplicaSample, Variant
+    from controller.planning.load import Capacity, ModelLoad
+    from controller.planning.snapshot import Variant
 
 TYPES = ("H100", "L40S")
 MODELS = ("x", "y", "z")
@@ -30,6 +32,7 @@ def small_snapshot(random: Random) -> Snapshot:
         nodes=tuple(nodes),
         variants=variants,
         models=tuple(_rule(random, model) for model in MODELS if random.random() < 0.3),
+        loads=tuple(_load(random, model) for model in MODELS if random.random() < 0.9),
         pools=(_pool(random),) if random.random() < 0.2 else (),
         quotas=(_quota(random),) if random.random() < 0.3 else (),
         budgets=(Budget(name="b", cost_per_hour=Decimal(random.choice((0, 15, 60)))),)
@@ -105,7 +108,8 @@ def _variant(random: Random, name: str, nodes: list[Node]) -> Variant:
         max_replicas=random.choice((None, None, minimum, 4)),
         may_scale_to_zero=random.random() < 0.5,
         desired_replicas=random.choice((None, 0, 5)),
-        published_capacity_tokens=random.choice((None, 9_000)),
+        capacity=_capacity(random),
+        start_seconds=random.choice((0.0, 60.0, 300.0)),
         current_replicas=random.choice((len(pods), len(pods), random.randint(0, 4))),
         replicas=tuple(sorted(pods, key=lambda pod: pod.node is not None)),
         pinned_replicas=random.choice((0, 1, 3)) if random.random() < 0.1 else None,
@@ -120,21 +124,30 @@ def _variant(random: Random, name: str, nodes: list[Node]) -> Variant:
 def _pod(random: Random, name: str, nodes: list[Node]) -> Replica:
     host = random.choice([None, *(item.name for item in nodes)])
     return Replica(
-        name=name, node=host, ready=host is not None and random.random() < 0.8, sample=_sample(random)
+        name=name,
+        node=host,
+        ready=host is not None and random.random() < 0.8,
+        report_age_seconds=random.choice((None, 1.0, 1.0, 100.0, 400.0)),
     )
 
 
-def _sample(random: Random) -> ReplicaSample | None:
-    if random.random() < 0.1:
-        return None
-    return sample(
-        random.choice((16_000, 32_000)),
-        kv_usage=random.random(),
-        waiting=random.choice((0, 0, 3, 40)),
-        age_seconds=random.choice((1, 1, 1, 1, 100, 400)),
-        avg_input_tokens=random.choice((None, 500.0)),
-        avg_output_tokens=random.choice((None, 200.0)),
-    )
+def _capacity(random: Random) -> Capacity | None:
+    """Return what a replica serves; nobody knows, or nothing within its targets, now and then."""
+    rate = random.choice((None, 0, 9_000, 9_000, 12_800, 12_800, 25_600, 25_600))
+    return None if rate is None else capacity(rate)
+
+
+def _load(random: Random, model: str) -> ModelLoad:
+    """Return a load that is known well, or not so well, or not at all."""
+    signal = random.choice((*(Signal.FRESH,) * 6, Signal.QUORUM, Signal.HELD, Signal.HELD, Signal.UNKNOWN))
+    silent = random.choice((0, 1))
+    if signal is Signal.UNKNOWN:
+        return load(None, model, silent_replicas=silent)
+    found = load(random.choice((0, random.randint(0, 60_000))), model, signal=signal, silent_replicas=silent)
+    if random.random() < 0.8:
+        return found
+    releasable = random.choice((None, found.required_requests_per_second))
+    return replace(found, releasable_requests_per_second=releasable)
 
 
 def _rule(random: Random, model: str) -> ModelRule:
@@ -144,7 +157,6 @@ def _rule(random: Random, model: str) -> ModelRule:
         model_id=model,
         min_replicas=minimum,
         max_replicas=random.choice((None, max(2, minimum))),
-        demand_tokens=random.choice((None, 0, 70_000)),
     )
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import node, sample, variant
+from planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.cluster import Taint, Toleration
-from controller.planning.decision import NodePlacement, Reason, Signal
+from controller.planning.decision import NodePlacement, Reason
+from controller.planning.load import Signal
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
@@ -38,10 +39,11 @@ WORLD = Snapshot(
             size=4,
             max_replicas=3,
             tolerations=frozenset({TOLERATION}),
-            report=sample(in_use=15_000, waiting=20, avg_input_tokens=500.0),
+            serves=12_800,
         ),
-        variant("b", "n3", "n3", min_replicas=1, model_id="b", report=sample(in_use=9_000)),
+        variant("b", "n3", "n3", min_replicas=1, model_id="b", serves=12_800),
     ),
+    loads=(load(25_000), load(18_000, "b")),
 )
 GOOD, _ = plan(WORLD, PlanningState(), Settings())
 
@@ -83,7 +85,7 @@ def test_the_good_plan_is_good() -> None:
         pytest.param(_decide("a", replicas=4), "a: 4 replicas are more than maxReplicas (3)", id="above max"),
         pytest.param(_decide("b", replicas=0), "b: 0 replicas are less than minReplicas (1)", id="below min"),
         pytest.param(
-            _decide("b", replicas=1, signal=Signal.HELD),
+            _decide("b", replicas=1, load=load(18_000, "b", signal=Signal.HELD)),
             "b: scaled down to 1 although its signal is Held",
             id="scaled down on old data",
         ),

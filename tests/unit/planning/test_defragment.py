@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from campaign import often
-from planning_builders import node, variant
+from planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.checker.moves import move_problems
@@ -17,7 +17,7 @@ from controller.planning.cluster import MovablePod, Node, Quota
 from controller.planning.decision import Move, Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import ModelRule, Snapshot, Variant
+from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.state import PlanningState
 
 KNOWN = 10_000
@@ -25,7 +25,7 @@ KNOWN = 10_000
 
 def owned(name: str, *hosts: str, **changes: Any) -> Variant:
     """Return a variant of a model of its own name, with four accelerators for each replica."""
-    fields = {"size": 4, "model_id": name, "published_capacity_tokens": KNOWN, "may_scale_to_zero": True}
+    fields = {"size": 4, "model_id": name, "serves": KNOWN, "may_scale_to_zero": True}
     return variant(name, *hosts, **fields | changes)
 
 
@@ -43,11 +43,8 @@ HELD = (node("n1", 8, used=4, movable=(other("job"),)), node("n2", 8))
 def world(nodes: tuple[Node, ...], *variants: Variant, **changes: Any) -> Snapshot:
     """Return a snapshot in which everybody wants what runs, and `large` one replica."""
     wanted = {item.model_id: max(1, item.current_replicas) for item in variants}
-    rules = tuple(
-        ModelRule(namespace="llm", model_id=model, demand_tokens=round(count * KNOWN * 0.8))
-        for model, count in wanted.items()
-    )
-    return Snapshot(nodes=nodes, variants=variants, models=rules, **changes)
+    loads = tuple(load(count * KNOWN * 0.8, model) for model, count in wanted.items())
+    return Snapshot(nodes=nodes, variants=variants, loads=loads, **changes)
 
 
 def planned(snapshot: Snapshot, most: int = 4) -> Plan:

@@ -1,170 +1,174 @@
-"""One demand per model, its grade, and the capacity that it requires."""
+"""One demand per model, and the capacity that it requires. Rates are millionths of a request per second."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from controller.planning.saturation import Capacity
-from planning_builders import sample, variant
+from planning_builders import load, variant
 
-from controller.planning.decision import CapacitySource, Signal
 from controller.planning.demand import ModelDemand, model_demands, staying_replicas
 from controller.planning.formulation import held_replicas
-from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Snapshot, Variant
+from controller.planning.load import ModelLoad, Signal
+from controller.planning.snapshot import ModelRule, Snapshot, Variant
 
-SETTINGS = Settings()
-
-
-def _demand(*variants: Variant, capacity: int = 12_800) -> ModelDemand:
-    known = {v.key: Capacity(tokens=capacity, source=CapacitySource.MEMORY) for v in variants}
-    return model_demands(Snapshot(nodes=(), variants=tuple(variants)), known, SETTINGS)[0]
+SERVES = 12_800
+DECIDING = [Signal.FRESH, Signal.QUORUM]
 
 
-def _spread(total: int, *hosts: str | None, kv_tokens: int = 16_000) -> Variant:
-    """Return a variant whose ready replicas together hold this many tokens."""
-    ready = sum(host is not None for host in hosts)
-    return variant("a", *hosts, report=sample(kv_tokens, in_use=total / ready))
+def _demand(*variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> ModelDemand:
+    return model_demands(Snapshot(nodes=(), variants=tuple(variants), loads=loads))[0]
 
 
+def _asked(rate: float | None, *hosts: str | None, **changes: Any) -> ModelDemand:
+    """Return the demand of a model that runs one variant on some hosts and is asked for a rate."""
+    return _demand(variant("a", *hosts, serves=SERVES), loads=(load(rate, **changes),))
+
+
+@pytest.mark.parametrize("signal", DECIDING)
 @pytest.mark.parametrize(
-    ("engines", "required", "spare"),
+    ("rate", "hosts", "required", "spare"),
     [
-        pytest.param(_spread(11_300, "n"), 495, 0, id="over the threshold: a little more"),
-        pytest.param(_spread(10_000, "n"), 0, 0, id="inside the dead band: nothing"),
-        pytest.param(_spread(1_000, None, "n", "n"), 0, 24_171, id="a pending replica is not spare"),
-        pytest.param(_spread(0, "n"), 0, 12_800, id="without demand all is spare"),
+        pytest.param(11_300, ("n",), 495, 0, id="over what is there: a little more"),
+        pytest.param(10_000, ("n",), 0, 0, id="inside the dead band: nothing"),
+        pytest.param(1_000, (None, "n", "n"), 0, 24_171, id="a pending replica is not spare"),
+        pytest.param(0, ("n",), 0, 12_800, id="without load all is spare"),
     ],
 )
-def test_dead_band(engines: Variant, required: int, spare: int) -> None:
-    """Between threshold and boundary nothing is required or spare; else it is rounded to the safe side."""
-    demand = _demand(engines)
+def test_dead_band(
+    rate: int, hosts: tuple[str | None, ...], required: int, spare: int, signal: Signal
+) -> None:
+    """Between what is required and what may go nothing changes; else it is rounded to the safe side."""
+    demand = _asked(rate, *hosts, signal=signal)
 
-    assert max(0, demand.required_tokens - demand.anticipated_tokens) == required
-    assert demand.supply_tokens - demand.continuity_tokens == spare
+    assert max(0, demand.required_rate - demand.anticipated_rate) == required
+    assert demand.supply_rate - demand.continuity_rate == spare
 
 
+@pytest.mark.parametrize("signal", DECIDING)
 @pytest.mark.parametrize(
-    ("in_use", "want"),
+    ("rate", "want"),
     [
-        pytest.param(22_000, 25_883, id="more than it has: up to the threshold"),
+        pytest.param(22_000, 25_883, id="more than it has: up to what is required"),
         pytest.param(20_000, 25_600, id="inside the band: what it has"),
-        pytest.param(7_000, 10_000, id="less than it has: down to the boundary"),
+        pytest.param(7_000, 10_000, id="less than it has: down to what may not go"),
     ],
 )
-def test_required_capacity_is_the_current_one_moved_into_the_band(in_use: int, want: int) -> None:
+def test_required_capacity_is_the_current_one_moved_into_the_band(
+    rate: int, want: int, signal: Signal
+) -> None:
     """The target is the current capacity, clamped."""
-    assert _demand(_spread(in_use, "n", "n")).required_tokens == want
+    assert _asked(rate, "n", "n", signal=signal).required_rate == want
 
 
-def test_demand_is_summed_over_all_variants_of_a_model() -> None:
-    """Two variants share one demand; neither gets the whole of it for itself."""
-    h100 = variant("llama-h100", "n1", report=sample(in_use=4_000))
-    l40s = variant("llama-l40s", "n2", report=sample(in_use=3_000))
+@pytest.mark.parametrize("rate", [0, 7_000, 20_000, 30_000])
+def test_nothing_goes_where_nobody_knows_what_may(rate: int) -> None:
+    """Without a bound for what may go there is only one for what must be there."""
+    demand = _asked(rate, "n", "n", releasable_requests_per_second=None)
 
-    demands = model_demands(Snapshot(nodes=(), variants=(l40s, h100)), {}, SETTINGS)
+    assert demand.required_rate == max(25_600, demand.lower_rate)
+    assert demand.continuity_rate == demand.supply_rate == 25_600
 
-    assert [(d.tokens, [v.name for v in d.variants]) for d in demands] == [
-        (7_000, ["llama-h100", "llama-l40s"])
-    ]
+
+@pytest.mark.parametrize("rate", [0, 1_000, 18_000])
+def test_a_held_load_never_lowers_the_required_capacity(rate: int) -> None:
+    """However low it is, the capacity stays."""
+    demand = _asked(rate, "n", "n", signal=Signal.HELD)
+
+    assert demand.required_rate == demand.anticipated_rate == 25_600
+
+
+def test_a_held_load_raises_the_required_capacity() -> None:
+    """A high load is acted on even when a report is old."""
+    assert _asked(30_000, "n", "n", signal=Signal.HELD).required_rate == 35_295
+
+
+@pytest.mark.parametrize(
+    "loads",
+    [
+        pytest.param((), id="no load is listed"),
+        pytest.param((load(5_000, "other"),), id="only another model's"),
+        pytest.param((load(5_000, namespace="other"),), id="only that of a namesake"),
+        pytest.param((load(None),), id="a load of which nothing is known"),
+    ],
+)
+def test_an_unknown_load_is_not_zero(loads: tuple[ModelLoad, ...]) -> None:
+    """There is no number at all, and nothing is required: what is, stays for another reason."""
+    demand = _demand(variant("a", "n", "n", serves=SERVES), loads=loads)
+
+    assert (demand.signal, demand.load.requests_per_second) == (Signal.UNKNOWN, None)
+    assert (demand.required_rate, demand.upper_rate) == (0, None)
+    assert demand.continuity_rate == demand.supply_rate == 25_600
+
+
+def test_all_variants_of_a_model_share_one_demand() -> None:
+    """Neither gets the whole of it for itself, and what both serve counts."""
+    h100 = variant("llama-h100", "n1", serves=12_800)
+    l40s = variant("llama-l40s", "n2", None, serves=2_000)
+    world = Snapshot(nodes=(), variants=(l40s, h100), loads=(load(7_000),))
+
+    (demand,) = model_demands(world)
+
+    assert [item.name for item in demand.variants] == ["llama-h100", "llama-l40s"]
+    assert demand.load == world.loads[0]
+    assert (demand.anticipated_rate, demand.supply_rate) == (16_800, 14_800)
 
 
 def test_models_of_two_namespaces_are_two_models() -> None:
     """The same model served by two teams has two demands."""
     ours, theirs = variant("a"), variant("a", namespace="other")
+    loads = (load(1_000, namespace="other"), load(2_000))
 
-    assert [
-        d.namespace for d in model_demands(Snapshot(nodes=(), variants=(theirs, ours)), {}, SETTINGS)
-    ] == ["llm", "other"]
+    demands = model_demands(Snapshot(nodes=(), variants=(theirs, ours), loads=loads))
 
-
-def test_a_long_queue_asks_for_many_replicas_at_once() -> None:
-    """A full engine caps what it holds; the queue alone says how much more is needed."""
-    full = sample(16_000, in_use=15_000, waiting=200, avg_input_tokens=500.0)
-
-    demand = _demand(variant("a", "n", report=full))
-
-    assert demand.tokens == 115_000
-    assert demand.required_tokens / 12_800 > 10
+    assert [(item.namespace, item.lower_rate) for item in demands] == [("llm", 2_353), ("other", 1_177)]
 
 
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        pytest.param({"avg_input_tokens": 300.0}, 1_000 + 10 * 300, id="its own mean"),
-        pytest.param({"running": 4}, 1_000 + 10 * 250, id="else what a running request holds"),
-        pytest.param({"running": 0}, 1_000, id="else unknown"),
+        pytest.param({}, 25_600, id="what exists and what is starting"),
+        pytest.param({"current_replicas": 5}, 64_000, id="what is yet to be created"),
+        pytest.param({"max_replicas": 1}, 12_800, id="not what is beyond maxReplicas"),
+        pytest.param({"capacity": None}, 0, id="not what nobody knows"),
+        pytest.param({"serves": 0}, 0, id="nor what serves nothing within its targets"),
     ],
 )
-def test_length_of_a_waiting_prompt(changes: dict[str, Any], want: int) -> None:
-    """A waiting request counts with the best known prompt length."""
-    report = sample(in_use=1_000, waiting=10, **changes)
-
-    assert _demand(variant("a", "n", report=report)).tokens == want
-
-
-def _pods(*reports: Any) -> Variant:
-    pods = tuple(
-        Replica(name=f"a-{i}", node="n", ready=True, sample=report) for i, report in enumerate(reports)
-    )
-    return variant("a", current_replicas=len(pods), replicas=pods)
+def test_anticipated_capacity(changes: dict[str, Any], want: int) -> None:
+    """Replicas count as soon as they are ordered."""
+    assert _demand(variant("a", None, "n", **{"serves": SERVES} | changes)).anticipated_rate == want
 
 
 @pytest.mark.parametrize(
-    ("engines", "want"),
+    ("required", "want"),
     [
-        pytest.param(_pods(sample(), sample(age_seconds=60)), Signal.FRESH, id="all report"),
-        pytest.param(_pods(sample(), sample(age_seconds=61)), Signal.HELD, id="one report is old"),
-        pytest.param(_pods(sample(), None), Signal.HELD, id="one ready replica never reported"),
-        pytest.param(
-            _pods(sample(), sample(age_seconds=301)), Signal.HELD, id="one report is too old to use"
-        ),
-        pytest.param(_pods(sample(in_use=9, waiting=1, running=0)), Signal.HELD, id="unknown prompt length"),
-        pytest.param(_pods(None, None), Signal.UNKNOWN, id="none reports"),
-        pytest.param(_pods(sample(age_seconds=301)), Signal.UNKNOWN, id="the only report is too old"),
-        pytest.param(variant("a", None), Signal.UNKNOWN, id="nothing is ready"),
-        pytest.param(variant("a"), Signal.UNKNOWN, id="nothing runs"),
+        pytest.param(0.1, 100_000, id="a fraction without an end in binary"),
+        pytest.param(0.1 + 0.2, 300_000, id="noise of one"),
+        pytest.param(1e-9, 1, id="less than the unit"),
+        pytest.param(9.4000001, 9_400_001, id="a rest"),
     ],
 )
-def test_grade_of_the_signal(engines: Variant, want: Signal) -> None:
-    """Missing is never zero: it lowers the grade."""
-    assert _demand(engines).signal is want
+def test_what_is_required_is_rounded_up_but_not_its_noise(required: float, want: int) -> None:
+    """A replica more for the noise of a fraction would be one too many."""
+    asked = load(0, required_requests_per_second=required, releasable_requests_per_second=required)
+
+    demand = _demand(variant("a"), loads=(asked,))
+
+    assert (demand.lower_rate, demand.upper_rate) == (want, want)
 
 
-def test_unknown_demand_is_not_zero() -> None:
-    """Without a report there is no number at all."""
-    assert _demand(variant("a", "n", "n")).tokens is None
-
-
-def test_a_silent_replica_is_as_loaded_as_the_others() -> None:
-    """Demand does not drop because an engine stopped answering."""
-    assert _demand(_pods(sample(in_use=6_000), sample(in_use=4_000), None)).tokens == 15_000
-
-
-@pytest.mark.parametrize("in_use", [0, 1_000, 9_000])
-def test_held_data_never_lowers_the_required_capacity(in_use: int) -> None:
-    """However low a held demand is, the capacity stays."""
-    old = sample(in_use=in_use, age_seconds=100)
-
-    demand = _demand(variant("a", "n", "n", report=old))
-
-    assert demand.required_tokens == demand.anticipated_tokens == 25_600
-
-
-def test_held_data_raises_the_required_capacity() -> None:
-    """A high demand is acted on even when a report is old."""
-    old = sample(in_use=15_000, age_seconds=100)
-
-    assert _demand(variant("a", "n", "n", report=old)).required_tokens == 35_295
+def test_capacity_is_rounded_down_but_not_its_noise() -> None:
+    """What is not surely served does not count."""
+    assert _demand(variant("a", "n", serves=300_000)).supply_rate == 300_000
+    assert _demand(variant("a", "n", serves=0.9)).supply_rate == 0
 
 
 def test_replicas_beyond_the_target_are_leaving() -> None:
     """When the scale target asks for fewer, the first in removal order don't count as supply."""
-    shrinking = variant("a", "n1", "n2", "n3", report=sample(), current_replicas=2)
+    shrinking = variant("a", "n1", "n2", "n3", serves=SERVES, current_replicas=2)
 
     assert [r.node for r in staying_replicas(shrinking)] == ["n2", "n3"]
-    assert _demand(shrinking).supply_tokens == 25_600
+    assert _demand(shrinking).supply_rate == 25_600
 
 
 @pytest.mark.parametrize(
@@ -187,3 +191,16 @@ def test_the_best_priority_counts_and_all_must_allow_zero() -> None:
     demand = _demand(gold, free)
 
     assert (demand.priority, demand.may_scale_to_zero) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("idle_seconds", "may_go"), [(None, True), (30.0, False), (59.9, False), (60.0, True)]
+)
+def test_the_last_replica_stays_for_the_grace_after_the_last_request(
+    idle_seconds: float | None, *, may_go: bool
+) -> None:
+    """Of a model whose last request nobody knows, other rules decide."""
+    rule = ModelRule(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
+    world = Snapshot(nodes=(), variants=(variant("a", may_scale_to_zero=True),), models=(rule,))
+
+    assert model_demands(world)[0].may_scale_to_zero is may_go

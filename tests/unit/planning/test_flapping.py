@@ -8,12 +8,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from planning_builders import node, variant
+from planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, Strategy
-from controller.planning.snapshot import ModelRule, Replica, Snapshot
+from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import Course, PlanningState
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ HOUR = Settings(flap_reversals=4, flap_window_seconds=3600.0)
 def _run(demands: Iterable[int], settings: Settings, *, others: int = 0) -> list[Plan]:
     """Plan step after step, each carried out before the next; another model of priority 1 wants so many."""
     state, running, made = PlanningState(), {"a": 1, "b": 0}, []
-    for step, tokens in enumerate(demands):
-        world = _world(running, {"llama": tokens, "other": others}, START + STEP_SECONDS * step)
+    for step, rate in enumerate(demands):
+        world = _world(running, {"llama": rate, "other": others}, START + STEP_SECONDS * step)
         found, state = plan(world, state, settings)
         running = {decision.name: decision.replicas for decision in found.decisions}
         made.append(found)
@@ -41,17 +41,16 @@ def _world(running: dict[str, int], demands: dict[str, int], moment: float) -> S
     def one(name: str, model: str, priority: int) -> object:
         pods = tuple(Replica(name=f"{name}-{i}", node="n", ready=True) for i in range(running[name]))
         return replace(
-            variant(name, model_id=model, priority=priority, published_capacity_tokens=10_000),
+            variant(name, model_id=model, priority=priority, serves=10_000),
             current_replicas=running[name],
             replicas=pods,
             may_scale_to_zero=model == "other",
         )
 
-    rules = [ModelRule(namespace="llm", model_id=m, demand_tokens=tokens) for m, tokens in demands.items()]
     return Snapshot(
         nodes=(node("n", 8),),
         variants=(one("a", "llama", 100), one("b", "other", 1)),  # type: ignore[arg-type]
-        models=tuple(rules),
+        loads=tuple(load(rate, model) for model, rate in demands.items()),
         taken_seconds=moment,
     )
 
@@ -120,8 +119,8 @@ def test_a_higher_priority_takes_what_it_needs() -> None:
     """A held variant is in nobody's way."""
     swing = list(islice(cycle((45_000, 5_000)), 8))
     state, running = PlanningState(), {"a": 1, "b": 0}
-    for step, tokens in enumerate(swing):
-        world = _world(running, {"llama": tokens, "other": 0}, START + STEP_SECONDS * step)
+    for step, rate in enumerate(swing):
+        world = _world(running, {"llama": rate, "other": 0}, START + STEP_SECONDS * step)
         made, state = plan(world, state, HOUR)
         running = {decision.name: decision.replicas for decision in made.decisions}
     made, _ = plan(_world(running, {"llama": 5_000, "other": 55_000}, START + 600), state, HOUR)

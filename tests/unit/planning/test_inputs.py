@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from planning_builders import node, sample, variant
+from planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import (
     Budget,
@@ -21,10 +21,11 @@ from controller.planning.cluster import (
 )
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.known_prices import KnownPrices, LevelPrices
+from controller.planning.load import RateLimit, Signal, Target
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot
-from controller.planning.state import Course, KnownCapacity, PlanningState, Window, WindowKey
+from controller.planning.state import Course, PlanningState
 
 FULL = PlanningInputs(
     snapshot=Snapshot(
@@ -54,7 +55,12 @@ FULL = PlanningInputs(
                 "n1",
                 None,
                 cost="32.50",
-                report=sample(in_use=9_000, waiting=3, avg_input_tokens=120.5),
+                capacity=replace(
+                    capacity(9_400_000),
+                    limits=(RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=9.4),),
+                    unreachable=("ITL 5 ms cannot be met: 21 ms is the best",),
+                ),
+                start_seconds=140.5,
                 tolerations=frozenset({Toleration(key="gpu", operator="Exists")}),
                 node_affinity=((NodeRequirement(key="zone", operator="In", values=("a", "b")),),),
                 pinned_replicas=3,
@@ -62,7 +68,19 @@ FULL = PlanningInputs(
                 evictable_replicas=1,
             ),
         ),
-        models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0, demand_tokens=9_000),),
+        models=(ModelRule(namespace="llm", model_id="llama", idle_seconds=30.0),),
+        loads=(
+            load(
+                9_000_000,
+                signal=Signal.QUORUM,
+                ready_replicas=3,
+                silent_replicas=1,
+                start_seconds=140.5,
+                backlog_requests=2.5,
+                prompt_tokens=1155.25,
+                output_tokens=211.0,
+            ),
+        ),
         pools=(
             NodePool(
                 name="p",
@@ -77,20 +95,6 @@ FULL = PlanningInputs(
         taken_seconds=1_700_000_000.5,
     ),
     state=PlanningState(
-        windows=(
-            Window(
-                key=WindowKey(
-                    namespace="llm",
-                    model_id="llama",
-                    accelerator="H100",
-                    accelerators_per_replica=1,
-                    output_length="short",
-                ),
-                tokens=(5, 6),
-            ),
-        ),
-        capacities=(KnownCapacity(namespace="llm", name="a", tokens=12_800),),
-        queued=(("llm", "a-0"),),
         courses=(Course(namespace="llm", name="a", replicas=3, direction=-1, reversed_seconds=(5.5,)),),
         prices=KnownPrices(
             slots=((0, 1, 1),),
@@ -145,6 +149,25 @@ def test_the_order_in_which_things_are_listed_is_kept_but_means_nothing() -> Non
         (
             '{"snapshot": {"nodes": [], "variants": []}, "settings": {"scale_up_threshold": 7}}',
             "scale_up_threshold",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": []}, "settings": {"standing_seconds": 0}}',
+            "settings: standing_seconds: must be greater than 0",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": [], "models":'
+            ' [{"namespace": "llm", "model_id": "llama", "demand_tokens": 9000}]}}',
+            "demand_tokens",
+        ),
+        (
+            '{"snapshot": {"nodes": [], "variants": [], "loads":'
+            ' [{"namespace": "llm", "model_id": "llama", "upper_requests_per_second": -3}]}}',
+            "snapshot.loads[0]: llm/llama: upper_requests_per_second: must be between 0 and 1000000000, "
+            "was -3",
+        ),
+        (
+            to_json(FULL).decode().replace(" 9.4,", " -9.4,"),
+            "snapshot.variants[0].capacity: requests_per_second: must be between 0 and 1000000000, was -9.4",
         ),
         (
             '{"snapshot": {"variants": [], "nodes":'

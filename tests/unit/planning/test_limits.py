@@ -6,10 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from planning_builders import node, variant
+from planning_builders import load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
+from controller.planning.load import ModelLoad
 from controller.planning.plan import plan
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
@@ -19,12 +20,17 @@ KNOWN = 10_000
 
 
 def _variant(name: str, *hosts: str | None, **changes: Any) -> Variant:
-    return variant(name, *hosts, **{"published_capacity_tokens": KNOWN, "may_scale_to_zero": True} | changes)
+    return variant(name, *hosts, **{"serves": KNOWN, "may_scale_to_zero": True} | changes)
 
 
-def _wants(model: str, replicas: int, **changes: Any) -> ModelRule:
-    """Return a stated demand that asks for so many replicas of the capacity that all variants here have."""
-    return ModelRule(namespace="llm", model_id=model, demand_tokens=round(replicas * KNOWN * 0.8), **changes)
+def _wants(model: str, replicas: int) -> ModelLoad:
+    """Return a load that asks for so many replicas of the capacity that all variants here have."""
+    return load(replicas * KNOWN * 0.8, model)
+
+
+def _rule(**changes: Any) -> ModelRule:
+    """Return what holds for the model."""
+    return ModelRule(namespace="llm", model_id="llama", **changes)
 
 
 def _plan(*variants: Variant, settings: Settings | None = None, **world: Any) -> Plan:
@@ -42,7 +48,7 @@ def test_a_quota_is_never_exceeded_and_is_named() -> None:
     """The namespace gets what its quota allows, and the sentence says which quota and how much."""
     made = _plan(
         _variant("a", size=2),
-        models=(_wants("llama", 4),),
+        loads=(_wants("llama", 4),),
         quotas=(Quota(name="gpus", namespace="llm", accelerators=5),),
     )
 
@@ -58,7 +64,7 @@ def test_a_budget_is_never_exceeded_and_is_named() -> None:
     """Money runs out before accelerators do."""
     made = _plan(
         _variant("a", cost="12.5"),
-        models=(_wants("llama", 4),),
+        loads=(_wants("llama", 4),),
         budgets=(Budget(name="b", cost_per_hour=Decimal(30)),),
     )
 
@@ -70,7 +76,9 @@ def test_a_budget_is_never_exceeded_and_is_named() -> None:
 
 def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
     """Two variants together stay within what the model may have."""
-    made = _plan(_variant("a"), _variant("b", cost="11"), models=(_wants("llama", 6, max_replicas=4),))
+    made = _plan(
+        _variant("a"), _variant("b", cost="11"), loads=(_wants("llama", 6),), models=(_rule(max_replicas=4),)
+    )
 
     assert sum(_granted(made).values()) == 4
     assert made.decisions[0].bound_by is BoundBy.MAX_REPLICAS
@@ -78,7 +86,9 @@ def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
 
 def test_a_model_has_a_floor_over_all_its_variants() -> None:
     """Nothing is asked for, and yet three run, where it is cheapest."""
-    made = _plan(_variant("a", cost="20"), _variant("b"), models=(_wants("llama", 0, min_replicas=3),))
+    made = _plan(
+        _variant("a", cost="20"), _variant("b"), loads=(_wants("llama", 0),), models=(_rule(min_replicas=3),)
+    )
 
     assert _granted(made) == {"a": 0, "b": 3}
 
@@ -94,7 +104,7 @@ def test_a_model_has_a_floor_over_all_its_variants() -> None:
 )
 def test_what_a_person_ordered_stands(order: dict[str, Any], granted: int, says: str) -> None:
     """Whatever the demand; and the sentence says so."""
-    made = _plan(_variant("a", "n1", **order), models=(_wants("llama", 2),))
+    made = _plan(_variant("a", "n1", **order), loads=(_wants("llama", 2),))
 
     decision = made.decisions[0]
     assert (decision.replicas, decision.bound_by) == (granted, BoundBy.ORDERED)
@@ -128,7 +138,7 @@ def test_an_order_that_contradicts_a_bound_holds_up_nobody_else(order: dict[str,
     made = _plan(
         _variant("a", "n1", **order),
         _variant("other", model_id="other"),
-        models=(_wants("llama", 2), _wants("other", 3)),
+        loads=(_wants("llama", 2), _wants("other", 3)),
     )
 
     assert _granted(made)["other"] == 3
@@ -137,7 +147,7 @@ def test_an_order_that_contradicts_a_bound_holds_up_nobody_else(order: dict[str,
 
 def test_young_replicas_do_not_go() -> None:
     """A load that went away leaves what has just been started until its time is up."""
-    calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), models=(_wants("llama", 0),))
+    calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), loads=(_wants("llama", 0),))
 
     assert _granted(calm) == {"a": 2}
 
@@ -146,10 +156,10 @@ def test_a_protected_variant_gives_way_to_nobody() -> None:
     """A higher priority waits; without protection it would take the node."""
     low = {"size": 8, "model_id": "low", "priority": 50}
     high = _variant("high", size=8, model_id="high", priority=1)
-    rules = (_wants("low", 2), _wants("high", 1))
+    loads = (_wants("low", 2), _wants("high", 1))
 
-    guarded = _plan(_variant("low", "n1", "n2", **low, may_be_preempted=False), high, models=rules)
-    open_to_all = _plan(_variant("low", "n1", "n2", **low), high, models=rules)
+    guarded = _plan(_variant("low", "n1", "n2", **low, may_be_preempted=False), high, loads=loads)
+    open_to_all = _plan(_variant("low", "n1", "n2", **low), high, loads=loads)
 
     assert _granted(guarded) == {"low": 2, "high": 0}
     assert _granted(open_to_all) == {"low": 1, "high": 1}
@@ -157,8 +167,9 @@ def test_a_protected_variant_gives_way_to_nobody() -> None:
 
 def test_the_last_replica_stays_until_the_grace_is_over() -> None:
     """Zero demand is not yet zero replicas."""
-    within = _plan(_variant("a", "n1"), models=(_wants("llama", 0, idle_seconds=60.0, grace_seconds=600.0),))
-    after = _plan(_variant("a", "n1"), models=(_wants("llama", 0, idle_seconds=900.0, grace_seconds=600.0),))
+    idle = (_wants("llama", 0),)
+    within = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=60.0, grace_seconds=600.0),))
+    after = _plan(_variant("a", "n1"), loads=idle, models=(_rule(idle_seconds=900.0, grace_seconds=600.0),))
 
     assert (_granted(within), _granted(after)) == ({"a": 1}, {"a": 0})
 
@@ -173,7 +184,7 @@ def test_a_node_that_does_not_exist_yet_is_asked_for_at_its_price() -> None:
         nodes_addable=3,
         lead_seconds=240,
     )
-    made = _plan(_variant("a", size=8, max_replicas=9), models=(_wants("llama", 4),), pools=(pool,))
+    made = _plan(_variant("a", size=8, max_replicas=9), loads=(_wants("llama", 4),), pools=(pool,))
 
     assert _granted(made) == {"a": 4}
     request = made.requests[0]
@@ -191,7 +202,7 @@ def test_a_pool_that_cannot_grow_enough_leaves_a_shortage() -> None:
     pool = NodePool(
         name="burst", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(1), nodes_addable=1
     )
-    made = _plan(_variant("a", size=8), models=(_wants("llama", 5),), pools=(pool,))
+    made = _plan(_variant("a", size=8), loads=(_wants("llama", 5),), pools=(pool,))
 
     assert _granted(made) == {"a": 3}
     assert made.decisions[0].reason is Reason.SHORTAGE
@@ -204,7 +215,7 @@ def test_affinity_keeps_replicas_to_the_nodes_that_they_require() -> None:
     made = _plan(
         _variant("a", size=8, node_affinity=asked),
         nodes=(node("n1", 8), node("n2", 8, labels=zone)),
-        models=(_wants("llama", 2),),
+        loads=(_wants("llama", 2),),
     )
 
     assert _granted(made) == {"a": 1}
@@ -215,12 +226,12 @@ def test_who_goes_short_is_a_policy() -> None:
     """By value the large model is served and the small ones wait; by model it is the other way round."""
     large = _variant("large", size=8, cost="80", model_id="large")
     small = [_variant(f"small-{i}", size=4, cost="10", model_id=f"small-{i}") for i in range(2)]
-    rules = (_wants("large", 1), *(_wants(f"small-{i}", 1) for i in range(2)))
+    loads = (_wants("large", 1), *(_wants(f"small-{i}", 1) for i in range(2)))
     one_node = (node("n1", 8),)
 
-    by_value = _plan(large, *small, nodes=one_node, models=rules)
+    by_value = _plan(large, *small, nodes=one_node, loads=loads)
     by_model = _plan(
-        large, *small, nodes=one_node, models=rules, settings=Settings(unmet_unit=UnmetUnit.MODEL)
+        large, *small, nodes=one_node, loads=loads, settings=Settings(unmet_unit=UnmetUnit.MODEL)
     )
 
     assert _granted(by_value) == {"large": 1, "small-0": 0, "small-1": 0}
@@ -229,7 +240,7 @@ def test_who_goes_short_is_a_policy() -> None:
 
 def test_the_next_best_option_has_its_price() -> None:
     """The cheaper variant is chosen; the other would cost so much more."""
-    made = _plan(_variant("a", cost="10"), _variant("b", cost="14"), models=(_wants("llama", 2),))
+    made = _plan(_variant("a", cost="10"), _variant("b", cost="14"), loads=(_wants("llama", 2),))
 
     alternative = made.decisions[0].alternative
     assert alternative is not None
@@ -241,10 +252,10 @@ def test_a_fragmented_cluster_is_recognised_and_brought_together_when_allowed() 
     nodes = tuple(node(f"n{i}", 8) for i in range(9))
     small = _variant("small", *(f"n{i}" for i in range(9)), size=4, model_id="small", priority=1)
     large = _variant("large", size=8, model_id="large")
-    rules = (_wants("small", 9), _wants("large", 1))
+    loads = (_wants("small", 9), _wants("large", 1))
 
-    told = _plan(small, large, nodes=nodes, models=rules)
-    allowed = _plan(small, large, nodes=nodes, models=rules, settings=Settings(most_moves=4))
+    told = _plan(small, large, nodes=nodes, loads=loads)
+    allowed = _plan(small, large, nodes=nodes, loads=loads, settings=Settings(most_moves=4))
 
     decision = next(d for d in told.decisions if d.name == "large")
     assert (decision.replicas, decision.bound_by) == (0, BoundBy.NODE_SIZE)

@@ -9,14 +9,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from campaign import often
-from controller.planning.saturation import Capacity
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planning_builders import LIMITS, demand, node, variant, world
+from planning_builders import LIMITS, capacity, demand, node, variant, world
 
 from controller.planning.baseline import baseline
-from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
+from controller.planning.load import Signal
 from controller.planning.problem import PlacementProblem, Stage
 from controller.planning.settings import Settings
 from controller.planning.textbook import place
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Variant
 
 TYPES = ("H100", "L40S")
+CAPACITIES = (None, *(capacity(rate) for rate in (0, 60, 60, 100, 100, 130, 130)))
+"""Of some nobody knows what they serve; some cannot meet their targets at all."""
+
+SIGNALS = (Signal.FRESH, Signal.FRESH, Signal.FRESH, Signal.QUORUM, Signal.HELD, Signal.UNKNOWN)
 
 
 @st.composite
@@ -59,6 +62,8 @@ def _variants(draw: st.DrawFn, model: str, hosts: Sequence[str]) -> list[Variant
             model_id=model,
             min_replicas=draw(st.sampled_from((0, 0, 1))),
             max_replicas=draw(st.integers(1, 3)),
+            capacity=draw(st.sampled_from(CAPACITIES)),
+            start_seconds=draw(st.sampled_from((0.0, 60.0, 300.0))),
         )
         for j in range(draw(st.integers(1, 2)))
     ]
@@ -70,17 +75,18 @@ def _demands(draw: st.DrawFn, hosts: Sequence[str]) -> list[ModelDemand]:
     for model in ("x", "y")[: draw(st.integers(1, 2))]:
         variants = draw(_variants(model, hosts))
         lower = draw(st.integers(0, 400))
+        spare = draw(st.none() | st.integers(0, 100))
         demands.append(
             demand(
                 *variants,
                 lower=lower,
-                upper=lower + draw(st.integers(0, 100)),
+                upper_rate=None if spare is None else lower + spare,
                 model_id=model,
                 priority=draw(st.sampled_from((1, 10))),
                 may_scale_to_zero=draw(st.booleans()),
-                anticipated_tokens=draw(st.integers(0, 500)),
-                supply_tokens=draw(st.integers(0, 200)),
-                signal=draw(st.sampled_from((Signal.FRESH, Signal.FRESH, Signal.HELD, Signal.UNKNOWN))),
+                anticipated_rate=draw(st.integers(0, 500)),
+                supply_rate=draw(st.integers(0, 200)),
+                signal=draw(st.sampled_from(SIGNALS)),
             )
         )
     return demands
@@ -91,9 +97,7 @@ def _worlds(draw: st.DrawFn) -> tuple[list[Node], list[Variant], PlacementProble
     nodes = draw(_nodes())
     demands = draw(_demands([n.name for n in nodes]))
     variants = [v for d in demands for v in d.variants]
-    amounts = st.sampled_from((60, 100, 130))
-    known = {v.key: Capacity(tokens=draw(amounts), source=CapacitySource.MEMORY) for v in variants}
-    return nodes, variants, formulate(world(nodes, demands), demands, known, settings=Settings())
+    return nodes, variants, formulate(world(nodes, demands), demands, settings=Settings())
 
 
 def _rank(problem: PlacementProblem, replicas: Sequence[int]) -> list[int]:
@@ -178,17 +182,16 @@ def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
 def test_a_model_that_is_cut_off_keeps_what_serves() -> None:
     """Model x gets its first replica where y has a second one that its demand needs beside the first."""
     nodes = [node("n0", 2), node("n1", 2)]
-    x = variant("x", model_id="x", max_replicas=1)
+    x = variant("x", model_id="x", max_replicas=1, serves=60)
     y = [
-        variant("y-0", None, model_id="y", max_replicas=1),
-        variant("y-1", "n0", "n1", model_id="y", max_replicas=2),
+        variant("y-0", None, model_id="y", max_replicas=1, serves=60),
+        variant("y-1", "n0", "n1", model_id="y", max_replicas=2, serves=60),
     ]
     demands = [
         demand(x, lower=0, model_id="x", may_scale_to_zero=False),
-        demand(*y, lower=0, model_id="y", may_scale_to_zero=False, upper=61, supply_tokens=61),
+        demand(*y, lower=0, model_id="y", may_scale_to_zero=False, upper=61, supply_rate=61),
     ]
-    known = {v.key: Capacity(tokens=60, source=CapacitySource.MEMORY) for v in (x, *y)}
-    problem = formulate(world(nodes, demands), demands, known, settings=Settings())
+    problem = formulate(world(nodes, demands), demands, settings=Settings())
 
     hurried = place(problem, limits=replace(LIMITS, deterministic_seconds=1e-5))
 

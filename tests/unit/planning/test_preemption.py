@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from campaign import often
-from planning_builders import LIMITS, node, sample, variant
+from planning_builders import LIMITS, load, node, variant
 from small_snapshots import small_snapshot
 
 from controller.planning.checker import check
@@ -22,16 +22,19 @@ from controller.planning.settings import Settings, Strategy
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 
-FULL = sample(in_use=15_000, waiting=60, avg_input_tokens=500.0)
-BUSY = sample(in_use=13_000)
+SERVES = 12_800
 
 
 def _shortage(**changes: int | str) -> Snapshot:
     """Return four replicas of a batch model that are needed, and a chat model that lacks two."""
-    chat = variant("chat", "n0", model_id="chat", size=8, priority=1, max_replicas=3, report=FULL)
-    batch = variant("batch", "n1", "n2", "n3", "n4", model_id="batch", size=8, priority=50, report=BUSY)
+    chat = variant("chat", "n0", model_id="chat", size=8, priority=1, max_replicas=3, serves=SERVES)
+    batch = variant("batch", "n1", "n2", "n3", "n4", model_id="batch", size=8, priority=50, serves=SERVES)
     nodes = tuple(node(f"n{index}", 8) for index in range(5))
-    return Snapshot(nodes=nodes, variants=(chat, replace(batch, **changes)))
+    return Snapshot(
+        nodes=nodes,
+        variants=(chat, replace(batch, **changes)),
+        loads=(load(45_000, "chat"), load(52_000, "batch")),
+    )
 
 
 def _replicas(made: Plan) -> dict[str, int]:
@@ -66,9 +69,10 @@ def test_so_many_give_way(changes: dict[str, int | str], most: int, want: dict[s
 
 def test_what_nobody_needs_is_not_counted() -> None:
     """A model that has too much gives it up at once, whatever the budget."""
-    idle = variant("idle", "n0", "n1", "n2", model_id="idle", size=8, priority=50, report=sample(in_use=10))
+    idle = variant("idle", "n0", "n1", "n2", model_id="idle", size=8, priority=50, serves=SERVES)
     nodes = tuple(node(f"n{index}", 8) for index in range(3))
-    made, _ = plan(Snapshot(nodes=nodes, variants=(idle,)), PlanningState(), Settings(most_preempted=0))
+    world = Snapshot(nodes=nodes, variants=(idle,), loads=(load(30, "idle"),))
+    made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
 
     assert _replicas(made) == {"idle": 1}
 
@@ -96,11 +100,11 @@ def test_step_by_step_all_have_gone() -> None:
     """Though a single step frees no node, each comes nearer, and nobody else takes what is freed."""
     chat = variant("chat", model_id="chat", size=8, priority=1, max_replicas=1, min_replicas=1)
     pods = ("n0", "n0", "n0", "n0")
-    low = variant("low", *pods, model_id="low", size=2, priority=50, max_replicas=4, report=BUSY)
+    low = variant("low", *pods, model_id="low", size=2, priority=50, max_replicas=4, serves=SERVES)
     batch = variant("batch", model_id="batch", size=2, priority=90, min_replicas=2)
     seen = []
     for _ in range(4):
-        world = Snapshot(nodes=(node("n0", 8),), variants=(chat, low, batch))
+        world = Snapshot(nodes=(node("n0", 8),), variants=(chat, low, batch), loads=(load(52_000, "low"),))
         made = _replicas(plan(world, PlanningState(), Settings(most_preempted=1))[0])
         seen.append((made["chat"], made["low"], made["batch"]))
         low = replace(
@@ -114,11 +118,12 @@ def test_variants_under_one_disruption_budget_share_it() -> None:
     budget = {"disruption_budget": "p", "evictable_replicas": 1}
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
     low = [
-        variant(f"low{k}", f"n{k}", model_id=f"low{k}", size=8, priority=50, report=BUSY, **budget)
+        variant(f"low{k}", f"n{k}", model_id=f"low{k}", size=8, priority=50, serves=SERVES, **budget)
         for k in range(2)
     ]
     nodes = tuple(node(f"n{index}", 8) for index in range(2))
-    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, *low)), PlanningState(), Settings())
+    loads = tuple(load(13_000, item.model_id) for item in low)
+    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, *low), loads=loads), PlanningState(), Settings())
 
     assert sorted(_replicas(made).values()) == [0, 1, 1]
 
@@ -126,22 +131,26 @@ def test_variants_under_one_disruption_budget_share_it() -> None:
 def test_what_is_not_ready_is_not_protected_by_its_disruption_budget() -> None:
     """A budget is about what serves."""
     batch = variant(
-        "batch", "n1", "n2", model_id="batch", size=8, priority=50, report=BUSY, evictable_replicas=0
+        "batch", "n1", "n2", model_id="batch", size=8, priority=50, serves=SERVES, evictable_replicas=0
     )
-    starting = replace(batch.replicas[0], ready=False, sample=None)
+    starting = replace(batch.replicas[0], ready=False, report_age_seconds=None)
     batch = replace(batch, replicas=(starting, batch.replicas[1]))
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
     nodes = tuple(node(f"n{index}", 8) for index in (1, 2))
-    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, batch)), PlanningState(), Settings())
+    world = Snapshot(nodes=nodes, variants=(chat, batch), loads=(load(13_000, "batch"),))
+    made, _ = plan(world, PlanningState(), Settings())
 
     assert _replicas(made) == {"batch": 1, "chat": 1}
 
 
 def test_a_disruption_budget_lifts_no_other_budget() -> None:
     """Whoever writes a disruption budget does not spend more by it."""
-    protected = variant("v", "n", "n", "n", model_id="v", size=1, report=BUSY, evictable_replicas=0)
+    protected = variant("v", "n", "n", "n", model_id="v", size=1, serves=SERVES, evictable_replicas=0)
     world = Snapshot(
-        nodes=(node("n", 8),), variants=(protected,), budgets=(Budget(name="b", cost_per_hour=Decimal(10)),)
+        nodes=(node("n", 8),),
+        variants=(protected,),
+        loads=(load(39_000, "v"),),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(10)),),
     )
     made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
 

@@ -7,16 +7,61 @@ import pickle
 from decimal import Decimal
 
 import pytest
-from planning_builders import node, sample, variant
+from planning_builders import load, node, variant
 
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Settings
-from controller.planning.snapshot import ReplicaSample, Snapshot, Variant
+from controller.planning.snapshot import Snapshot, Variant
 
 
-def test_a_report_names_every_number_that_is_wrong() -> None:
-    """NaN is not zero, and a usage of 150 % is a mistake of units."""
-    with pytest.raises(ValueError, match=r"kv_usage: must be between 0 and 1, was nan; waiting: .*, was -1$"):
-        sample(kv_usage=math.nan, waiting=-1)
+def test_a_load_names_every_number_that_is_wrong() -> None:
+    """NaN is not zero, and nobody waits less than not at all."""
+    says = (
+        r"^llm/llama: requests_per_second: must be between 0 and 1000000000, was nan; "
+        r"backlog_requests: must be between 0 and 1000000000, was -1$"
+    )
+    with pytest.raises(ValueError, match=says):
+        load(1_000, requests_per_second=math.nan, backlog_requests=-1)
+
+
+NUMBERS = (
+    "signal_age_seconds",
+    "ready_replicas",
+    "silent_replicas",
+    "requests_per_second",
+    "upper_requests_per_second",
+    "start_seconds",
+    "backlog_requests",
+    "prompt_tokens",
+    "output_tokens",
+    "required_requests_per_second",
+    "releasable_requests_per_second",
+)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.5], ids=str)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_number_of_a_load_is_endless_negative_or_none(name: str, value: float) -> None:
+    """Whichever it is, it is named."""
+    with pytest.raises(ValueError, match=f"^llm/llama: {name}: must be between 0 and [0-9]+, was {value}"):
+        load(0, **{"releasable_requests_per_second": 10**9, name: value})
+
+
+def test_what_may_go_is_beyond_what_must_be_there() -> None:
+    """Else both bounds could not be met; without a bound for what may go there is nothing to contradict."""
+    says = "^llm/llama: releasable_requests_per_second: must be at least required_requests_per_second$"
+    with pytest.raises(ValueError, match=says):
+        load(0, required_requests_per_second=2.0, releasable_requests_per_second=1.0)
+
+    assert load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2e9], ids=str)
+def test_a_capacity_is_a_rate(value: float) -> None:
+    """Nothing serves less than nothing, or more than any model is asked for."""
+    says = f"^requests_per_second: must be between 0 and 1000000000, was {value}"
+    with pytest.raises(ValueError, match=says):
+        Capacity(requests_per_second=value, source=CapacitySource.LEARNED)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +72,7 @@ def test_a_report_names_every_number_that_is_wrong() -> None:
         ({"current_replicas": -1}, "current_replicas: must be between 0 and 1000000, was -1"),
         ({"min_replicas": 3, "max_replicas": 2}, r"max_replicas: must be at least min_replicas \(3\), was 2"),
         ({"priority": 0}, "priority: must be between 1 and 100, was 0"),
+        ({"start_seconds": math.nan}, "start_seconds: must be between 0 and 1000000, was nan"),
     ],
 )
 def test_a_variant_names_what_is_wrong(changes: dict[str, object], words: str) -> None:
@@ -37,22 +83,37 @@ def test_a_variant_names_what_is_wrong(changes: dict[str, object], words: str) -
 
 def test_a_snapshot_counts_nothing_twice() -> None:
     """Two claims on one pod, or a node listed twice, would be counted twice."""
-    with pytest.raises(ValueError, match=r"listed more than once: node n, pod llm/a-0, variant llm/a$"):
-        Snapshot(nodes=(node("n", 8), node("n", 8)), variants=(variant("a", "n"), variant("a", "n")))
+    says = "listed more than once: load of llm/llama, node n, pod llm/a-0, variant llm/a$"
+    with pytest.raises(ValueError, match=says):
+        Snapshot(
+            nodes=(node("n", 8), node("n", 8)),
+            variants=(variant("a", "n"), variant("a", "n")),
+            loads=(load(1_000), load(2_000)),
+        )
 
 
-def test_thresholds_must_leave_a_dead_band() -> None:
-    """Without one, every wobble would scale."""
-    with pytest.raises(
-        ValueError, match=r"scale_down_boundary: must be less than scale_up_threshold \(0.6\)"
-    ):
-        Settings(scale_up_threshold=0.6)
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        pytest.param(0.0, "must be greater than 0", id="none"),
+        pytest.param(-1.0, "must be finite and at least 0, was -1.0", id="less than none"),
+        pytest.param(math.inf, "must be finite and at least 0, was inf", id="for good"),
+        pytest.param(math.nan, "must be finite and at least 0, was nan", id="no number"),
+    ],
+)
+def test_a_mix_stands_for_some_time(seconds: float, says: str) -> None:
+    """The price of a start is divided by it."""
+    with pytest.raises(ValueError, match=f"^standing_seconds: {says}$"):
+        Settings(standing_seconds=seconds)
 
 
 def test_records_survive_the_pipe() -> None:
     """What is sent to the child process arrives equal."""
-    world = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", report=sample()),))
+    world = Snapshot(
+        nodes=(node("n", 8),), variants=(variant("a", "n", serves=9_400_000),), loads=(load(1_000),)
+    )
 
     assert pickle.loads(pickle.dumps(world)) == world  # noqa: S301  # our own bytes
     assert isinstance(world.variants[0], Variant)
-    assert isinstance(world.variants[0].replicas[0].sample, ReplicaSample)
+    assert isinstance(world.variants[0].capacity, Capacity)
+    assert isinstance(world.loads[0], ModelLoad)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from planning_builders import node, sample, variant
+from planning_builders import load, node, variant
 
 from controller.planning.decision import Reason, SolverStatus
 from controller.planning.plan import plan
@@ -22,9 +22,9 @@ from controller.solver import Solver
 from controller.solver_worker import frame
 
 ROGUE = str(Path(__file__).with_name("rogue_worker.py"))
-BUSY = sample(in_use=15_000, waiting=20, avg_input_tokens=500.0)
-GOOD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", report=BUSY),))
-BAD = Snapshot(nodes=GOOD.nodes, variants=(variant("rogue", "n", report=BUSY),))
+LOADS = (load(25_000),)
+GOOD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", serves=12_800),), loads=LOADS)
+BAD = Snapshot(nodes=GOOD.nodes, variants=(variant("rogue", "n", serves=12_800),), loads=LOADS)
 NOTHING, SETTINGS = PlanningState(), Settings()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from controller.planning.saturation import Capacity
-from planning_builders import LIMITS, demand, node, variant, world
+from planning_builders import LIMITS, capacity, demand, node, variant, world
 
-from controller.planning.decision import CapacitySource, Signal
 from controller.planning.formulation import formulate
+from controller.planning.load import Signal
 from controller.planning.problem import NumbersTooLargeError
 from controller.planning.settings import Settings
 from controller.planning.textbook import place
@@ -20,23 +20,27 @@ if TYPE_CHECKING:
     from controller.planning.cluster import Node
     from controller.planning.demand import ModelDemand
 
-CAPACITY = {"tokens": 100, "source": CapacitySource.MEMORY}
-
 
 def _place(
     nodes: Sequence[Node],
     demands: Sequence[ModelDemand],
-    capacity: dict[str, int] | None = None,
+    rates: dict[str, int] | None = None,
+    settings: Settings | None = None,
 ) -> dict[str, int]:
-    """Return the replicas per variant; a variant's capacity is 100 tokens unless given."""
-    variants = [v for d in demands for v in d.variants]
-    known = {
-        v.key: Capacity(tokens=(capacity or {}).get(v.name, 100), source=CapacitySource.MEMORY)
-        for v in variants
-    }
-    problem = formulate(world(nodes, demands), demands, known, settings=Settings())
+    """Return the replicas per variant; a replica serves a rate of 100 unless given."""
+    equipped = [
+        replace(
+            item,
+            variants=tuple(
+                replace(v, capacity=capacity((rates or {}).get(v.name, 100))) for v in item.variants
+            ),
+        )
+        for item in demands
+    ]
+    problem = formulate(world(nodes, equipped), equipped, settings=settings or Settings())
     solution = place(problem, limits=LIMITS)
     assert solution.unproven == ""
+    variants = [v for item in equipped for v in item.variants]
     return {v.name: count for v, count in zip(variants, solution.replicas, strict=True)}
 
 
@@ -58,7 +62,7 @@ def test_a_replica_needs_one_node(nodes: list[Node], want: int) -> None:
 
 
 def test_the_cheapest_cover_is_not_the_best_ratio() -> None:
-    """For 100 tokens: 200 for 10 has the better ratio, 100 for 6 is the cheaper answer."""
+    """For a rate of 100: 200 for 10 has the better ratio, 100 for 6 is the cheaper answer."""
     a, b = variant("a", cost="10"), variant("b", cost="6")
 
     assert _place([node("n", 8)], [demand(a, b, lower=100)], {"a": 200, "b": 100}) == {"a": 0, "b": 1}
@@ -69,9 +73,9 @@ def test_a_mix_is_cheaper_than_rounding_either_variant_alone() -> None:
     h100 = variant("h100", cost="100", max_replicas=3)
     l40s = variant("l40s", cost="32", accelerator="L40S")
     nodes = [node("n1", 8), *(node(f"l{i}", 8, accelerator="L40S") for i in range(8))]
-    capacity = {"h100": 268_955, "l40s": 20_141}
+    rates = {"h100": 26_895_500, "l40s": 2_014_100}
 
-    assert _place(nodes, [demand(h100, l40s, lower=1_000_000)], capacity) == {"h100": 3, "l40s": 10}
+    assert _place(nodes, [demand(h100, l40s, lower=100_000_000)], rates) == {"h100": 3, "l40s": 10}
 
 
 def test_two_models_share_scarce_accelerators_better_jointly() -> None:
@@ -186,22 +190,33 @@ def test_a_replica_on_an_unknown_node_stays_and_frees_nothing() -> None:
     assert _place([], demands) == {"a": 1, "b": 0}
 
 
-def test_the_transition_price_prevents_churn_for_pennies() -> None:
-    """Swapping 10.0 for 9.5 costs two transitions at a tenth: not worth it; for 7.0 it is."""
-    running = variant("a", "n", cost="10")
+@pytest.mark.parametrize(
+    ("cost", "start_seconds", "standing_seconds", "want"),
+    [
+        pytest.param("9.5", 60, 600, {"a": 1, "b": 0}, id="9.5 and a tenth of it to start: no"),
+        pytest.param("9.5", 60, 3600, {"a": 0, "b": 1}, id="9.5 and a sixtieth, for the mix stands longer"),
+        pytest.param("7", 60, 600, {"a": 0, "b": 1}, id="7 and a tenth"),
+        pytest.param("7", 300, 600, {"a": 1, "b": 0}, id="7 and a half, for it starts slowly: no"),
+    ],
+)
+def test_a_swap_has_to_be_worth_its_start(
+    cost: str, start_seconds: float, standing_seconds: float, want: dict[str, int]
+) -> None:
+    """One that costs 10 runs: a start costs what it takes of the time for which the mix is to stand."""
+    running, other = variant("a", "n", cost="10"), variant("b", cost=cost, start_seconds=start_seconds)
+    settings = Settings(standing_seconds=standing_seconds)
 
-    assert _place([node("n", 2)], [demand(running, variant("b", cost="9.5"), lower=100)])["a"] == 1
-    assert _place([node("n", 2)], [demand(running, variant("b", cost="7"), lower=100)])["a"] == 0
+    assert _place([node("n", 2)], [demand(running, other, lower=100)], settings=settings) == want
 
 
 def test_ready_replicas_stay_until_their_replacement_is_ready() -> None:
     """A cheaper variant is started first; the dear one goes when the cheap one serves."""
     dear, cheap = variant("a", "n", cost="10"), variant("b", cost="2")
-    served_by_dear = demand(dear, cheap, lower=100, anticipated_tokens=100, supply_tokens=100)
+    served_by_dear = demand(dear, cheap, lower=100, anticipated_rate=100, supply_rate=100)
 
     assert _place([node("n", 2)], [served_by_dear]) == {"a": 1, "b": 0}
 
-    both = demand(dear, variant("b", "n", cost="2"), lower=100, anticipated_tokens=200, supply_tokens=200)
+    both = demand(dear, variant("b", "n", cost="2"), lower=100, anticipated_rate=200, supply_rate=200)
 
     assert _place([node("n", 2)], [both]) == {"a": 0, "b": 1}
 
@@ -263,5 +278,5 @@ def test_an_absurd_cost_does_not_hide_the_others() -> None:
 
 
 def test_an_absurd_demand_is_counted_in_coarser_units() -> None:
-    """A trillion tokens stay within exact sums."""
+    """A million requests per second stay within exact sums."""
     assert _place([node("n", 8)], [demand(variant("a"), lower=10**12)], {"a": 2 * 10**11}) == {"a": 5}

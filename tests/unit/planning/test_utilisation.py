@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from controller.planning.saturation import Capacity
 from planning_builders import variant
 
-from controller.planning.decision import CapacitySource
-from controller.planning.utilisation import provided_tokens, utilisation
+from controller.planning.demand import provided_rate
+from controller.planning.utilisation import utilisation
 
-OWN, OTHER, UNKNOWN = variant("own"), variant("other"), variant("unknown")
-VARIANTS = (OTHER, OWN, UNKNOWN)
-CAPACITIES = (
-    Capacity(tokens=10_000, source=CapacitySource.MEMORY),
-    Capacity(tokens=500, source=CapacitySource.MEMORY),
-    None,
-)
+VARIANTS = (variant("other", serves=10_000_000), variant("own", serves=500_000), variant("unknown"))
+"""They serve 10 requests per second, 0.5, and nobody knows how many."""
 
 
 def test_own_replicas_come_first_and_others_have_names() -> None:
     """Who looks sees its own replicas without a name."""
-    found = utilisation(VARIANTS, CAPACITIES, (2, 4, 7), demand_tokens=11_000)
+    found = utilisation(VARIANTS, (2, 4, 7), requests_per_second=11)
 
     assert found is not None
-    assert found.seen_from(0) == "50 % of 2 x 10.0k + 4 x 500 own"
-    assert found.seen_from(1) == "50 % of 4 x 500 + 2 x 10.0k other"
-    assert found.seen_from(2) == "50 % of 2 x 10.0k other + 4 x 500 own"
+    assert found.seen_from(0) == "50 % of 2 x 10 + 4 x 0.5 own"
+    assert found.seen_from(1) == "50 % of 4 x 0.5 + 2 x 10 other"
+    assert found.seen_from(2) == "50 % of 2 x 10 other + 4 x 0.5 own"
 
 
-def test_what_holds_nothing_is_not_listed() -> None:
-    """A variant without replicas is no part of it, nor one of which nobody knows what it holds."""
-    found = utilisation(VARIANTS, CAPACITIES, (0, 4, 7), demand_tokens=500)
+def test_what_serves_nothing_is_not_listed() -> None:
+    """A variant without replicas is no part of it, nor one of which nobody knows what it serves."""
+    found = utilisation(VARIANTS, (0, 4, 7), requests_per_second=0.5)
 
     assert found is not None
-    assert found.seen_from(1) == "25 % of 4 x 500"
-    assert provided_tokens(CAPACITIES, (0, 4, 7)) == 2_000
+    assert found.seen_from(1) == "25 % of 4 x 0.5"
+    assert provided_rate(VARIANTS, (0, 4, 7)) == 2_000_000
 
 
-def test_nothing_holds_anything() -> None:
+def test_nothing_serves_anything() -> None:
     """Without a known capacity there is no share to speak of."""
-    assert utilisation(VARIANTS, CAPACITIES, (0, 0, 7), demand_tokens=500) is None
+    assert utilisation(VARIANTS, (0, 0, 7), requests_per_second=0.5) is None

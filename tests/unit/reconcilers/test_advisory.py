@@ -9,37 +9,38 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.planning.cluster import Node
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, ReplicaSample, Snapshot, Variant
+from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import Scope, acted_on, advice, advised, joined, with_advice
 
-IDLE = ReplicaSample(
-    age_seconds=1, kv_usage=0.0, waiting=0, running=0, num_gpu_blocks=1000, block_size=16,
-    avg_input_tokens=100, avg_output_tokens=100,
-)  # fmt: skip
-BUSY = ReplicaSample(
-    age_seconds=1, kv_usage=0.8, waiting=50, running=60, num_gpu_blocks=1000, block_size=16,
-    avg_input_tokens=100, avg_output_tokens=100,
-)  # fmt: skip
 QUIET = ("ns", "quiet")
 
 
-def variant(name: str, sample: ReplicaSample, *, replicas: int) -> Variant:
-    """Return a variant whose replicas all say the same, on the one node there is."""
-    pods = tuple(
-        Replica(name=f"{name}-{number}", node="n1", ready=True, sample=sample) for number in range(replicas)
-    )
+def variant(name: str, *, replicas: int) -> Variant:
+    """Return a variant whose replicas serve 10 requests per second each, on the one node there is."""
+    pods = tuple(Replica(name=f"{name}-{number}", node="n1", ready=True) for number in range(replicas))
     return Variant(
         namespace="ns", name=name, model_id=name, accelerator="A100", accelerators_per_replica=1,
         cost_per_replica=Decimal("12.50"), current_replicas=replicas, replicas=pods,
+        capacity=Capacity(requests_per_second=10.0, source=CapacitySource.LEARNED),
+    )  # fmt: skip
+
+
+def load(model: str, required: float) -> ModelLoad:
+    """Return a load for which just so many requests per second are to be served."""
+    return ModelLoad(
+        namespace="ns", model_id=model, requests_per_second=required, upper_requests_per_second=required,
+        required_requests_per_second=required, releasable_requests_per_second=required,
     )  # fmt: skip
 
 
 SNAPSHOT = Snapshot(
     nodes=(Node(name="n1", accelerator="A100", accelerators_allocatable=4),),
-    variants=(variant("quiet", IDLE, replicas=3), variant("loud", BUSY, replicas=1)),
+    variants=(variant("quiet", replicas=3), variant("loud", replicas=1)),
+    loads=(load("quiet", 0.0), load("loud", 16.0)),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -17,14 +17,14 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
 from controller.observe.gather import World
-from controller.observe.policies import Policies
+from controller.observe.policies import Policies, ServiceClass
 from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Snapshot
+from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
 from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.heartbeat import Pulse
@@ -34,6 +34,24 @@ from manifests import autoscaler, deployment, variant
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PRODUCT = "NVIDIA-A100-PCIE-80GB"
 REPLICAS = {"quiet": 3, "loud": 1}
+POLICIES = Policies(
+    classes={
+        ("classes", "chat"): ServiceClass(
+            name="chat", priority=LOWEST_PRIORITY, ttft_ms={}, tpot_ms={"loud": 20}
+        )
+    }
+)
+STEP = timedelta(seconds=15)
+PER_SECOND = {"quiet": 0, "loud": 20}
+"""Requests of 100 prompt and 100 answer tokens, with 20 ms between two tokens."""
+
+SHOWN: Json = {
+    "decodeParms": {"alpha": "13.2", "beta": "0.105"},
+    "prefillParms": {"delta": "0.066"},
+    "samples": 100,
+}
+"""So that steps take 20 ms at that rate. To stay below, a replica may serve 10: three are wanted."""
+
 NODE: Json = {
     "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.product": PRODUCT}},
     "status": {
@@ -72,9 +90,14 @@ class Stage:
     """A world of a variant with too many replicas and one with too few; what is said of them is kept."""
 
     annotations: dict[str, str] = field(default_factory=dict)
-    statuses: dict[str, Json] = field(default_factory=dict)
+    statuses: dict[str, Json] = field(default_factory=lambda: {"loud": {"decision": {"performance": SHOWN}}})
     events: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    scraped: set[str] = field(default_factory=set)
+    unready: str = ""
+    """A pod."""
+
+    time: datetime = NOW
     unwritable: str = ""
     node: Json = field(default_factory=lambda: NODE)
     calls: list[str] = field(default_factory=list)
@@ -97,20 +120,22 @@ class Stage:
                 )
                 for name, number in REPLICAS.items()
             },
-            pods=[pod for name in REPLICAS for pod in pods(name)],
+            pods=[self._seen(pod) for name in REPLICAS for pod in pods(name)],
             nodes=[self.node],
             autoscalers=[placed(autoscaler(name)) for name in REPLICAS],
         )
 
+    def _seen(self, pod: Json) -> Json:
+        is_ready = pod["metadata"]["name"] != self.unready
+        conditions = [{"type": "Ready", "status": str(is_ready)}]
+        return pod | {"status": pod["status"] | {"conditions": conditions}}
+
     async def scrape(self, asked: Sequence[Json]) -> Scraped:
-        """Let the loud one's engine be full, and the quiet one's idle."""
-        return Scraped(
-            readings={
-                ("ns", pod["metadata"]["name"]): _reading(is_full="loud" in pod["metadata"]["name"])
-                for pod in asked
-            },
-            failures={},
-        )
+        """Let the loud one's engine be busy, and the quiet one's idle."""
+        names = [pod["metadata"]["name"] for pod in asked]
+        self.scraped = set(names)
+        readings = {("ns", name): _reading(name.split("-")[0], self.time) for name in names}
+        return Scraped(readings=readings, failures={})
 
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Plan as the controller's own process does."""
@@ -153,12 +178,23 @@ class Stage:
             source=self,
             planner=self,
             world=self.world,
-            policies=Policies,
-            now=lambda: NOW,
+            policies=lambda: POLICIES,
+            now=lambda: self.time,
             consider=self.consider,
             pulse=self.pulse,
         )
         return VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False, advisory=scope))
+
+    async def watched(self, scope: Scope) -> VariantAutoscalingReconciler:
+        """Return a reconciler that has watched this world for a while; what it said is forgotten."""
+        reconciler = self.reconciler(scope)
+        for _ in range(6):
+            await reconciler.cycle()
+            self.time += STEP
+        self.asked.clear()
+        self.statuses.clear()
+        self.events.clear()
+        return reconciler
 
     def number(self, name: str) -> int | None:
         """Return what a HorizontalPodAutoscaler would be told."""
@@ -166,14 +202,16 @@ class Stage:
         return number
 
 
-def _reading(*, is_full: bool) -> Reading:
+def _reading(name: str, time: datetime) -> Reading:
+    rate = PER_SECOND[name]
+    requests = rate * (time - NOW).total_seconds()
     return Reading(
-        time_seconds=NOW.timestamp(),
-        kv_usage=0.8 if is_full else 0.0,
-        waiting=50 if is_full else 0,
-        running=60 if is_full else 0,
+        time_seconds=time.timestamp(),
+        kv_usage=0.4 if rate else 0.0,
+        waiting=0,
+        running=2 * rate,
         kv_tokens=16_000,
-        totals=counted(10, prompt_tokens=1000, generation_tokens=1000),
+        totals=counted(requests, prompt_tokens=100 * requests, generation_tokens=100 * requests),
         model_names=frozenset(),
     )
 
@@ -182,7 +220,7 @@ async def test_without_advice_the_quiet_give_way_to_the_loud() -> None:
     """One plan, two numbers, and nothing to save by anybody's hand."""
     stage = Stage()
 
-    outcome = await stage.reconciler(Scope()).cycle()
+    outcome = await (await stage.watched(Scope())).cycle()
 
     assert (stage.number("quiet"), stage.number("loud")) == (1, 3)
     assert (stage.asked, outcome.advices) == (["solve"], {})
@@ -193,7 +231,7 @@ async def test_what_is_advised_gets_its_decision_and_no_number_and_others_do_not
     """The accelerators that advice alone would free are not there for the loud one."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
 
-    outcome = await stage.reconciler(Scope()).cycle()
+    outcome = await (await stage.watched(Scope())).cycle()
 
     assert (stage.number("quiet"), stage.number("loud")) == (None, 1)
     assert stage.statuses["quiet"]["decision"]["grantedReplicas"] == 1
@@ -206,7 +244,7 @@ async def test_a_cluster_that_is_only_advised_is_planned_once() -> None:
     """Everybody is told what would be if all followed."""
     stage = Stage()
 
-    outcome = await stage.reconciler(Scope(everywhere=True)).cycle()
+    outcome = await (await stage.watched(Scope(everywhere=True))).cycle()
 
     assert (stage.number("quiet"), stage.number("loud")) == (None, None)
     granted = {name: status["decision"]["grantedReplicas"] for name, status in stage.statuses.items()}
@@ -218,8 +256,9 @@ async def test_status_event_and_log_say_the_same_sentence() -> None:
     """Whoever reads one of them knows what the others say, with the advice in it."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
 
+    reconciler = await stage.watched(Scope())
     with capture_logs() as lines:
-        outcome = await stage.reconciler(Scope()).cycle()
+        outcome = await reconciler.cycle()
 
     logged = {line["name"]: line["message"] for line in lines if line["event"] == "decided"}
     for decision in outcome.plan.decisions:
@@ -233,7 +272,7 @@ async def test_status_event_and_log_say_the_same_sentence() -> None:
 async def test_advice_that_stays_the_same_is_told_once() -> None:
     """No event and no write follows from a decision that is known."""
     stage = Stage(annotations={"stowplan.dev/advisory": "true"})
-    reconciler = stage.reconciler(Scope())
+    reconciler = await stage.watched(Scope())
     await reconciler.cycle()
     stage.events.clear()
 
@@ -245,10 +284,12 @@ async def test_advice_that_stays_the_same_is_told_once() -> None:
 async def test_a_status_that_cannot_be_written_leaves_no_node_closed() -> None:
     """The error is raised all the same, after the other statuses were written."""
     closed = NODE | {"spec": {"taints": [{"key": "stowplan.dev/moving", "effect": "NoSchedule"}]}}
-    stage = Stage(unwritable="quiet", node=closed)
+    stage = Stage()
+    reconciler = await stage.watched(Scope())
+    stage.unwritable, stage.node = "quiet", closed
 
     with pytest.raises(Unavailable, match="no answer"):
-        await stage.reconciler(Scope()).cycle()
+        await reconciler.cycle()
 
     assert stage.node["spec"]["taints"] == []
     assert set(stage.statuses) == {"loud"}
@@ -281,3 +322,54 @@ async def test_a_status_that_cannot_be_written_is_left_behind_by_the_heartbeat()
         await stage.reconciler(Scope()).cycle()
 
     assert told(stage) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "quiet")}))
+
+
+async def test_what_engines_count_becomes_load_and_capacity_in_the_status() -> None:
+    """What one replica serves follows from the step times that the status had, and its limit is named."""
+    stage = Stage()
+
+    await (await stage.watched(Scope())).cycle()
+
+    said = stage.statuses["loud"]["decision"]
+    assert said["demand"] == {
+        "requestsPerSecond": "20",
+        "upperRequestsPerSecond": "20",
+        "startSeconds": 120,
+        "backlogRequests": 0,
+        "avgInputTokens": "100",
+        "avgOutputTokens": "100",
+    }
+    assert (said["signal"], said["capacitySource"]) == ("Fresh", "LastKnown")
+    assert said["capacityLimit"] == "ITL 20 ms"
+    assert float(said["capacityPerReplica"]) == pytest.approx(10.23, abs=0.005)
+    assert said["message"] == (
+        "loud goes from 1 to 3 replicas: "
+        "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 65 % of 3 x 10; "
+        "one serves 10 within ITL 20 ms (a batch of 64 would allow 24), by what it showed before"
+    )
+
+
+async def test_before_engines_have_counted_everything_stays() -> None:
+    """A controller that has just begun to lead knows nothing, and scales nobody down."""
+    stage = Stage()
+
+    await stage.reconciler(Scope()).cycle()
+
+    assert (stage.number("quiet"), stage.number("loud")) == (3, 1)
+    assert stage.statuses["quiet"]["decision"]["signal"] == "Unknown"
+    assert stage.statuses["quiet"]["decision"]["message"] == (
+        "quiet stays at 3 replicas: the load of quiet is not known before its engines have answered twice"
+    )
+
+
+async def test_only_engines_that_are_ready_are_asked() -> None:
+    """One that is not any longer is none that keeps silent: the others decide."""
+    stage = Stage()
+    reconciler = await stage.watched(Scope())
+    stage.unready = "quiet-2"
+
+    await reconciler.cycle()
+
+    assert stage.scraped == {"quiet-0", "quiet-1", "loud-0"}
+    assert stage.statuses["quiet"]["decision"]["signal"] == "Fresh"
+    assert stage.number("quiet") == 1

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from eviction_stage import BUDGET, FOREIGN, NOON, OURS, PLAN, RULES, Stage, decision, pod
+from decisions import decision
+from eviction_stage import BUDGET, FOREIGN, NOON, OURS, PLAN, RULES, Stage, pod
 from structlog.testing import capture_logs
 
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound, Throttled

@@ -6,32 +6,53 @@ from decimal import Decimal
 
 from controller.planner import RememberingPlanner
 from controller.planning.cluster import Node
-from controller.planning.decision import CapacitySource
+from controller.planning.decision import BoundBy
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, ReplicaSample, Snapshot, Variant
+from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.solver import Solver
 
-SAMPLE = ReplicaSample(
-    age_seconds=1, kv_usage=0.5, waiting=50, running=30, num_gpu_blocks=1000, block_size=16,
-    avg_input_tokens=100, avg_output_tokens=100,
-)  # fmt: skip
-VARIANT = Variant(
-    namespace="ns", name="chat", model_id="m", accelerator="A100", accelerators_per_replica=1,
-    cost_per_replica=Decimal(10), current_replicas=1,
-    replicas=(Replica(name="pod", node="n1", ready=True, sample=SAMPLE),),
-)  # fmt: skip
-NODE = Node(name="n1", accelerator="A100", accelerators_allocatable=4)
-FULL = Snapshot(nodes=(NODE,), variants=(VARIANT,))
+SETTINGS = Settings(flap_reversals=2)
+NODE = Node(name="n1", accelerator="A100", accelerators_allocatable=8)
+
+
+def world(replicas: int, requests_per_second: float, moment_seconds: float) -> Snapshot:
+    """Return a model that runs so many replicas, each serving 10 requests per second, under a load."""
+    load = ModelLoad(
+        namespace="ns",
+        model_id="m",
+        requests_per_second=requests_per_second,
+        upper_requests_per_second=requests_per_second,
+        required_requests_per_second=requests_per_second,
+        releasable_requests_per_second=requests_per_second,
+    )
+    chat = Variant(
+        namespace="ns",
+        name="chat",
+        model_id="m",
+        accelerator="A100",
+        accelerators_per_replica=1,
+        cost_per_replica=Decimal(10),
+        current_replicas=replicas,
+        replicas=tuple(Replica(name=f"chat-{i}", node="n1", ready=True) for i in range(replicas)),
+        capacity=Capacity(requests_per_second=10.0, source=CapacitySource.LEARNED),
+    )
+    return Snapshot(nodes=(NODE,), variants=(chat,), loads=(load,), taken_seconds=moment_seconds)
 
 
 async def test_only_what_is_acted_on_is_remembered() -> None:
-    """An engine shows its capacity when it is full twice in a row; a look for advice is no second one."""
+    """A variant may turn twice an hour. Looks for advice that turn it again and again are none of these."""
     async with Solver(deadline_seconds=60.0) as solver:
-        planner = RememberingPlanner(solver, Settings())
+        advised, acted = RememberingPlanner(solver, SETTINGS), RememberingPlanner(solver, SETTINGS)
+        await advised.solve(world(1, 50.0, 1e6))
+        await acted.solve(world(1, 50.0, 1e6))
+        for step in range(1, 5):
+            look = world(5, 5.0, 1e6 + step) if step % 2 else world(1, 50.0, 1e6 + step)
+            await advised.consider(look)
+            await acted.solve(look)
 
-        await planner.consider(FULL)
-        first = await planner.solve(FULL)
-        second = await planner.consider(FULL)
+        after_advice = await advised.solve(world(5, 5.0, 1e6 + 60))
+        after_acting = await acted.solve(world(5, 5.0, 1e6 + 60))
 
-    assert first.decisions[0].capacity_source is not CapacitySource.OBSERVED
-    assert second.decisions[0].capacity_source is CapacitySource.OBSERVED
+    assert [(item.replicas, item.bound_by) for item in after_advice.decisions] == [(1, BoundBy.DEMAND)]
+    assert [(item.replicas, item.bound_by) for item in after_acting.decisions] == [(5, BoundBy.FLAPPING)]

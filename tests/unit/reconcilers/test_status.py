@@ -6,47 +6,31 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pytest
+from decisions import LOAD, decision
+
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.gather import Unplanned
-from controller.planning.decision import (
-    BoundBy,
-    CapacitySource,
-    Decision,
-    Reason,
-    Signal,
-    SolverReport,
-    SolverStatus,
-)
+from controller.planning.decision import SolverReport, SolverStatus
+from controller.planning.load import Signal
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.rounds import BEING_MOVED
-from controller.reconcilers.status import Verdict, is_news, planned_status, unplanned_status
+from controller.reconcilers.status import (
+    Shown,
+    Verdict,
+    is_news,
+    planned_status,
+    unplanned_status,
+)
+from controller.sizing.records import Learned, StepParameters
 from manifests import legacy_variant, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DECISION = Decision(
-    namespace="ns",
-    name="chat",
-    model_id="m",
-    accelerator="A100",
-    priority=1,
-    replicas=3,
-    current_replicas=2,
-    unconstrained_replicas=4,
-    demand_tokens=1000,
-    required_tokens=1200,
-    capacity_per_replica_tokens=400,
-    capacity_source=CapacitySource.OBSERVED,
-    unmet_per_mille=0,
-    signal=Signal.FRESH,
-    signal_age_seconds=1.0,
-    bound_by=BoundBy.ACCELERATORS,
-    reason=Reason.SHORTAGE,
-    message="chat needs 4 replicas",
-)
+DECISION = decision("chat")
 VERDICT = Verdict(
     kind="Deployment",
     variant=Variant(
@@ -58,6 +42,7 @@ VERDICT = Verdict(
         cost_per_replica=Decimal("40.00"),
         current_replicas=2,
         replicas=(Replica(name="p", node="n", ready=True),),
+        start_seconds=140.2,
     ),
     decision=DECISION,
     solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message=""),
@@ -95,11 +80,155 @@ def test_numbers_and_sentence_are_the_decision_s() -> None:
 
     assert status["desiredOptimizedAlloc"]["numReplicas"] == 3
     assert status["currentAlloc"] == {"numReplicas": 2, "variantCost": "80.00", "accelerator": "A100"}
-    assert status["decision"]["message"] == "chat needs 4 replicas"
+    assert status["decision"]["message"] == "chat goes short"
     conditions = {item["type"]: item for item in status["conditions"]}
-    assert conditions["OptimizationReady"]["message"] == "chat needs 4 replicas"
+    assert conditions["OptimizationReady"]["message"] == "chat goes short"
     assert conditions["MetricsAvailable"]["message"] == "0 of 1 ready replicas report; p: no answer"
     assert {item["observedGeneration"] for item in status["conditions"]} == {4}
+
+
+def test_the_reasons_have_numbers() -> None:
+    """Rates as decimal text with four digits; times and counts as whole numbers."""
+    status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
+
+    assert status["decision"] == {
+        "reason": "Shortage",
+        "message": "chat goes short",
+        "demand": {
+            "requestsPerSecond": "41",
+            "upperRequestsPerSecond": "52.25",
+            "startSeconds": 140,
+            "backlogRequests": 7,
+            "avgInputTokens": "1155",
+            "avgOutputTokens": "211",
+        },
+        "requiredRequestsPerSecond": "61.47",
+        "capacityPerReplica": "9.4",
+        "capacityLimit": "TTFT 2 s",
+        "capacitySource": "Learned",
+        "unconstrainedReplicas": 7,
+        "grantedReplicas": 3,
+        "unmetPerMille": 250,
+        "boundBy": "Accelerators",
+        "signal": "Fresh",
+        "priority": 1,
+        "costPerReplica": "40.00",
+        "costSource": "UnitCost",
+        "solverStatus": "Optimal",
+        "gap": "0",
+    }
+
+
+def test_what_is_not_known_has_no_number() -> None:
+    """No load, no lengths, no capacity: none of them is 0."""
+    unknown = replace(
+        LOAD, signal=Signal.UNKNOWN, requests_per_second=None, prompt_tokens=None, output_tokens=None
+    )
+    value = stored(variant("chat"))
+
+    value["status"] = planned_status(
+        value, replace(VERDICT, decision=replace(DECISION, load=unknown, capacity=None)), now=NOW
+    )
+
+    said = value["status"]["decision"]
+    assert not {"demand", "capacityPerReplica", "capacityLimit", "performance"} & set(said)
+    assert (said["capacitySource"], said["signal"]) == ("Unknown", "Unknown")
+    assert validate(v1alpha2.VariantAutoscaling, value) == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0"),
+        (0.00001234567, "0.00001235"),
+        (9.40004, "9.4"),
+        (1234.56, "1235"),
+        (123_456.0, "123500"),
+        (1e9, "1000000000"),
+    ],
+)
+def test_rates_are_written_without_exponents(rate: float, text: str) -> None:
+    """As far as four digits go; both versions take the text."""
+    load = replace(LOAD, requests_per_second=rate, upper_requests_per_second=rate)
+    value = stored(variant("chat"))
+
+    value["status"] = planned_status(value, replace(VERDICT, decision=replace(DECISION, load=load)), now=NOW)
+
+    assert value["status"]["decision"]["demand"]["requestsPerSecond"] == text
+    assert validate(v1alpha2.VariantAutoscaling, value) == []
+
+
+def test_what_was_learned_is_kept_in_the_status() -> None:
+    """After a restart learning goes on from there."""
+    learned = Learned(
+        parameters=StepParameters(alpha_ms=13.2, beta_ms=0.10512, delta_ms=0.0),
+        samples=211.6,
+        kv_tokens=160_000,
+    )
+    value = stored(variant("chat"))
+
+    value["status"] = planned_status(value, replace(VERDICT, performance=Shown(learned=learned)), now=NOW)
+
+    assert value["status"]["decision"]["performance"] == {
+        "decodeParms": {"alpha": "13.2", "beta": "0.1051"},
+        "prefillParms": {"delta": "0"},
+        "samples": 212,
+        "startSeconds": 140,
+        "kvCacheTokens": 160_000,
+    }
+    assert validate(v1alpha2.VariantAutoscaling, value) == []
+
+
+def test_engines_that_are_not_as_declared_are_a_condition() -> None:
+    """And there is none where nothing is wrong."""
+    wrong = Shown(
+        problems=(
+            "variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",
+            "ITL 10 ms cannot be met: the best that an idle replica reaches is 16.5 ms",
+        )
+    )
+    value = stored(variant("chat"))
+
+    status = planned_status(value, replace(VERDICT, performance=wrong), now=NOW)
+
+    kinds = {item["type"]: item for item in planned_status(value, VERDICT, now=NOW)["conditions"]}
+    told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")
+    assert "PerformanceAsDeclared" not in kinds
+    assert (told["status"], told["reason"]) == ("False", "PerformanceDiffers")
+    assert told["message"] == "; ".join(wrong.problems)
+    assert is_news(planned_status(value, VERDICT, now=NOW), status)
+
+
+SIGNALS = {
+    Signal.FRESH: ("True", "MetricsAvailable", ""),
+    Signal.QUORUM: ("True", "MetricsByQuorum", "; decided without 1 silent replica of the model"),
+    Signal.HELD: ("True", "MetricsHeld", ""),
+    Signal.UNKNOWN: ("False", "MetricsUnavailable", ""),
+}
+
+
+@pytest.mark.parametrize(("signal", "want"), SIGNALS.items(), ids=SIGNALS.keys())
+def test_the_condition_tells_how_well_the_load_is_known(signal: Signal, want: tuple[str, str, str]) -> None:
+    """How many of its own replicas report, how old the oldest report is, and whose silence is passed over."""
+    told = replace(
+        VERDICT,
+        variant=replace(
+            VERDICT.variant,
+            replicas=(
+                Replica(name="p", node="n", ready=True),
+                Replica(name="q", node="n", ready=True, report_age_seconds=4.6),
+                Replica(name="r", node="n", ready=True, report_age_seconds=31.2),
+                Replica(name="s", node="n", ready=False, report_age_seconds=99.0),
+            ),
+        ),
+        decision=replace(DECISION, load=replace(LOAD, signal=signal, silent_replicas=1)),
+    )
+
+    status = planned_status(stored(variant("chat")), told, now=NOW)
+
+    found = next(item for item in status["conditions"] if item["type"] == "MetricsAvailable")
+    text = "2 of 3 ready replicas report, the oldest report is 31 s old; p: no answer"
+    assert (found["status"], found["reason"], found["message"]) == (want[0], want[1], text + want[2])
 
 
 def test_a_legacy_status_names_its_variant() -> None:
@@ -114,7 +243,7 @@ def test_a_transition_keeps_its_time_until_the_value_turns() -> None:
     """The time says since when, not when it was last looked at."""
     first = planned_status(stored(variant("chat")), VERDICT, now=NOW)
     later = NOW + timedelta(minutes=5)
-    blind = replace(VERDICT, decision=replace(DECISION, signal=Signal.UNKNOWN))
+    blind = replace(VERDICT, decision=replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN)))
 
     second = planned_status(stored(variant("chat"), first), blind, now=later)
 
@@ -127,7 +256,7 @@ def test_moving_numbers_are_no_news_but_decisions_are() -> None:
     """The sentence changes every few seconds; the watch must not."""
     value = stored(variant("chat"))
     status = planned_status(value, VERDICT, now=NOW)
-    moved = replace(DECISION, demand_tokens=1001, message="chat needs 4 replicas, still")
+    moved = replace(DECISION, load=replace(LOAD, requests_per_second=41.1), message="chat goes short, still")
     decided = replace(DECISION, replicas=4)
 
     assert not is_news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))

@@ -6,47 +6,25 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 
+from decisions import LOAD, decision
 from prometheus_client import CollectorRegistry
 
 from controller.observe.gather import Gathered
 from controller.planning.decision import (
-    BoundBy,
-    CapacitySource,
-    Decision,
     LevelReport,
     NodeRequest,
     Plan,
-    Reason,
-    Signal,
     SolverReport,
     SolverStatus,
 )
+from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.divergence import IN_STEP, Divergence, Waiting
 from controller.reconcilers.variantautoscaling import Outcome
 from controller.telemetry import Telemetry
 
-DECISION = Decision(
-    namespace="ns",
-    name="chat",
-    model_id="m",
-    accelerator="A100",
-    priority=1,
-    replicas=3,
-    current_replicas=5,
-    unconstrained_replicas=4,
-    demand_tokens=1000,
-    required_tokens=1200,
-    capacity_per_replica_tokens=400,
-    capacity_source=CapacitySource.OBSERVED,
-    unmet_per_mille=250,
-    signal=Signal.FRESH,
-    signal_age_seconds=1.0,
-    bound_by=BoundBy.ACCELERATORS,
-    reason=Reason.SHORTAGE,
-    message="chat needs 4 replicas",
-)
+DECISION = decision("chat")
 LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1, scope="all")
 REQUEST = NodeRequest(
     pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, pods=(("ns", "chat", 1),)
@@ -73,11 +51,22 @@ OUTCOME = Outcome(
     ),
 )
 VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
+MODEL = {"namespace": "ns", "model_id": "m"}
 TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
-    ("stowplan_unconstrained_replicas", VARIANT, 4),
+    ("stowplan_unconstrained_replicas", VARIANT, 7),
     ("stowplan_unmet_per_mille", VARIANT, 250),
-    ("stowplan_unmet_ratio", {"namespace": "ns", "model_id": "m", "priority": "1"}, 0.25),
+    ("stowplan_unmet_ratio", MODEL | {"priority": "1"}, 0.25),
+    ("stowplan_demand_requests_per_second", MODEL, 41.0),
+    ("stowplan_demand_upper_requests_per_second", MODEL, 52.25),
+    ("stowplan_required_requests_per_second", MODEL, 61.470588),
+    ("stowplan_signal_state", MODEL | {"state": "Fresh"}, 1),
+    ("stowplan_signal_age_seconds", MODEL, 1.5),
+    (
+        "stowplan_capacity_requests_per_second",
+        {"namespace": "ns", "variant_name": "chat", "source": "Learned"},
+        9.4,
+    ),
     ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
@@ -86,7 +75,7 @@ TOLD = (
 
 
 def test_every_number_of_a_decision_is_told() -> None:
-    """Granted, wanted and missing by variant; gaps by level; nodes by pool; savings by advice."""
+    """Replicas by variant, load by model, gaps by level, nodes by pool, savings by advice."""
     registry = CollectorRegistry()
 
     Telemetry(registry).observe(OUTCOME, seconds=0.1)
@@ -95,6 +84,28 @@ def test_every_number_of_a_decision_is_told() -> None:
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
+
+
+def test_an_unknown_load_has_a_state_and_no_number() -> None:
+    """And what was known of it before is told no longer."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    unknown = replace(LOAD, signal=Signal.UNKNOWN, signal_age_seconds=None, requests_per_second=None)
+    dark = replace(DECISION, load=unknown, capacity=None)
+
+    telemetry.observe(OUTCOME, seconds=0.1)
+    telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))), seconds=0.1)
+
+    gone = [name for name, labels, _ in TOLD if registry.get_sample_value(name, labels) is None]
+    assert gone == [
+        "stowplan_demand_requests_per_second",
+        "stowplan_demand_upper_requests_per_second",
+        "stowplan_required_requests_per_second",
+        "stowplan_signal_state",
+        "stowplan_signal_age_seconds",
+        "stowplan_capacity_requests_per_second",
+    ]
+    assert registry.get_sample_value("stowplan_signal_state", MODEL | {"state": "Unknown"}) == 1
 
 
 def test_who_decided_is_told_and_an_unknown_gap_is_no_number() -> None:

@@ -10,8 +10,9 @@ import pytest
 from apiserver.metrics.config import MetricsConfig
 from apiserver.serving.config import ConfigurationError, parse
 from controller.config import ControllerConfig, config_problems
-from controller.config_planning import budgets_of, pools_of, settings_of
+from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
 from controller.planning.cluster import Taint
+from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 
 ALL = [WebhooksConfig, MetricsConfig, ControllerConfig]
@@ -143,7 +144,7 @@ def test_pools_and_budgets_become_what_planning_counts_with(tmp_path: Path) -> N
     )
     budget = "{name: team, costPerHour: '12.50', namespaces: [chat]}"
     file.write_text(
-        f"planning: {{nodePools: [{pool}], budgets: [{budget}], unmetUnit: model, startPricePercent: 25}}\n",
+        f"planning: {{nodePools: [{pool}], budgets: [{budget}], unmetUnit: model, standingSeconds: 900}}\n",
         encoding="utf-8",
     )
 
@@ -153,7 +154,7 @@ def test_pools_and_budgets_become_what_planning_counts_with(tmp_path: Path) -> N
     assert (found.accelerator, found.price_per_node, found.lead_seconds) == ("H100", Decimal("0.10"), 240.0)
     assert (found.labels, found.taints) == (frozenset({("zone", "z1")}), frozenset({Taint(key="gpu")}))
     assert (limit.cost_per_hour, limit.namespaces) == (Decimal("12.50"), frozenset({"chat"}))
-    assert (settings_of(planning).unmet_unit, settings_of(planning).start_price_percent) == ("model", 25)
+    assert (settings_of(planning).unmet_unit, settings_of(planning).standing_seconds) == ("model", 900.0)
 
 
 def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(tmp_path: Path) -> None:
@@ -167,6 +168,29 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
     assert problems[0] == "planning.nodePools: the name 'a' stands there more than once"
     assert problems[1].startswith("planning.nodePools.0.pricePerNode: must be at most 1000000000")
     assert len(problems) == 3
+
+
+def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
+    """And reads the trend from as many decisions, however often those are taken."""
+    file = tmp_path / "config.yaml"
+    told = (
+        "intervalSeconds: 120, targetUtilizationPercent: 70, forecastConfidencePercent: 95, "
+        "drainSeconds: 30, freshSeconds: 250, heldSeconds: 700, quorumPercent: 75, tryUnknownVariants: true"
+    )
+    file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
+
+    assert sizing_of(PlanningConfig()) == SizingSettings()
+    assert sizing_of(parsed([], file).planning) == SizingSettings(
+        interval_seconds=120.0,
+        history_seconds=2400.0,
+        target_utilization=0.7,
+        forecast_confidence=0.95,
+        drain_seconds=30.0,
+        fresh_seconds=250.0,
+        held_seconds=700.0,
+        quorum=0.75,
+        tries_unknown_variants=True,
+    )
 
 
 def test_the_certificate_can_be_left_out(tmp_path: Path) -> None:

@@ -48,6 +48,30 @@ def test_latecomer_waits_for_the_iteration_under_way_and_slows_the_others() -> N
     assert first.finish_us == 52_000 + 11_000
 
 
+def test_a_cache_that_fills_slows_the_steps() -> None:
+    """Blocks of 16 tokens: the prompt of 100 takes 7 of them, 112 tokens at 10 us for each further token."""
+    engine = Engine(replace(PROFILE, context_us_per_token=10.0))
+    engine.submit(request(), now_us=0)
+
+    (done,) = engine.advance(1_000_000)
+
+    assert done.first_token_us == 15_000
+    assert done.finish_us == 15_000 + 2 * (11_000 + 1120)
+
+
+def test_noise_is_bounded_and_seeded() -> None:
+    """The same seed gives the same steps, another one others; each is within its share of the even one."""
+    noisy = replace(PROFILE, step_noise=0.3)
+
+    def finish_us(seed: int) -> int:
+        engine = Engine(noisy, seed=seed)
+        engine.submit(request(output=101), now_us=0)
+        return engine.advance(10_000_000)[0].finish_us
+
+    assert finish_us(1) == finish_us(1) != finish_us(2)
+    assert 0.95 < finish_us(1) / (15_000 + 100 * 11_000) < 1.05
+
+
 def test_a_full_batch_lets_nobody_in_until_somebody_finishes() -> None:
     """max_num_seqs bounds the batch; the fifth of four waits in the queue and its wait is measured."""
     engine = Engine(PROFILE)
@@ -147,13 +171,21 @@ def test_profile_names_every_field_that_is_out_of_range() -> None:
     """All errors at once, each saying what is allowed."""
     with pytest.raises(ValueError, match="alpha_ms must be") as caught:
         EngineProfile(
-            model_id="", alpha_ms=0, beta_ms=-1, gamma_ms=0, delta_ms=0, num_gpu_blocks=0, max_num_seqs=9000
+            model_id="",
+            alpha_ms=0,
+            beta_ms=-1,
+            gamma_ms=0,
+            delta_ms=0,
+            num_gpu_blocks=0,
+            max_num_seqs=9000,
+            step_noise=1,
         )
 
     assert str(caught.value).split("; ") == [
         "alpha_ms must be greater than 0",
         "num_gpu_blocks must be greater than 0",
         "beta_ms must be greater than or equal to 0",
+        "step_noise must be less than 1",
         "max_num_batched_tokens must be greater than or equal to max_num_seqs",
         "model_id must not be empty",
     ]

@@ -5,7 +5,7 @@ The engine never touches a sequence between its first and its last token; that s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -91,7 +91,11 @@ class PlainEngine:
             chunks[id(sequence)] = (sequence, chunk)
             budget -= chunk
         prompt_tokens = sum(chunk for _, chunk in chunks.values())
-        self.now_us += self.profile.iteration_us(decodes=len(decoding), prompt_tokens=prompt_tokens)
+        self.now_us += self.profile.iteration_us(
+            decodes=len(decoding),
+            prompt_tokens=prompt_tokens,
+            cached_tokens=sum(s.blocks for s in self.batch) * self.profile.block_size,
+        )
         for sequence in decoding:
             sequence.computed += 1
             sequence.generated += 1
@@ -118,6 +122,7 @@ profiles = st.builds(
     block_size=st.sampled_from([1, 3, 4]),
     max_num_seqs=st.integers(1, 6),
     max_num_batched_tokens=st.sampled_from([6, 11, 100]),
+    context_us_per_token=st.sampled_from([0.0, 0.0, 17.3]),
 )
 """Engines so small that batches fill, caches overflow and prompts come in chunks."""
 
@@ -177,9 +182,16 @@ def test_every_moment_equals_that_of_the_plain_engine(
     assert gaps.total == pytest.approx(sum(finish_us[i] - first_us[i] for i in finish_us) / 1e6)
 
 
-@given(profile=profiles, requests=arrivals, cuts=st.lists(st.integers(0, 300_000), max_size=30))
+@given(
+    profile=profiles,
+    noise=st.sampled_from([0.0, 0.3]),
+    requests=arrivals,
+    cuts=st.lists(st.integers(0, 300_000), max_size=30),
+)
 def test_history_does_not_depend_on_how_time_is_cut(
-    profile: EngineProfile, requests: list[Request], cuts: list[int]
+    profile: EngineProfile, noise: float, requests: list[Request], cuts: list[int]
 ) -> None:
     """A demo that advances ten times a second and a simulation that leaps see the same engine."""
+    profile = replace(profile, step_noise=noise)
+
     assert serve(Engine(profile), requests, cuts) == serve(Engine(profile), requests, [])

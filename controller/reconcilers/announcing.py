@@ -1,0 +1,70 @@
+"""Events and log lines about what changed: a decision, and how well a load is known."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.planning.decision import Decision, Reason
+
+_METRICS: Final = "MetricsAvailable"
+_GOOD: Final = "MetricsAvailable"
+
+_log = structlog.get_logger(__name__)
+
+
+class Announcer:
+    """Tells people; `before` is what the objects said before they were written."""
+
+    def __init__(self, events: EventRecorder) -> None:
+        self._events = events
+
+    def decided(self, autoscaling: Json, decision: Decision, *, strategy: str) -> None:
+        """Log a decision that differs from the published one, and put it into an event."""
+        before = (autoscaling.get("status") or {}).get("decision") or {}
+        was, because = before.get("grantedReplicas"), before.get("reason")
+        if (was, because) == (decision.replicas, str(decision.reason)):
+            return
+        _log.info(
+            "decided",
+            namespace=decision.namespace,
+            name=decision.name,
+            replicas=decision.replicas,
+            was=was,
+            reason=str(decision.reason),
+            strategy=strategy,
+            message=decision.message,
+        )
+        self._events.record(
+            autoscaling,
+            type="Warning" if decision.reason is Reason.SHORTAGE else "Normal",
+            reason=str(decision.reason),
+            action="Plan",
+            note=decision.message,
+            meaning=f"{decision.replicas} {decision.reason}",
+        )
+
+    def status_written(self, autoscaling: Json, status: Json) -> None:
+        """Put into an event that the load is known better or worse than before."""
+        before, now = _metrics(autoscaling.get("status") or {}), _metrics(status)
+        if before is None or now is None or before["reason"] == now["reason"]:
+            return
+        self._events.record(
+            autoscaling,
+            type="Normal" if now["reason"] == _GOOD else "Warning",
+            reason=now["reason"],
+            action="Observe",
+            note=now["message"],
+            meaning=now["reason"],
+        )
+
+
+def _metrics(status: Json) -> Json | None:
+    """Return the condition that tells how well the load is known."""
+    for condition in status.get("conditions") or []:
+        if condition["type"] == _METRICS:
+            return dict(condition)
+    return None

@@ -1,0 +1,100 @@
+"""What engines say from cycle to cycle, and what follows from it: loads, capacities, idle models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from apiserver.schema.json import Json
+from controller.observe.engines import EngineRecords
+from controller.observe.gather import Gathered, World, engine_pods, models_by_pod, models_by_target
+from controller.observe.idleness import Idleness
+from controller.observe.pods import is_ready, target_of_pod
+from controller.observe.readings import Reading
+from controller.observe.replicas import ReportAge
+from controller.observe.scraping import Scraped
+from controller.sizing.memory import SizingMemory
+from controller.sizing.records import SizingSettings
+from controller.sizing.sizing import Sized, sized
+
+Key = tuple[str, str]
+
+
+class EngineSource(Protocol):
+    """Where engine metrics come from: the pods, or a Prometheus."""
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return what the pods' engines say of themselves."""
+
+
+class EngineWatch:
+    """Asks all engines once per cycle, and remembers what sizing needs of it."""
+
+    def __init__(
+        self, source: EngineSource, settings: SizingSettings, *, now: Callable[[], datetime]
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._now = now
+        self._engines = EngineRecords()
+        self._memory = SizingMemory()
+        self.idleness = Idleness()
+
+    async def observe(self, world: World) -> Mapping[Key, str]:
+        """Ask all engines that are ready; returns why some did not answer."""
+        every = engine_pods(world)
+        pods = [pod for pod in every if is_ready(pod)]
+        scraped = await self._source.scrape(pods)
+        readings, failures = _of_their_model(world, pods, scraped)
+        now_seconds = self._now().timestamp()
+        before = self._engines
+        self._engines = before.updated(readings, map(_key, every), now_seconds=now_seconds)
+        self.idleness = self.idleness.updated(
+            models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
+        )
+        return failures
+
+    def report_age(self) -> ReportAge:
+        """Return what tells how old the newest answer of a pod's engine is."""
+        now_seconds, records = self._now().timestamp(), self._engines.records
+
+        def age(pod: Key) -> float | None:
+            record = records.get(pod)
+            return None if record is None else max(0.0, now_seconds - record.reading.time_seconds)
+
+        return age
+
+    def sized(self, gathered: Gathered) -> Sized:
+        """Return loads and capacities, and remember what was learned."""
+        found = sized(
+            gathered.snapshot,
+            gathered.facts,
+            self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
+            self._memory,
+            self._settings,
+        )
+        self._memory = found.memory
+        return found
+
+
+def _of_their_model(
+    world: World, pods: Sequence[Json], scraped: Scraped
+) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
+    """Split off readings of engines that serve another model than their VariantAutoscaling says."""
+    models = models_by_target(world)
+    owners = {_key(pod): target_of_pod(pod) for pod in pods}
+    wanted = {pod: models.get(owner) if owner else None for pod, owner in owners.items()}
+    readings: dict[Key, Reading] = {}
+    failures = dict(scraped.failures)
+    for key, reading in scraped.readings.items():
+        if reading.model_names and wanted[key] not in reading.model_names:
+            served = ", ".join(sorted(reading.model_names))
+            failures[key] = f"the engine serves model {served!r} and not {wanted[key]!r}"
+        else:
+            readings[key] = reading
+    return readings, failures
+
+
+def _key(obj: Json) -> Key:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -1,0 +1,46 @@
+"""`python -m hack.bench.decisions`: cost and missed requests of decisions in closed loop, beside rivals'."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from hack.bench.command import Command, NothingChosenError, add_count, main
+from hack.bench.decisions.measurement import DecisionMeasurement, DecisionSettings, measure
+from hack.bench.decisions.rows import rows
+from hack.bench.decisions.sweeping import FULL, QUICK
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", default="", metavar="NAME,...", help=f"[all of {', '.join(rows())}]")
+    parser.add_argument("--quick", action="store_true", help="one seed, and few settings of rivals")
+    cores = len(os.sched_getaffinity(0))
+    add_count(parser, "--processes", default=cores, text="that play at a time")
+
+
+def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> DecisionMeasurement:
+    names = chosen(options.rows)
+    settings = DecisionSettings(
+        rows=names, sweep=QUICK if options.quick else FULL, processes=options.processes
+    )
+    return measure([rows()[name] for name in names], settings, progress=progress)
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """Return the rows that are named, in the order of the table; raises NothingChosenError."""
+    named = {name.strip() for name in text.split(",") if name.strip()}
+    if unknown := named - rows().keys():
+        wrong = ", ".join(sorted(unknown))
+        raise NothingChosenError(f"--rows: there is no {wrong}; there are {', '.join(rows())}")
+    return tuple(name for name in rows() if not named or name in named)
+
+
+_COMMAND: Final = Command(
+    name="decisions", description=__doc__, seconds=None, add_options=_add_options, measure=_measure
+)
+
+if __name__ == "__main__":
+    sys.exit(main(_COMMAND, sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""How often a cycle asks pods: counted by the source that the real reconciler asks, for 1,000 pods."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.closedloop.cluster import VirtualCluster
+from controller.closedloop.manifests import manifests_of
+from controller.closedloop.named import silent
+from controller.closedloop.pods import moment
+from controller.closedloop.reconciled import ReconciledPolicy
+from controller.closedloop.scenario import Model, NodeGroup, Scenario
+from controller.closedloop.series import series_of
+from controller.closedloop.traffic import Traffic
+from controller.observe.readings import reading_of
+from controller.observe.scraping import Scraped
+from controller.simulation.engine import Engine
+from hack.bench.decisions import fleet, loads
+
+PODS: Final = 1000
+_CYCLES: Final = 3
+_INTERVAL_SECONDS: Final = 15.0
+
+
+@dataclass(kw_only=True)
+class CountingSource:
+    """Answers for an idle engine, whoever is asked, and counts."""
+
+    now_seconds: float = 0.0
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Since the cycle began, by namespace and pod."""
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return a reading for each pod."""
+        keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+        self.asked.update(keys)
+        series = series_of(Engine(fleet.H100))
+        time_seconds = moment(self.now_seconds).timestamp()
+        return Scraped(
+            readings={key: reading_of(series, time_seconds=time_seconds) for key in keys}, failures={}
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asking:
+    """The worst of several cycles."""
+
+    pods: int
+    requests: int
+    most_per_pod: int
+
+
+def asking(pods: int = PODS) -> Asking:
+    """Return what cycles asked of so many pods that are ready."""
+    scenario = _scenario(pods)
+    source = CountingSource()
+    policy = ReconciledPolicy(scenario, source=source)
+    cluster = VirtualCluster(scenario, manifests_of(scenario), Traffic({fleet.MODEL: []}))
+    found = Asking(pods=pods, requests=0, most_per_pod=0)
+    for cycle in range(_CYCLES):
+        source.asked.clear()
+        source.now_seconds = cycle * _INTERVAL_SECONDS
+        cluster.advance(source.now_seconds)
+        with silent():
+            asyncio.run(policy.publish(cluster))
+        found = Asking(
+            pods=pods,
+            requests=max(found.requests, source.asked.total()),
+            most_per_pod=max(found.most_per_pod, *source.asked.values()),
+        )
+    return found
+
+
+def _scenario(pods: int) -> Scenario:
+    h100, l40s = fleet.pair(initial=(pods // 2, pods - pods // 2))
+    model = Model(model_id=fleet.MODEL, workload=loads.drawn(loads.constant(1.0)), targets=fleet.TARGETS)
+    nodes = tuple(
+        NodeGroup(accelerator=kind, accelerators=8, count=pods // 8 + 1) for kind in ("H100", "L40S")
+    )
+    return Scenario(name="asking", models=(model,), variants=(h100, l40s), nodes=nodes)

@@ -1,0 +1,125 @@
+"""One policy that plays one row with one seed, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import fmean
+
+from controller.closedloop.clairvoyant import FACTORS, clairvoyant
+from controller.closedloop.named import simulate
+from controller.closedloop.outcome import Outcome
+from controller.closedloop.scenario import Scenario
+from controller.simulation.request import Request
+from controller.uncollected import uncollected
+from hack.bench.decisions.rows import Row, rows
+
+OURS = "stowplan"
+CLAIRVOYANT = "clairvoyant"
+_ROWS_KEPT = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """What is played. `thinning` is how many of the clairvoyant's figures one is tried of."""
+
+    row: str
+    policy: str
+    seed: int
+    thinning: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Played:
+    """What came of one point, or the mean of several seeds. Shares are 0 to 1."""
+
+    policy: str
+    seeds: int
+    cost: float
+    missed: float
+    missed_ttft: float
+    missed_itl: float
+    ttft_p99_seconds: float | None
+    """The highest of its models; None where one finished nothing."""
+
+    reversals_per_hour: float
+    by_priority: Mapping[int, float]
+    """Missed share of the models of each priority."""
+
+    note: str = ""
+    seconds: float = 0.0
+    """How long the playing took."""
+
+
+def play(point: Point) -> Played:
+    """Play a point; requests are made once for the points of a row that a process plays in a row."""
+    row, began = rows()[point.row], time.monotonic()
+    scenario = _scenario(row.name, point.seed)
+    requests = _requests(row.name, point.seed)
+    if point.policy == CLAIRVOYANT:
+        with uncollected():
+            factors = FACTORS[:: point.thinning]
+            outcome = asyncio.run(clairvoyant(scenario, requests=requests, factors=factors))
+    else:
+        settings = row.cycle_settings if point.policy == OURS else None
+        outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=settings)
+    return _played(row, outcome, seconds=time.monotonic() - began)
+
+
+def mean(items: Sequence[Played]) -> Played:
+    """Return the mean over seeds of one policy; the note is that of the first."""
+    first = items[0]
+    slowest = [item.ttft_p99_seconds for item in items]
+    known = [seconds for seconds in slowest if seconds is not None]
+    return Played(
+        policy=first.policy,
+        seeds=sum(item.seeds for item in items),
+        cost=fmean(item.cost for item in items),
+        missed=fmean(item.missed for item in items),
+        missed_ttft=fmean(item.missed_ttft for item in items),
+        missed_itl=fmean(item.missed_itl for item in items),
+        ttft_p99_seconds=fmean(known) if len(known) == len(slowest) else None,
+        reversals_per_hour=fmean(item.reversals_per_hour for item in items),
+        by_priority={
+            priority: fmean(item.by_priority[priority] for item in items) for priority in first.by_priority
+        },
+        note=first.note,
+        seconds=sum(item.seconds for item in items),
+    )
+
+
+def _scenario(row: str, seed: int) -> Scenario:
+    return replace(rows()[row].scenario, seed=seed)
+
+
+@lru_cache(maxsize=_ROWS_KEPT)
+def _requests(row: str, seed: int) -> Mapping[str, list[Request]]:
+    return _scenario(row, seed).requests()
+
+
+def _played(row: Row, outcome: Outcome, *, seconds: float) -> Played:
+    slowest = [model.ttft_seconds.p99 for model in outcome.models]
+    known = [found for found in slowest if found is not None]
+    return Played(
+        policy=outcome.policy,
+        seeds=1,
+        cost=outcome.cost,
+        missed=outcome.missed,
+        missed_ttft=outcome.missed_ttft,
+        missed_itl=outcome.missed_itl,
+        ttft_p99_seconds=max(known) if len(known) == len(slowest) else None,
+        reversals_per_hour=outcome.reversals_per_hour,
+        by_priority={priority: _missed(row, outcome, priority) for priority in row.priorities},
+        note=outcome.note,
+        seconds=seconds,
+    )
+
+
+def _missed(row: Row, outcome: Outcome, priority: int) -> float:
+    names = {model.model_id for model in row.scenario.models if model.priority == priority}
+    models = [model for model in outcome.models if model.model_id in names]
+    requests = sum(model.requests for model in models)
+    return sum(model.missed * model.requests for model in models) / requests if requests else 0.0

@@ -1,0 +1,76 @@
+"""What a person reads: for each row ours and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hack.bench.decisions.points import Played
+from hack.bench.decisions.sweeping import RowResult
+from hack.bench.goals import shown
+from hack.bench.table import Row, aligned
+
+_HEAD = (
+    "row",
+    "policy",
+    "seeds",
+    "cost",
+    "ours beside it",
+    "missed %",
+    "TTFT %",
+    "ITL %",
+    "TTFT p99 s",
+    "reversals/h",
+    "missed % by priority",
+    "",
+)
+_NONE = "-"
+
+
+def rows_table(results: Sequence[RowResult]) -> list[str]:
+    """Return the lines of the table, ours first in each row."""
+    lines: list[Row] = [_HEAD]
+    for result in results:
+        for number, (title, played) in enumerate(_lines(result)):
+            lines.append((result.name if not number else "", *_cells(title, played, result)))
+    return aligned(lines)
+
+
+def _lines(result: RowResult) -> Iterator[tuple[str, Played | None]]:
+    yield "", result.ours
+    yield "best concurrency", result.concurrency
+    for fixed in result.fixed:
+        yield "fixed", fixed
+    if result.constant:
+        yield "best constant", result.constant
+    for other in result.others:
+        yield "", other
+    if result.clairvoyant:
+        yield "", result.clairvoyant
+
+
+def _cells(title: str, played: Played | None, result: RowResult) -> Row:
+    if played is None:
+        return (title, *[_NONE] * (len(_HEAD) - 3), "none misses as little")
+    # One seed is compared with the same requests.
+    ours = result.ours if played.seeds == result.ours.seeds else result.ours_first
+    p99 = played.ttft_p99_seconds
+    return (
+        f"{title}, {played.policy}" if title else played.policy,
+        str(played.seeds),
+        f"{played.cost:.0f}",
+        f"{ours.cost / played.cost:.2f}" if played.cost else _NONE,
+        percent(played.missed),
+        percent(played.missed_ttft),
+        percent(played.missed_itl),
+        _NONE if p99 is None else shown(p99),
+        f"{played.reversals_per_hour:.1f}",
+        " / ".join(percent(share) for share in played.by_priority.values())
+        if len(played.by_priority) > 1
+        else _NONE,
+        played.note,
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with two places."""
+    return f"{100 * share:.2f}"

@@ -1,0 +1,186 @@
+"""The rows: what is played, and what each is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.reconcilers.variantautoscaling import CycleSettings
+from controller.simulation.workload import Workload
+from controller.sizing.records import SizingSettings
+from hack.bench.decisions import fleet, loads
+
+TENFOLD_SECONDS: Final = 4 * 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Most:
+    """The goals of a row; None where it has none of a kind."""
+
+    of_concurrency: float = 1.0
+    """Cost beside the best setting of an HPA on concurrency that misses hardly more."""
+
+    of_clairvoyant: float | None = None
+    of_constant: float | None = None
+    missed_percent: float | None = None
+    reversals_per_hour: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One load on one fleet."""
+
+    scenario: Scenario
+    most: Most = Most()
+    cycle_settings: CycleSettings | None = None
+    """Of Stowplan; None for the defaults."""
+
+    scaled: tuple[str, ...] = ("h100", "l40s")
+    """The variants that rivals scale one at a time; empty text: the first of each model."""
+
+    rivals_of: str = ""
+    """The row whose rivals count here too, since what it changes concerns Stowplan alone."""
+
+    has_clairvoyant: bool = True
+    """Whether that bound knows what the row is about; it knows nothing of limits."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line and in tables."""
+        return self.scenario.name
+
+    @property
+    def priorities(self) -> tuple[int, ...]:
+        """Those of its models, the most important first."""
+        return tuple(sorted({model.priority for model in self.scenario.models}))
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """Return all rows by name, in the order of the table."""
+    found = [*_starts(), *_traces(), *_curves(), *_knowledge(), *_misfits(), _tenfold(), _scarcity()]
+    return {row.name: row for row in found}
+
+
+def _starts() -> list[Row]:
+    """Return the conversations under several start-up times and windows."""
+    low = 0.15
+
+    def row(name: str, most: Most, *, start_up_seconds: float = fleet.START_UP_SECONDS) -> Row:
+        variants = fleet.pair(start_up_seconds=start_up_seconds)
+        return Row(scenario=_scenario(name, loads.recorded(loads.CONVERSATIONS, 12), variants), most=most)
+
+    usual = Most(of_concurrency=0.78, of_clairvoyant=1.15, missed_percent=low)
+    warm = row("conv-x12", usual)
+    cold = row("conv-x12-cold", Most(missed_percent=3.0))
+    short = row("conv-x12-window-60", Most(of_concurrency=0.65, missed_percent=low))
+    return [
+        warm,
+        replace(cold, scenario=replace(cold.scenario, warm_up_seconds=0.0)),
+        row("conv-x12-start-5", Most(missed_percent=low), start_up_seconds=5.0),
+        row("conv-x12-start-60", Most(missed_percent=low), start_up_seconds=60.0),
+        row("conv-x12-start-300", Most(of_clairvoyant=1.30, missed_percent=low), start_up_seconds=300.0),
+        replace(short, scenario=replace(short.scenario, behaviour=_window(60))),
+    ]
+
+
+def _traces() -> list[Row]:
+    return [
+        Row(
+            scenario=_scenario("conv-x4", loads.recorded(loads.CONVERSATIONS, 4), fleet.pair()),
+            most=Most(of_clairvoyant=1.30, missed_percent=0.15),
+        ),
+        Row(scenario=_scenario("code-x12", loads.recorded(loads.CODE, 12), fleet.pair())),
+    ]
+
+
+def _curves() -> list[Row]:
+    swinging = Most(of_clairvoyant=1.30, missed_percent=0.15)
+    curves = {
+        "ramp": (loads.drawn(loads.ramp(20, 120)), swinging),
+        "sine": (loads.drawn(loads.sine(20, 100, period_seconds=2400)), swinging),
+        "step": (
+            loads.drawn(loads.step(30, 90, at_seconds=1800)),
+            Most(of_concurrency=0.65, missed_percent=6.0),
+        ),
+        "spikes": (loads.drawn(loads.spikes(40, 160, length_seconds=120, period_seconds=1200)), Most()),
+        "constant-60": (loads.drawn(loads.constant(60), noise=0.0), Most(reversals_per_hour=0.0)),
+    }
+    return [
+        Row(scenario=_scenario(name, workload, fleet.pair()), most=most)
+        for name, (workload, most) in curves.items()
+    ]
+
+
+def _knowledge() -> list[Row]:
+    """Return the conversations where the L40S is worth more, and known or not."""
+    workload = loads.recorded(loads.CONVERSATIONS, 12)
+    known = fleet.pair(l40s_price=fleet.CHEAP_L40S_PRICE)
+    unknown = fleet.pair(initial=(4, 0), l40s_price=fleet.CHEAP_L40S_PRICE)
+    trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
+    left = Row(scenario=_scenario("cheap-unknown", workload, unknown))
+    return [
+        Row(scenario=_scenario("cheap-known", workload, known)),
+        left,
+        Row(
+            scenario=_scenario("cheap-tried", workload, unknown),
+            cycle_settings=trying,
+            rivals_of=left.name,
+        ),
+        Row(scenario=_scenario("cheap-declared", workload, fleet.stating(unknown)), rivals_of=left.name),
+    ]
+
+
+def _misfits() -> list[Row]:
+    workload, variants = loads.recorded(loads.CONVERSATIONS, 12), fleet.misfit(fleet.pair())
+    plain = Row(scenario=_scenario("misfit", workload, variants))
+    stale = _scenario("misfit-stale-profile", workload, fleet.stating(variants))
+    return [plain, Row(scenario=stale, rivals_of=plain.name)]
+
+
+def _tenfold() -> Row:
+    curve = loads.sine(5, 50, period_seconds=TENFOLD_SECONDS)
+    scenario = _scenario("tenfold", loads.drawn(curve), fleet.pair())
+    return Row(scenario=replace(scenario, duration_seconds=TENFOLD_SECONDS), most=Most(of_constant=0.5))
+
+
+def _scarcity() -> Row:
+    """Return three models on nodes that have room for all of them only before the first one's load jumps.
+
+    Then the first and the second can be served in full, and three quarters of the third.
+    """
+    curves = {
+        "first": (1, loads.step(10, 33, at_seconds=1200), (1, 0)),
+        "second": (5, loads.constant(20), (2, 0)),
+        "third": (10, loads.constant(25), (0, 6)),
+    }
+    models = tuple(
+        Model(model_id=name, workload=loads.drawn(curve), targets=fleet.TARGETS, priority=priority)
+        for name, (priority, curve, _) in curves.items()
+    )
+    variants = [
+        fleet.of_model(variant, name, initial)
+        for name, (_, _, counts) in curves.items()
+        for variant, initial in sorted(
+            zip(fleet.pair(), counts, strict=True), key=lambda item: -item[1]
+        )  # what runs stands first: rivals scale it
+    ]
+    nodes = (
+        NodeGroup(accelerator="H100", accelerators=3, count=1),
+        NodeGroup(accelerator="L40S", accelerators=6, count=1),
+    )
+    scenario = Scenario(name="scarcity", models=models, variants=fleet.stating(tuple(variants)), nodes=nodes)
+    return Row(scenario=scenario, scaled=("",), has_clairvoyant=False)
+
+
+def _scenario(name: str, workload: Workload, variants: tuple[VariantSetup, ...]) -> Scenario:
+    model = Model(model_id=fleet.MODEL, workload=workload, targets=fleet.TARGETS)
+    return Scenario(name=name, models=(model,), variants=variants, nodes=fleet.NODES)
+
+
+def _window(seconds: int) -> Behaviour:
+    return replace(DEFAULT_BEHAVIOUR, down=replace(DEFAULT_BEHAVIOUR.down, window_seconds=seconds))

@@ -1,0 +1,53 @@
+"""Decisions, as tests need them: a model that goes short on a load that is forecast to grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controller.planning.decision import BoundBy, Decision, Reason
+from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
+
+LOAD = ModelLoad(
+    namespace="ns",
+    model_id="m",
+    signal_age_seconds=1.5,
+    ready_replicas=2,
+    requests_per_second=41.0,
+    upper_requests_per_second=52.25,
+    start_seconds=140.2,
+    backlog_requests=7.4,
+    prompt_tokens=1155.04,
+    output_tokens=211.0,
+    required_requests_per_second=61.470588,
+    releasable_requests_per_second=70.0,
+)
+CAPACITY = Capacity(
+    requests_per_second=9.4,
+    source=CapacitySource.LEARNED,
+    limits=(
+        RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=9.4),
+        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=11.0),
+    ),
+)
+
+
+def decision(name: str, **changes: Any) -> Decision:
+    """Return a decision about a variant."""
+    fields: dict[str, Any] = {
+        "namespace": "ns",
+        "name": name,
+        "model_id": LOAD.model_id,
+        "accelerator": "A100",
+        "priority": 1,
+        "replicas": 3,
+        "current_replicas": 2,
+        "unconstrained_replicas": 7,
+        "load": LOAD,
+        "required_requests_per_second": LOAD.required_requests_per_second,
+        "capacity": CAPACITY,
+        "unmet_per_mille": 250,
+        "bound_by": BoundBy.ACCELERATORS,
+        "reason": Reason.SHORTAGE,
+        "message": f"{name} goes short",
+    }
+    return Decision(**fields | changes)

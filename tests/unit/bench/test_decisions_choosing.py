@@ -1,0 +1,157 @@
+"""Which setting of a rival stands beside ours, and how it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from decision_samples import played
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hack.bench.decisions.choosing import candidates, confirmed, is_dearer_for_good
+from hack.bench.decisions.points import OURS, Played, Point, mean
+from hack.bench.decisions.rows import rows
+from hack.bench.decisions.sweeping import FULL, QUICK, swept
+
+OURS_FIRST = played(OURS, cost=700, missed=0.002)
+
+
+@pytest.mark.parametrize(
+    ("rivals", "chosen"),
+    [
+        pytest.param([("a", 900, 0.001), ("b", 800, 0.002)], "b", id="the cheapest counts"),
+        pytest.param([("a", 900, 0.003), ("b", 800, 0.0031)], "a", id="a tenth of a point more is allowed"),
+        pytest.param([("a", 600, 0.05)], None, id="who is cheaper and misses more does not count"),
+        pytest.param([("b", 800, 0.0), ("a", 800, 0.0)], "a", id="equal costs are told apart by name"),
+        pytest.param([], None, id="without rivals there is none"),
+    ],
+)
+def test_the_baseline(rivals: list[tuple[str, float, float]], chosen: str | None) -> None:
+    """With one seed, what it shows is all there is."""
+    items = [played(name, cost=cost, missed=missed) for name, cost, missed in rivals]
+    found = confirmed(items, [OURS_FIRST], lambda _: [])
+
+    assert (found.policy if found else None) == chosen
+
+
+def test_a_setting_that_was_lucky_once_gives_way_to_the_next() -> None:
+    """The mean over all seeds decides, and is what is told."""
+    rivals = [played("lucky", cost=700), played("steady", cost=800)]
+    later = {"lucky": [played("lucky", cost=700, missed=0.2)], "steady": [played("steady", cost=900)]}
+    found = confirmed(rivals, [OURS_FIRST, OURS_FIRST], later.__getitem__)
+
+    assert found == mean([rivals[1], *later["steady"]])
+    assert found.cost == 850
+    assert found.seeds == 2
+
+
+@given(st.lists(st.tuples(st.floats(1, 1000), st.floats(0, 1)), max_size=8))
+def test_no_rival_that_misses_as_little_is_cheaper_than_the_baseline(
+    drawn: list[tuple[float, float]],
+) -> None:
+    """Whatever they are."""
+    rivals = [played(str(n), cost=cost, missed=missed) for n, (cost, missed) in enumerate(drawn)]
+    found = candidates(rivals, OURS_FIRST)
+    fitting = [rival for rival in rivals if rival.missed <= OURS_FIRST.missed + 0.001]
+
+    assert {one.policy for one in found} == {one.policy for one in fitting}
+    assert not fitting or found[0].cost == min(one.cost for one in fitting)
+
+
+@pytest.mark.parametrize(
+    ("course", "ends"),
+    [
+        pytest.param([(900, 0.5), (950, 0.0), (990, 0.0)], False, id="only one costs more"),
+        pytest.param([(950, 0.0), (990, 0.0), (1100, 0.0)], True, id="two in a row cost more"),
+        pytest.param([(950, 0.0), (990, 0.0), (940, 0.0)], False, id="the last is the cheapest"),
+        pytest.param([(950, 0.5), (990, 0.5), (1100, 0.5)], False, id="none misses as little"),
+    ],
+)
+def test_a_sweep_ends_when_settings_cost_more_for_good(
+    course: list[tuple[float, float]], *, ends: bool
+) -> None:
+    """From few replicas to many, cost rises and misses fall."""
+    items = [played("x", cost=cost, missed=missed) for cost, missed in course]
+
+    assert is_dearer_for_good(items, OURS_FIRST) is ends
+
+
+@dataclass
+class Arithmetic:
+    """A player whose fleets cost and miss by arithmetic: so many replicas of a variant are enough."""
+
+    ours: Played = OURS_FIRST
+    enough: dict[str, int] = field(default_factory=lambda: {"h100": 8, "l40s": 30})
+    asked: list[Point] = field(default_factory=list)
+
+    def play(self, points: Sequence[Point]) -> list[Played]:
+        """Return what came of points."""
+        self.asked += points
+        return [self._played(point) for point in points]
+
+    def _played(self, point: Point) -> Played:
+        if point.policy == OURS:
+            return self.ours
+        kind, _, rest = point.policy.partition(":")
+        if not rest:
+            return played(kind, cost=500)
+        number, _, variant = rest.partition("@")
+        price = {"h100": 100, "l40s": 32}[variant]
+        replicas = int(number) if kind == "constant" else 320 // int(number)
+        missed = 0.0 if replicas >= self.enough[variant] else 0.4
+        return played(point.policy, cost=price * replicas, missed=missed)
+
+
+def test_the_best_setting_of_each_rival_is_found() -> None:
+    """By arithmetic: 40 per replica are 8 replicas of the H100; 30 replicas of the L40S cost more."""
+    player = Arithmetic()
+    found = swept(rows()["conv-x12"], FULL, player.play)
+
+    assert found.concurrency
+    assert found.concurrency.policy == "concurrency:40@h100"
+    assert found.concurrency.seeds == 3
+    assert found.constant
+    assert found.constant.policy == "constant:8@h100"
+    assert [one.policy for one in found.fixed] == ["concurrency:16@h100", "concurrency:32@h100"]
+    assert [one.policy for one in found.others] == ["queue:8@h100", "queue:2@h100", "wva-v1", "wva-v2"]
+    assert found.clairvoyant
+    assert len(player.asked) == len(set(player.asked)), "no point is played twice"
+
+
+def test_a_cheaper_variant_wins_whatever_stands_first() -> None:
+    """Fourteen L40S cost less than eight H100."""
+    found = swept(rows()["conv-x12"], FULL, Arithmetic(enough={"h100": 8, "l40s": 14}).play)
+
+    assert found.constant
+    assert found.constant.policy == "constant:14@l40s"
+
+
+def test_rows_that_differ_for_us_alone_share_their_rivals() -> None:
+    """Ours plays its own row, the others that of the row that it names."""
+    player = Arithmetic()
+    swept(rows()["cheap-tried"], QUICK, player.play)
+
+    assert {point.row for point in player.asked if point.policy == OURS} == {"cheap-tried"}
+    assert {point.row for point in player.asked if point.policy != OURS} == {"cheap-unknown"}
+
+
+def test_where_nobody_misses_as_little_there_is_no_baseline() -> None:
+    """Then the whole sweep was played, and nothing is made up."""
+    player = Arithmetic(enough={"h100": 1000, "l40s": 1000})
+    found = swept(rows()["code-x12"], QUICK, player.play)
+
+    assert found.concurrency is None
+    assert len([point for point in player.asked if point.policy.startswith("concurrency")]) == 8
+
+
+def test_a_mean_is_over_every_seed() -> None:
+    """By priority, too."""
+    one = played("x", cost=100, missed=0.1, by_priority={1: 0.0, 10: 0.2})
+    other = replace(one, cost=200, missed=0.3, by_priority={1: 0.2, 10: 0.4})
+    found = mean([one, other])
+
+    assert (found.cost, found.seeds) == (150, 2)
+    assert found.missed == pytest.approx(0.2)
+    assert found.by_priority == {1: pytest.approx(0.1), 10: pytest.approx(0.3)}

@@ -1,0 +1,171 @@
+"""What is declared, targeted and published about the speed of a variant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from gathering import A100, gathered, placed, pod
+
+from apiserver.schema.json import Json, JsonValue
+from controller.observe.performance import targets_of
+from controller.observe.policies import Policies, ServiceClass
+from controller.sizing.records import Learned, Profile, StepParameters, Targets, VariantFacts
+from manifests import PERF_PARMS, deployment, variant
+
+KEY = ("ns", "chat")
+SHOWN: Json = {
+    "decodeParms": {"alpha": "13.2", "beta": "0.105"},
+    "prefillParms": {"delta": "0.066"},
+    "samples": 100,
+    "startSeconds": 140,
+    "kvCacheTokens": 160_000,
+}
+LEARNED = Learned(
+    parameters=StepParameters(alpha_ms=13.2, beta_ms=0.105, delta_ms=0.066), samples=100.0, kv_tokens=160_000
+)
+
+
+def facts(
+    status: Json | None = None, pods: tuple[Json, ...] = (), **spec: Any
+) -> tuple[VariantFacts, tuple[str, ...]]:
+    """Return the facts of one variant, and what of them could not be read."""
+    value = placed(variant("chat", **spec)) | {"status": status or {}}
+    seen = gathered(value, pods=pods)
+    assert seen.unplanned == {}
+    return seen.facts[KEY], seen.doubts[KEY]
+
+
+def published(**changes: Any) -> Json:
+    """Return a status with what the engines showed; what is None is not there."""
+    performance = {name: item for name, item in (SHOWN | changes).items() if item is not None}
+    return {"decision": {"reason": "Steady", "message": "", "performance": performance}}
+
+
+def test_nothing_is_made_up() -> None:
+    """Without class, profile and status there is only what the engine was started with."""
+    assert facts() == (VariantFacts(max_num_seqs=64), ())
+
+
+def test_a_declared_profile_is_read() -> None:
+    """Its batch counts where the engine's arguments say nothing."""
+    profile = {"perfParms": PERF_PARMS, "maxBatchSize": 48}
+    plain = placed(deployment("chat", product=A100, accelerators=2))
+    plain["spec"]["template"]["spec"]["containers"][0]["args"] = []
+
+    seen = gathered(placed(variant("chat", variantProfile=profile)), deployments=(plain,))
+
+    assert seen.facts[KEY].profile == Profile(
+        parameters=StepParameters(alpha_ms=20.58, beta_ms=0.41, gamma_ms=5.2, delta_ms=0.1),
+        max_batch_size=48,
+    )
+    assert (seen.facts[KEY].max_num_seqs, seen.doubts[KEY]) == (48, ())
+
+
+DECODE, PREFILL = PERF_PARMS["decodeParms"], PERF_PARMS["prefillParms"]
+UNUSABLE: dict[str, tuple[Json, Json, str]] = {
+    "a name is missing": ({"alpha": "20"}, PREFILL, "decodeParms.beta"),
+    "several names are": ({"beta": "0"}, {"gamma": "1"}, "decodeParms.alpha, prefillParms.delta"),
+    "a step takes no time": (DECODE | {"alpha": "0"}, PREFILL, "decodeParms.alpha"),
+    "a prompt takes for ever": (DECODE, PREFILL | {"delta": "9" * 30}, "prefillParms.delta"),
+}
+
+
+@pytest.mark.parametrize(("decode", "prefill", "named"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_a_profile_that_cannot_be_used_is_told(decode: Json, prefill: Json, named: str) -> None:
+    """With what is wrong with it; the variant is planned all the same."""
+    parms = {"decodeParms": decode, "prefillParms": prefill}
+
+    found, doubts = facts(variantProfile={"perfParms": parms, "maxBatchSize": 48})
+
+    assert found.profile is None
+    assert doubts == (f"variantProfile.perfParms is not used: {named} must be a number of ms, alpha above 0",)
+
+
+def test_what_was_learned_comes_back_from_the_status() -> None:
+    """So a controller that has just started goes on from there."""
+    found, _ = facts(published())
+
+    assert (found.learned, found.known_start_seconds) == (LEARNED, 140.0)
+
+
+NOT_LEARNED: dict[str, Json] = {
+    "nothing was": {},
+    "no samples": published(samples=0),
+    "samples of no number": published(samples="many"),
+    "no step takes no time": published(decodeParms={"alpha": "0", "beta": "0.1"}),
+    "a parameter is missing": published(decodeParms={"alpha": "13.2"}),
+    "a negative one": published(prefillParms={"delta": "-1"}),
+    "not a number": published(prefillParms={"delta": "NaN"}),
+    "a truth value": published(decodeParms={"alpha": True, "beta": "0.1"}),
+    "an unplanned variant": {"decision": {"reason": "Unplanned", "message": ""}},
+}
+
+
+@pytest.mark.parametrize("status", NOT_LEARNED.values(), ids=NOT_LEARNED.keys())
+def test_a_status_that_says_nothing_usable_is_no_knowledge(status: Json) -> None:
+    """Learning begins anew then."""
+    assert facts(status)[0].learned is None
+
+
+@pytest.mark.parametrize(
+    ("told", "want"),
+    [(None, None), (0, 0.0), (1_000_000, 1e6), (1_000_001, None), (-5, None), ("NaN", None), (1e999, None)],
+)
+def test_a_start_that_planning_cannot_count_is_not_known(told: JsonValue, want: float | None) -> None:
+    """One number of a status must not end planning for all."""
+    assert facts(published(startSeconds=told))[0].known_start_seconds == want
+
+
+@pytest.mark.parametrize("told", [None, 0, -1, "160000"])
+def test_a_cache_of_no_size_is_not_known(told: JsonValue) -> None:
+    """The rest stands."""
+    found = facts(published(kvCacheTokens=told))[0].learned
+
+    assert found is not None
+    assert found.kv_tokens is None
+    assert found.parameters == LEARNED.parameters
+
+
+def started(name: str, *, start: str | None, ready: str | None) -> Json:
+    """Return a pod that started and became ready at some times."""
+    value = pod(name)
+    value["status"] = {
+        "phase": "Running",
+        "conditions": [
+            {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": ready or start}
+        ],
+    } | ({"startTime": start} if start else {})
+    return value
+
+
+def test_start_up_times_are_those_of_pods_that_are_ready() -> None:
+    """From the node taking them on until they were ready; of others nobody knows yet."""
+    pods = (
+        started("a", start="2025-12-31T23:50:00Z", ready="2025-12-31T23:52:20Z"),
+        started("b", start="2025-12-31T23:50:00Z", ready="2025-12-31T23:51:30Z"),
+        started("c", start="2025-12-31T23:50:00Z", ready=None),
+        started("d", start=None, ready="2025-12-31T23:51:30Z"),
+    )
+
+    assert sorted(facts(pods=pods)[0].start_seconds) == [90.0, 140.0]
+
+
+CLASS = ServiceClass(
+    name="Premium", priority=1, ttft_ms={"llama": 1500, "other": 9}, tpot_ms={"llama": 80, "odd": 0}
+)
+POLICIES = Policies(classes={("classes", "premium"): CLASS})
+
+
+@pytest.mark.parametrize(
+    ("model", "want"),
+    [
+        pytest.param("llama", Targets(ttft_seconds=1.5, itl_seconds=0.08), id="both"),
+        pytest.param("other", Targets(ttft_seconds=0.009), id="one of them"),
+        pytest.param("odd", Targets(), id="none that means anything"),
+        pytest.param("unheard-of", Targets(), id="a model without a class"),
+    ],
+)
+def test_targets_are_the_class_s_for_the_model(model: str, want: Targets) -> None:
+    """In seconds."""
+    assert targets_of(placed(variant("chat", modelID=model)), POLICIES) == want

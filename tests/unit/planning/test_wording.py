@@ -1,0 +1,26 @@
+"""How numbers read in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.planning.wording import rate_text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0"),
+        (0.00004, "0.00004"),
+        (0.123, "0.12"),
+        (1.0, "1"),
+        (9.44, "9.4"),
+        (9.96, "10"),
+        (41.2, "41"),
+        (1250.4, "1250"),
+        (1e9, "1000000000"),
+    ],
+)
+def test_a_rate_has_two_digits_or_all_before_the_point(rate: float, text: str) -> None:
+    """And never an exponent."""
+    assert rate_text(rate) == text

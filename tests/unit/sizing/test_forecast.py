@@ -1,0 +1,65 @@
+"""The trend of arrivals and its bounds: worked vectors, and laws over random histories."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.sizing.forecast import FEWEST, MOST_GROWTH, forecast
+
+VECTORS = {
+    "a straight rise goes on": ([40.0 + i for i in range(20)], 59, 69.0),
+    "noise around a level adds its error": ([58.0, 62.0] * 10, 62, 64.224),
+    "a jump at the end is taken for a steep line": ([30.0] * 19 + [90.0], 90, 103.516),
+}
+
+HISTORIES = st.lists(st.floats(0, 1e4), min_size=1, max_size=20)
+
+
+def history(rates: list[float]) -> list[tuple[float, float]]:
+    """Return one sample per second."""
+    return [(float(second), rate) for second, rate in enumerate(rates)]
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_worked_vectors(name: str) -> None:
+    """One standard deviation above the line, ten steps ahead."""
+    rates, now, upper = VECTORS[name]
+
+    found = forecast(history(rates), ahead_seconds=10, deviations=1, release_deviations=2)
+
+    assert (found.now, round(found.upper, 3)) == (now, upper)
+
+
+def test_few_samples_allow_for_twice_the_load_and_let_nothing_go() -> None:
+    """A load that was just found may be only the beginning of it."""
+    found = forecast(history([5.0, 7.0, 6.0]), ahead_seconds=10, deviations=1, release_deviations=2)
+
+    assert (found.now, found.upper, found.release, found.is_young) == (7.0, 14.0, math.inf, True)
+
+
+def test_without_samples_there_is_no_forecast() -> None:
+    """Nothing is not zero."""
+    with pytest.raises(ValueError, match="at least one sample"):
+        forecast([], ahead_seconds=10, deviations=1, release_deviations=2)
+
+
+@given(HISTORIES, st.floats(0, 600), st.floats(0, 3), st.floats(0, 3))
+def test_bounds_are_ordered_and_finite(rates: list[float], ahead: float, z: float, more: float) -> None:
+    """The load of now, the bound for growth and the bound for release never change places."""
+    found = forecast(history(rates), ahead_seconds=ahead, deviations=z, release_deviations=z + more)
+
+    assert found.now <= found.upper <= found.release
+    assert found.upper <= MOST_GROWTH * found.now
+    assert found.is_young == (len(rates) < FEWEST)
+
+
+@given(st.floats(0, 1e4), st.integers(4, 20), st.floats(0, 600))
+def test_a_constant_load_is_its_own_bound(rate: float, count: int, ahead: float) -> None:
+    """Without noise there is no margin."""
+    found = forecast(history([rate] * count), ahead_seconds=ahead, deviations=2, release_deviations=3)
+
+    assert found.release == pytest.approx(rate)

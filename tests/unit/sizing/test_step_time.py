@@ -1,0 +1,181 @@
+"""Step times from counters: worked vectors, priors, signs, outliers, idle engines."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.sizing.records import EngineInterval, StepParameters
+from controller.sizing.step_time import (
+    NO_TIMES,
+    Prior,
+    Sample,
+    StepTimes,
+    fitted,
+    learned,
+    predicted_seconds,
+    sample_of,
+)
+
+VECTOR = ((8.7, 400, 2000), (10.5, 1200, 6000), (14.8, 2000, 12000), (17.8, 2600, 14000), (32, 3000, 20000))
+"""(ms between tokens, decoded and prompt tokens per second)."""
+
+H100 = StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03)
+
+
+def sample(parameters: StepParameters, sequences: float, prompts: float) -> Sample:
+    """Return what an engine with these parameters shows at a batch, with so many prompt tokens per step."""
+    tau = (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompts) / 1e3
+    return Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau)
+
+
+def interval(**changes: float) -> EngineInterval:
+    """Return fifteen seconds of an engine that decodes 1,200 tokens per second in steps of 10.5 ms."""
+    fields = {
+        "seconds": 15.0,
+        "first_tokens": 75.0,
+        "waiting_change": 0.0,
+        "prompt_tokens": 90_000.0,
+        "computed_prompt_tokens": 90_000.0,
+        "generation_tokens": 18_000.0,
+        "finished": 75.0,
+        "inter_token_seconds": 189.0,
+        "inter_tokens": 18_000.0,
+    }
+    return EngineInterval(**fields | changes)  # type: ignore[arg-type]
+
+
+def observed(samples: list[Sample]) -> StepTimes:
+    """Return the equations of samples, none forgotten."""
+    times = NO_TIMES
+    for item in samples:
+        times = times.added(item)
+    return times
+
+
+def test_worked_vector() -> None:
+    """Five engines between idle and saturated give one line; their loads do not part decoding from prompts.
+
+    Plain least squares give 8.041 ms, .0576 and .0286: the same work for requests of such a mix.
+    """
+    samples = [Sample(tau_seconds=tau / 1e3, decoded=g, prompted=p) for tau, g, p in VECTOR]
+
+    found = fitted(observed(samples))
+
+    assert found is not None
+    assert found.alpha_ms == pytest.approx(8.041, rel=0.01)
+    work_ms = found.beta_ms * 211 + found.delta_ms * 1155
+    assert work_ms == pytest.approx(0.0576 * 211 + 0.0286 * 1155, rel=0.01)
+
+
+def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
+    """Tokens over seconds, and seconds over tokens."""
+    found = sample_of(interval())
+
+    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
+
+
+def test_an_idle_engine_is_counted_for_its_busy_time_and_with_less_weight() -> None:
+    """With 0.7 sequences in the mean it is busy for half the time: its rates then are twice as high."""
+    found = sample_of(
+        interval(inter_tokens=1000.0, inter_token_seconds=10.397, computed_prompt_tokens=1500.0)
+    )
+
+    assert found is not None
+    assert found.weight < 1
+    assert found.decoded == pytest.approx(1000 / 15 / 0.5, rel=0.001)
+    assert found.prompted == pytest.approx(100 / 0.5, rel=0.001)
+
+
+NOTHING_TO_LEARN = {
+    "no token followed another": {"inter_tokens": 0.0, "inter_token_seconds": 0.0},
+    "tokens without any time between them": {"inter_token_seconds": 0.0},
+    "a minute and more between two tokens": {"inter_token_seconds": 18_000.0 * 61},
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_TO_LEARN)
+def test_nothing_is_learned_from(name: str) -> None:
+    """What no engine can mean makes no sample."""
+    assert sample_of(interval(**NOTHING_TO_LEARN[name])) is None
+
+
+def test_nothing_known_gives_no_parameters() -> None:
+    """There is no default engine."""
+    assert fitted(NO_TIMES) is None
+
+
+def test_one_sample_is_enough_for_a_guess_with_the_ratios_of_common_engines() -> None:
+    """The step time is that of the sample, and grows with the batch."""
+    seen = sample(H100, 20, 100)
+
+    found = fitted(observed([seen]))
+
+    assert found is not None
+    assert predicted_seconds(found, seen) == pytest.approx(seen.tau_seconds, rel=0.05)
+    assert found.beta_ms > 0
+    assert found.delta_ms > 0
+
+
+def test_a_prior_alone_is_given_back_and_samples_move_away_from_it() -> None:
+    """What was taken for granted counts as a few samples."""
+    slow = replace(H100, alpha_ms=30.0)
+    prior = Prior(parameters=slow, weight=2.0)
+    rng = random.Random(1)
+    samples = [sample(H100, rng.uniform(10, 200), rng.uniform(0, 500)) for _ in range(400)]
+
+    alone, corrected = fitted(NO_TIMES, prior), fitted(observed(samples), prior)
+
+    assert alone is not None
+    assert corrected is not None
+    assert alone.alpha_ms == pytest.approx(30.0, rel=0.02)
+    assert corrected.alpha_ms < 10.0
+
+
+@given(
+    st.floats(4, 80),
+    st.floats(0.005, 0.4),
+    st.floats(0.005, 0.2),
+    st.integers(1, 1000),
+)
+def test_an_engine_on_a_line_is_learned(alpha: float, beta: float, delta: float, seed: int) -> None:
+    """Over varied loads its step times are predicted to within some percent."""
+    truth = StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta)
+    rng = random.Random(seed)
+    samples = [sample(truth, rng.uniform(5, 250), rng.uniform(0, 800)) for _ in range(60)]
+
+    found = fitted(observed(samples))
+
+    assert found is not None
+    for seen in samples:
+        assert predicted_seconds(found, seen) == pytest.approx(seen.tau_seconds, rel=0.15)
+
+
+@given(st.lists(st.tuples(st.floats(1e-4, 1), st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=20))
+def test_no_load_gives_a_negative_parameter(rows: list[tuple[float, float, float]]) -> None:
+    """Whatever engines show: time passes, and neither sequences nor prompts save any."""
+    samples = [Sample(tau_seconds=tau, decoded=g, prompted=p) for tau, g, p in rows]
+
+    found = fitted(observed(samples))
+
+    if found is not None:
+        assert found.alpha_ms > 0
+        assert found.beta_ms >= 0
+        assert found.delta_ms >= 0
+
+
+def test_one_odd_sample_is_left_out_and_a_changed_engine_is_believed() -> None:
+    """A few that are far off wait; as many in a row are a new truth."""
+    times = learned(NO_TIMES, [sample(H100, n, 50) for n in range(10, 90)], expected=None)
+    expected = fitted(times)
+    odd = sample(replace(H100, alpha_ms=80.0), 50, 50)
+
+    once = learned(times, [odd], expected=expected)
+    often = learned(times, [odd] * 40, expected=expected)
+
+    assert once.xx == times.forgotten().xx
+    assert often.xx != times.forgotten().xx
