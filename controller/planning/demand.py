@@ -95,7 +95,12 @@ def allowed_replicas(variant: Variant) -> int:
 
 
 def rate_of(variant: Variant) -> int:
-    """Return what one replica serves, in whole millionths of a request per second; 0 when nobody knows."""
+    """Return what one replica counts for, in whole millionths of a request per second; 0 when for nothing."""
+    return variant.capacity.rate if variant.capacity and variant.capacity.is_usable else 0
+
+
+def serving_rate(variant: Variant) -> int:
+    """Return what one replica that runs serves, whether new ones would be counted on or not."""
     return variant.capacity.rate if variant.capacity else 0
 
 
@@ -127,7 +132,7 @@ def _model_demand(
         lower_rate=rate_up(load.required_requests_per_second),
         upper_rate=None if releasable is None else rate_up(releasable),
         anticipated_rate=provided_rate(variants, [allowed_replicas(variant) for variant in variants]),
-        supply_rate=provided_rate(variants, [_ready(variant) for variant in variants]),
+        supply_rate=sum([serving_rate(variant) * _ready(variant) for variant in variants]),
     )
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.demand import allowed_replicas, rate_of, staying_replicas
+from controller.planning.demand import allowed_replicas, rate_of, serving_rate, staying_replicas
 from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.problem import (
@@ -114,7 +114,7 @@ def _rows(
         )
 
     rows = []
-    holding = capacity_terms(demand, first_variant=first_variant)
+    holding = capacity_terms(demand, rate_of, first_variant=first_variant)
     is_decided = demand.signal.decides
     if floor := max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0):
         one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
@@ -127,7 +127,8 @@ def _rows(
     if required := demand.required_rate:
         rows.append(row(Stage.DEMAND, required, holding))
     if is_decided and (continued := demand.continuity_rate):
-        rows.append(row(Stage.CONTINUITY, continued, holding))
+        serving = capacity_terms(demand, serving_rate, first_variant=first_variant)
+        rows.append(row(Stage.CONTINUITY, continued, serving))
     return rows
 
 
@@ -140,13 +141,15 @@ def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, t
     return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
 
 
-def capacity_terms(demand: ModelDemand, *, first_variant: int) -> tuple[tuple[int, int], ...]:
+def capacity_terms(
+    demand: ModelDemand, rate_of_one: Callable[[Variant], int], *, first_variant: int
+) -> tuple[tuple[int, int], ...]:
     """Return (variant, rate per replica) for each variant of the model that serves anything."""
     return tuple(
         [
             (index, rate)
             for index, variant in enumerate(demand.variants, start=first_variant)
-            if (rate := rate_of(variant))
+            if (rate := rate_of_one(variant))
         ]
     )
 

@@ -96,6 +96,9 @@ class Capacity:
     limits: tuple[RateLimit, ...] = ()
     """All that were looked at, the tightest first; none where only the rate is known."""
 
+    is_usable: bool = True
+    """Whether new replicas may be counted on; what runs serves all the same."""
+
     unreachable: tuple[str, ...] = ()
     """Targets that no load is small enough for, each with the best that can be reached. They do not count."""
 
@@ -107,7 +110,7 @@ class Capacity:
 
     @property
     def rate(self) -> int:
-        """Whole millionths of a request per second, rounded down."""
+        """Whole millionths of a request per second, rounded down: what a replica runs at."""
         return math.floor(round(self.requests_per_second / RATE_UNIT, 6))
 
 

@@ -26,12 +26,15 @@ MIX_FACTOR = 2
 """How many times its cost a replica counts that is not of the main variant."""
 
 
-def with_main_variants(problem: PlacementProblem, demands: Sequence[ModelDemand]) -> PlacementProblem:
+def with_main_variants(
+    problem: PlacementProblem, demands: Sequence[ModelDemand], *, is_unlimited: bool = False
+) -> PlacementProblem:
     """Return the problem in which each model's other variants are dearer.
 
     Only where the main variant would find room for all of the demand: who has to mix anyway does so at cost.
+    `is_unlimited` asks what would be if there were room for all.
     """
-    room = _Room(problem)
+    room = None if is_unlimited else _Room(problem)
     dearer: set[int] = set()
     first = 0
     for demand in demands:
@@ -48,14 +51,16 @@ def with_main_variants(problem: PlacementProblem, demands: Sequence[ModelDemand]
     )
 
 
-def _main(demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: _Room) -> int | None:
+def _main(
+    demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: _Room | None
+) -> int | None:
     """Return the variant that alone serves all of the demand at least cost, starts included; None without."""
     found: list[tuple[int, int]] = []
     for index, variant in zip(own, demand.variants, strict=True):
         rate, terms = rate_of(variant), problem.variants[index]
         replicas = -(-demand.required_rate // rate) if rate else 0
         more = max(0, replicas - terms.current)
-        if 0 < replicas <= terms.upper and more <= room.replicas(index):
+        if 0 < replicas <= terms.upper and (room is None or more <= room.replicas(index)):
             found.append((replicas * terms.cost + more * terms.start_price, index))
     return min(found)[1] if found else None
 

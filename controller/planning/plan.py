@@ -59,7 +59,9 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 
     model, known, is_brief = model_of(given.problem), state.prices, _is_brief(snapshot, state, settings)
     # Alone they would have what nothing holds them from: it tells what did.
-    unheld = model_of(given.plain_problem) if given.restless else model
+    unheld = (
+        model if given.plain_problem.variants == given.problem.variants else model_of(given.plain_problem)
+    )
     wanted = Solution(replicas=unheld.alone(), placements=())
 
     def placed(problem: PlacementProblem) -> Solution:

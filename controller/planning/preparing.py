@@ -34,7 +34,7 @@ class Prepared:
     problem: PlacementProblem
     next_state: PlanningState
     plain_problem: PlacementProblem
-    """The problem with nobody's prices raised."""
+    """The problem of what would be wanted if there were room for all, and nobody had turned too often."""
 
     restless: Mapping[tuple[str, str], Restless]
     """Those whose prices are."""
@@ -92,14 +92,16 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
     """Return what is known."""
     demands = model_demands(snapshot)
     plain = formulate(snapshot, demands, settings=settings)
+    whole = plain
     if settings.strategy is Strategy.OPTIMAL:
-        plain = with_main_variants(plain, demands)
+        whole = with_main_variants(plain, demands)
+        plain = with_main_variants(plain, demands, is_unlimited=True)
     held = restless(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
         settings=settings,
         demands=demands,
-        problem=steadied(plain, [variant for demand in demands for variant in demand.variants], held),
+        problem=steadied(whole, [variant for demand in demands for variant in demand.variants], held),
         next_state=state,
         plain_problem=plain,
         restless=held,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from controller.planning.snapshot import Spread, Variant
 
 HOLDERS_NAMED = 3
+MOST_TOLD = 10
 _SOURCES = {
     CapacitySource.PROFILE: ", by its profile",
     CapacitySource.ESTIMATED: ", by an estimate",
@@ -36,7 +37,7 @@ def load_text(load: ModelLoad) -> str:
     """Return `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
     now, upper = load.requests_per_second or 0.0, load.upper_requests_per_second
     text = f"{rate_text(now)} requests/s"
-    if load.start_seconds:
+    if load.start_seconds or rate_text(upper) != rate_text(now):
         text += (
             f" now, up to {rate_text(upper)} in the {load.start_seconds:.0f} s that a replica needs to start"
         )
@@ -54,7 +55,7 @@ def capacity_text(variant: Variant) -> str:
     if capacity.limits:
         first, *others = capacity.limits
         text += f" within {first.text}"
-        if others:
+        if others and others[0].requests_per_second < MOST_TOLD * first.requests_per_second:
             text += f" ({others[0].text} would allow {rate_text(others[0].requests_per_second)})"
     return text + _SOURCES.get(capacity.source, "")
 

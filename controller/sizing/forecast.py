@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST = 4
-"""Samples for a line; with fewer, the load may be only a half of what is coming."""
+"""Samples for a line."""
 
 MOST_GROWTH = 2.0
 """How many times the present rate the bound is at most: a line through a jump goes on rising when the load
@@ -50,7 +50,7 @@ def forecast(
         raise ValueError("a forecast needs at least one sample")
     now = max(rate for _, rate in samples[-2:])
     if len(samples) < FEWEST:
-        return Forecast(now=now, upper=MOST_GROWTH * now, release=math.inf, is_young=True)
+        return Forecast(now=now, upper=now, release=math.inf, is_young=True)
     line, error = _line(samples, ahead_seconds)
     base, most = max(now, line), MOST_GROWTH * now
     return Forecast(

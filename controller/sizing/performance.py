@@ -88,7 +88,7 @@ def performance(
         parameters=parameters,
         source=CapacitySource.LEARNED if is_learned else prior_source,
         memory=memory,
-        start_seconds=memory.start_seconds or DEFAULT_START_SECONDS,
+        start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
         problems=_doubts(facts, memory),
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
     )
@@ -157,7 +157,9 @@ def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
     The median, so that one pod that was not ready for a while does not speak for all.
     """
     seen = [seconds for seconds in facts.start_seconds if 0 <= seconds <= _LONGEST_START_SECONDS]
-    return median_high(seen) if seen else before.start_seconds or facts.known_start_seconds
+    if seen:
+        return median_high(seen)
+    return facts.known_start_seconds if before.start_seconds is None else before.start_seconds
 
 
 def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:

@@ -137,11 +137,11 @@ def _usable(variant: Variant, settings: SizingSettings, *, some_meet: bool) -> V
     if capacity is None:
         return variant
     if capacity.unreachable and some_meet:
-        return replace(variant, capacity=replace(capacity, requests_per_second=0.0))
+        return replace(variant, capacity=replace(capacity, is_usable=False))
     if capacity.source is not CapacitySource.ESTIMATED or variant.current_replicas:
         return variant
     if not settings.tries_unknown_variants:
-        return replace(variant, capacity=replace(capacity, requests_per_second=0.0))
+        return replace(variant, capacity=replace(capacity, is_usable=False))
     most = 1 if variant.max_replicas is None else min(1, variant.max_replicas)
     return replace(variant, max_replicas=max(most, variant.min_replicas))
 

@@ -22,7 +22,7 @@ class Grade:
     """Of the oldest report that counts; None without one."""
 
     silent_replicas: int
-    """Ready replicas without a report that is recent enough to decide by."""
+    """Ready replicas whose reports do not count."""
 
     silent_since_seconds: float | None
     """Since when some have been silent; None when all report."""
@@ -38,8 +38,7 @@ def grade(
     """Return the grade of a model from the age of each ready replica's report; None for one without."""
     usable = [age for age in ages_seconds if age is not None and age <= settings.held_seconds]
     fresh = [age for age in usable if age <= settings.fresh_seconds]
-    silent = len(ages_seconds) - len(fresh)
-    if not silent:
+    if len(fresh) == len(ages_seconds):
         signal = Signal.FRESH if fresh else Signal.UNKNOWN
         return Grade(
             signal=signal, age_seconds=max(fresh, default=None), silent_replicas=0, silent_since_seconds=None
@@ -52,6 +51,6 @@ def grade(
     return Grade(
         signal=signal,
         age_seconds=max(counted, default=None),
-        silent_replicas=silent,
+        silent_replicas=len(ages_seconds) - len(counted),
         silent_since_seconds=since,
     )

@@ -302,7 +302,7 @@ def test_a_variant_that_never_ran_is_left_alone_unless_it_may_be_tried() -> None
     left, tried = cautious.steady(10).snapshot.variants[1], curious.steady(10).snapshot.variants[1]
 
     assert left.capacity is not None
-    assert (left.capacity.source, left.capacity.requests_per_second) == (CapacitySource.ESTIMATED, 0.0)
+    assert (left.capacity.source, left.capacity.is_usable) == (CapacitySource.ESTIMATED, False)
     assert left.max_replicas is None
     assert tried.capacity is not None
     assert 1 < tried.capacity.requests_per_second < 10
@@ -318,7 +318,7 @@ def test_a_variant_that_cannot_meet_the_targets_does_not_count_beside_one_that_c
     found = watch.steady(10)
 
     assert found.snapshot.variants[1].capacity is not None
-    assert found.snapshot.variants[1].capacity.requests_per_second == 0
+    assert not found.snapshot.variants[1].capacity.is_usable
     assert found.problems["llm", "small"] == (
         "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",
     )
