@@ -56,8 +56,10 @@ class VirtualCluster:
         self._made = 0
         self._started = 0
         self._reconcile()
-        for pod in self.pods.values():  # what there is at the beginning runs already
+        for pod in self.pods.values():  # what there is at the beginning has just become ready
             if pod.node is not None:
+                started_seconds = -self.variants[pod.variant].start_up_seconds
+                pod.created_seconds = pod.bound_seconds = started_seconds
                 pod.starts_seconds = 0.0
         self._change()
 

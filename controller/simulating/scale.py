@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -34,7 +35,7 @@ class Scale:
 def linear(values: Iterable[float | None]) -> Scale:
     """Return an axis from 0 to a round number that no value exceeds."""
     most = max((value for value in values if value is not None), default=0.0)
-    step = _round_above(most / _MOST_TICKS) if most > 0 else 1.0
+    step = _round_above(most / _MOST_TICKS) if most > sys.float_info.min * _MOST_TICKS else 1.0
     count = max(1, math.ceil(most / step - 1e-9))
     return Scale(low=0.0, high=step * count, ticks=tuple(step * number for number in range(count + 1)))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from samples import REFUSED, SAMPLES, VALID
 
 from apiserver import cli
 from apiserver.kinds.registry import find_version
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "manifests" / "samples"
 
 
 def ours(path: Path) -> list[dict[str, Any]]:
@@ -36,8 +36,7 @@ def objects(*, refused: bool) -> dict[str, dict[str, Any]]:
     """Return the objects of all samples, or of all counter-examples, by place."""
     return {
         f"{path.relative_to(SAMPLES)}[{position}]": item
-        for path in sorted(SAMPLES.rglob("*.yaml"))
-        if ("refused" in path.parts) is refused
+        for path in (REFUSED if refused else VALID)
         for position, item in enumerate(ours(path))
     }
 

@@ -40,10 +40,9 @@ def confirmed(
     return None
 
 
-def is_dearer_for_good(course: Sequence[Played], ours: Played) -> bool:
-    """Tell whether a sweep from few replicas to many may end.
+def is_dearer_for_good(course: Sequence[Played], best: Played) -> bool:
+    """Tell whether a sweep from few replicas to many may end: its last two cost more than the best, and rise.
 
-    That is when a setting misses as little as ours, and the two after it cost more.
+    Settings with too few replicas may cost much, too, since what queues asks for many; then cost falls first.
     """
-    fitting = candidates(course, ours)
-    return bool(fitting) and len(course) > 2 and all(item.cost > fitting[0].cost for item in course[-2:])  # noqa: PLR2004
+    return len(course) > 1 and course[-1].cost >= course[-2].cost > best.cost

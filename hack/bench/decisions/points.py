@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean
 
-from controller.closedloop.clairvoyant import FACTORS, clairvoyant
 from controller.closedloop.named import simulate
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
-from controller.uncollected import uncollected
 from hack.bench.decisions.rows import Row, rows
 
 OURS = "stowplan"
@@ -24,12 +21,11 @@ _ROWS_KEPT = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """What is played. `thinning` is how many of the clairvoyant's figures one is tried of."""
+    """What is played."""
 
     row: str
     policy: str
     seed: int
-    thinning: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,13 +55,7 @@ def play(point: Point) -> Played:
     row, began = rows()[point.row], time.monotonic()
     scenario = _scenario(row.name, point.seed)
     requests = _requests(row.name, point.seed)
-    if point.policy == CLAIRVOYANT:
-        with uncollected():
-            factors = FACTORS[:: point.thinning]
-            outcome = asyncio.run(clairvoyant(scenario, requests=requests, factors=factors))
-    else:
-        settings = row.cycle_settings if point.policy == OURS else None
-        outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=settings)
+    outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=row.cycle_settings)
     return _played(row, outcome, seconds=time.monotonic() - began)
 
 

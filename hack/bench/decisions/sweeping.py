@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hack.bench.decisions.choosing import confirmed, is_dearer_for_good, misses_as_little
+from hack.bench.decisions.choosing import candidates, confirmed, is_dearer_for_good, misses_as_little
 from hack.bench.decisions.points import CLAIRVOYANT, OURS, Played, Point, mean
 from hack.bench.decisions.rows import Row
 
@@ -39,9 +39,6 @@ class Sweep:
     constants: bool
     """Whether the best constant fleet is looked for in every row, or only where a goal speaks of it."""
 
-    thinning: int
-    """Of the clairvoyant's figures, one of so many is tried."""
-
 
 FULL: Final = Sweep(
     seeds=(1, 2, 3),
@@ -49,11 +46,8 @@ FULL: Final = Sweep(
     queues=(8, 2),
     saturation=True,
     constants=True,
-    thinning=1,
 )
-QUICK: Final = Sweep(
-    seeds=(1,), targets=(64, 48, 32, 16), queues=(), saturation=False, constants=False, thinning=4
-)
+QUICK: Final = Sweep(seeds=(1,), targets=(64, 48, 32, 16), queues=(), saturation=False, constants=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,12 +113,13 @@ class _Sweeping:
 
     def _concurrency(self) -> list[Played]:
         """Return what was found from the highest target down, of each variant as far as it can matter."""
-        found = []
+        found: list[Played] = []
         for variant in self._row.scaled:
             course: list[Played] = []
             for target in self._sweep.targets:
                 course.append(self._seen(f"concurrency:{target}{_at(variant)}"))
-                if is_dearer_for_good(course, self._ours[0]):
+                best = next(iter(candidates([*found, *course], self._ours[0])), None)
+                if best and is_dearer_for_good(course, best):
                     break
             found += course
         return found
@@ -182,10 +177,7 @@ class _Sweeping:
         return self._all([(policy, self._first)])[0]
 
     def _all(self, named: Sequence[tuple[str, int]]) -> list[Played]:
-        points = [
-            Point(row=self._rivals, policy=policy, seed=seed, thinning=self._sweep.thinning)
-            for policy, seed in named
-        ]
+        points = [Point(row=self._rivals, policy=policy, seed=seed) for policy, seed in named]
         fresh = [point for point in points if point not in self._known]
         self._known |= dict(zip(fresh, self._play(fresh), strict=True))
         return [self._known[point] for point in points]
