@@ -57,6 +57,11 @@ def test_named_values_are_round(values: list[float | None], ticks: tuple[float, 
     assert linear(values).ticks == ticks
 
 
+def test_counts_are_named_at_whole_numbers() -> None:
+    """Nobody has half a replica."""
+    assert linear([2.0], least_step=1.0).ticks == (0.0, 1.0, 2.0)
+
+
 def chart(line: Line, *marks: Mark) -> Chart:
     """Return a chart of 100 seconds and values up to 10."""
     axis = Scale(low=0.0, high=10.0, ticks=(0.0, 10.0))
