@@ -151,7 +151,7 @@ def _replicas(outcome: Outcome, variant: VariantSetup, axes: Axes, anchor: str) 
             Line(name="wanted", look="wanted", course=wanted, is_stepped=True),
         ),
         time=axes.time,
-        values=linear(_most_replicas(seen) for _, seen in course),
+        values=linear((_most_replicas(seen) for _, seen in course), least_step=1.0),
         value_text=_plain,
         time_text=_moment,
         marks=tuple(

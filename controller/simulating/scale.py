@@ -32,10 +32,12 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def linear(values: Iterable[float | None]) -> Scale:
-    """Return an axis from 0 to a round number that no value exceeds."""
+def linear(values: Iterable[float | None], *, least_step: float = 0.0) -> Scale:
+    """Return an axis from 0 to a round number that no value exceeds, named at steps of so much at least."""
     most = max((value for value in values if value is not None), default=0.0)
-    step = _round_above(most / _MOST_TICKS) if most > sys.float_info.min * _MOST_TICKS else 1.0
+    step = max(
+        least_step, _round_above(most / _MOST_TICKS) if most > sys.float_info.min * _MOST_TICKS else 1.0
+    )
     count = max(1, math.ceil(most / step - 1e-9))
     return Scale(low=0.0, high=step * count, ticks=tuple(step * number for number in range(count + 1)))
 

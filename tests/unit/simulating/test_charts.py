@@ -10,7 +10,7 @@ from outline import outline
 from controller.simulating.chart import MOST_POINTS, Chart, Line, Mark, drawn, thinned
 from controller.simulating.scale import Scale, linear, logarithmic, moments
 
-VALUES = st.lists(st.one_of(st.none(), st.floats(0, 1e9)), max_size=20)
+VALUES = st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e9)), max_size=20)
 
 
 @given(VALUES)
@@ -55,6 +55,11 @@ ROUND = {
 def test_named_values_are_round(values: list[float | None], ticks: tuple[float, ...]) -> None:
     """As a person would choose them."""
     assert linear(values).ticks == ticks
+
+
+def test_counts_are_named_at_whole_numbers() -> None:
+    """Nobody has half a replica."""
+    assert linear([2.0], least_step=1.0).ticks == (0.0, 1.0, 2.0)
 
 
 def chart(line: Line, *marks: Mark) -> Chart:
