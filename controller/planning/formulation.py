@@ -180,7 +180,7 @@ def _untouchable(variant: Variant, demand: ModelDemand) -> int:
 
 def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:
     """Tell whether nobody knows how much of what its model is asked for a variant serves."""
-    return variant.capacity is None and demand.upper_rate != 0
+    return not serving_rate(variant) and demand.upper_rate != 0
 
 
 def _needed(variant: Variant, demand: ModelDemand) -> int:

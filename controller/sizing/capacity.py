@@ -22,6 +22,9 @@ from controller.sizing.lengths import Lengths
 from controller.sizing.queue_model import Sized, within
 from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
 
+_MOST_MODELLED: Final = 4096
+"""The largest batch that the queue model looks at: its work grows with it."""
+
 _STEP_OF_LENGTHS: Final = 0.05
 """Lengths are rounded to steps of so much of themselves, so that the queue model's answers are found
 again."""
@@ -83,7 +86,8 @@ def declared_capacity(
     profile: Profile, lengths: Lengths, targets: Targets, *, batch: float, correction: float
 ) -> Capacity:
     """Return what a declared profile promises, times a correction by what engines have shown so far."""
-    narrowed = replace(profile, max_batch_size=max(1, min(profile.max_batch_size, int(batch))))
+    most = min(profile.max_batch_size, int(batch), _MOST_MODELLED)
+    narrowed = replace(profile, max_batch_size=max(1, most))
     prompt, output = _rounded(lengths.computed), _rounded(lengths.output)
     found = within(narrowed, targets, prompt, output)
     kept = Targets(
@@ -92,7 +96,7 @@ def declared_capacity(
     )
     best = found if kept == targets else within(narrowed, kept, prompt, output)
     return Capacity(
-        requests_per_second=best.rate * correction,
+        requests_per_second=min(MOST_RATE, best.rate * correction),
         source=CapacitySource.PROFILE,
         limits=tuple(
             sorted(

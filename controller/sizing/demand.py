@@ -16,8 +16,12 @@ from controller.sizing.memory import ModelMemory
 from controller.sizing.records import Key, Reports, SizingSettings
 from controller.sizing.trust import Grade, grade
 
-CONTROL_SECONDS: Final = 30.0
-"""From a change of the load until replicas are ordered for it: a cycle here and a sync of the autoscaler."""
+SYNC_SECONDS: Final = 15.0
+"""Time between two looks of a HorizontalPodAutoscaler."""
+
+LEAST_AHEAD_SECONDS: Final = 120.0
+"""How far ahead the forecast looks at least: bursts are shorter than what a cycle and a sync can follow, and
+the error of a forecast for the next moment does not cover them."""
 
 RELEASE_DEVIATIONS: Final = 1.0
 """By how many standard deviations more than for growth capacity is kept, so that noise reverses nothing."""
@@ -72,7 +76,8 @@ def load_of(
     settings: SizingSettings,
 ) -> ModelLoad:
     """Return the load of a model whose variants have their capacities and start-up times."""
-    start = max([variant.start_seconds for variant in variants])
+    running = [variant for variant in variants if variant.current_replicas] or variants
+    start = max([variant.start_seconds for variant in running])
     lengths, ticks = seen.memory.lengths, seen.memory.ticks
     load = ModelLoad(
         namespace=key[0],
@@ -89,7 +94,7 @@ def load_of(
         return load
     trend = forecast(
         rates(ticks),
-        ahead_seconds=start + CONTROL_SECONDS,
+        ahead_seconds=max(LEAST_AHEAD_SECONDS, start + settings.interval_seconds + SYNC_SECONDS),
         deviations=settings.deviations,
         release_deviations=settings.deviations + RELEASE_DEVIATIONS,
     )

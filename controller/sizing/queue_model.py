@@ -24,6 +24,9 @@ QUEUE_TO_BATCH: Final = 10
 _LEAST_SHARE: Final = 0.001
 _MOST_SHARE: Final = 0.999
 _ITERATIONS: Final = 100
+_LEAST_MS: Final = 1e-3
+"""No request takes less, whatever a profile says."""
+
 _TOLERANCE: Final = 1e-6
 
 
@@ -70,7 +73,7 @@ class QueueModel:
         self._steps = 1.0 if single else output_tokens - 1
         served = np.arange(1, self._batch + 1, dtype=np.float64)
         times = self._prefill(served) + self._steps * self._decode(served)
-        rates = served / times
+        rates = served / np.maximum(times, _LEAST_MS)
         places = self._batch + (self._batch * QUEUE_TO_BATCH if queue is None else queue)
         # ln(1 / (mu(1) ... mu(n))) for n = 1 .. K: beyond the batch the last rate goes on.
         whole = np.concatenate([rates, np.full(places - self._batch, rates[-1])])

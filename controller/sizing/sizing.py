@@ -127,21 +127,31 @@ def _equipped(
                 variant, given, [*siblings.values()], lengths, settings
             )
         found.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
-    some_meet = any(item.capacity and not item.capacity.unreachable for item in found)
-    return [_usable(item, settings, some_meet=some_meet) for item in found]
+    found = [_allowed(item, settings) for item in found]
+    some_meet = any(
+        item.capacity and item.capacity.is_usable and not item.capacity.unreachable for item in found
+    )
+    return [_not_counted(item) if some_meet and _misses(item) else item for item in found]
 
 
-def _usable(variant: Variant, settings: SizingSettings, *, some_meet: bool) -> Variant:
-    """Return a variant as far as planning may count on it."""
+def _misses(variant: Variant) -> bool:
+    return variant.capacity is not None and bool(variant.capacity.unreachable)
+
+
+def _not_counted(variant: Variant) -> Variant:
+    """Return a variant whose new replicas are not counted on."""
+    return replace(variant, capacity=replace(variant.capacity, is_usable=False) if variant.capacity else None)
+
+
+def _allowed(variant: Variant, settings: SizingSettings) -> Variant:
+    """Return a variant as far as it may be started: on an estimate alone only to be tried."""
     capacity = variant.capacity
     if capacity is None:
         return variant
-    if capacity.unreachable and some_meet:
-        return replace(variant, capacity=replace(capacity, is_usable=False))
     if capacity.source is not CapacitySource.ESTIMATED or variant.current_replicas:
         return variant
     if not settings.tries_unknown_variants:
-        return replace(variant, capacity=replace(capacity, is_usable=False))
+        return _not_counted(variant)
     most = 1 if variant.max_replicas is None else min(1, variant.max_replicas)
     return replace(variant, max_replicas=max(most, variant.min_replicas))
 

@@ -57,7 +57,7 @@ def check_load(decision: Decision) -> bool:
 
 
 def check_share(decision: Decision) -> bool:
-    """Check how full the replicas get that it names: by the figures that stand there, but for their rounding."""
+    """Check how full the replicas get: by the figures that stand there, but for their rounding."""
     found = SHARE.search(decision.message)
     if found is None:
         return False

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planning.load import Capacity, CapacitySource, Target
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, Target
 from controller.sizing.capacity import batch_of, declared_capacity, duration, learned_capacity
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
@@ -101,6 +101,27 @@ def test_a_profile_that_cannot_meet_a_target_says_so() -> None:
 
     assert found.unreachable == ("ITL 5 ms cannot be met: the best that an idle replica reaches is 7 ms",)
     assert found.requests_per_second > 0
+
+
+ABSURD = {
+    "prompts cost nothing and answers are one token": (
+        StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.0, gamma_ms=0.0),
+        Lengths(prompt=100, computed=100, output=1),
+        64,
+    ),
+    "a batch of ten million": (StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03), SHORT, 10**7),
+}
+
+
+@pytest.mark.parametrize("name", ABSURD)
+def test_an_absurd_profile_makes_a_rate_that_is_one(name: str) -> None:
+    """It is declared, so it must not end the cycle for everybody."""
+    parameters, lengths, batch = ABSURD[name]
+    profile = Profile(parameters=parameters, max_batch_size=batch)
+
+    found = declared_capacity(profile, lengths, TARGETS, batch=float(batch), correction=2.0)
+
+    assert 0 < found.requests_per_second <= MOST_RATE
 
 
 PARAMETERS = st.builds(

@@ -324,6 +324,21 @@ def test_a_variant_that_cannot_meet_the_targets_does_not_count_beside_one_that_c
     )
 
 
+def test_a_variant_that_runs_counts_where_only_an_estimate_would_meet_the_targets() -> None:
+    """Nobody may start the other one, so it is no reason to count on nobody."""
+    targets = Targets(itl_seconds=0.02)
+    fast = variant("fast", ready=0, accelerator="H100", cost_per_replica=Decimal(100))
+    slow = variant(accelerator="L40S")
+    known = {item.key: VariantFacts(targets=targets) for item in (slow, fast)}
+    watch = Watch(variants=(slow, fast), facts=known)
+
+    found = watch.steady(10, each=2.0, engine=replace(H100, alpha_ms=30.0)).snapshot
+
+    assert [item.capacity.is_usable for item in found.variants if item.capacity] == [True, False]
+    assert found.variants[0].capacity is not None
+    assert found.variants[0].capacity.unreachable
+
+
 def test_a_clock_that_jumps_back_forgets_the_trend_and_not_the_step_times() -> None:
     """Ticks that are to come are none."""
     watch = Watch(variants=(variant(),), facts=facts())
