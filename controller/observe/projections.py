@@ -173,10 +173,11 @@ def _of(value: Json, names: Iterable[str]) -> Json:
 
 
 def _annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return those that are read: two of Kubernetes' own, and ours, those of our subdomains included."""
     return {
         name: text
         for name, text in annotations.items()
-        if name in (DELETION_COST, SAFE_TO_EVICT) or name.startswith(PREFIX)
+        if name in (DELETION_COST, SAFE_TO_EVICT) or f".{PREFIX}" in f".{name}"
     }
 
 
