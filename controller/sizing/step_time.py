@@ -38,9 +38,10 @@ _DELTA_RATIO: Final = 0.005
 """beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is
 that of some ten samples at a tenth of an engine's capacity."""
 
-_OUTLIER: Final = 0.5
+_OUTLIER: Final = 4.0
 _MOST_OUTLIERS: Final = 8
-"""So many samples in a row that are off by more than that share are a new truth, and no outliers."""
+"""So many samples in a row that are off by more than that factor are a new truth, no outliers. It is
+large: to leave out the slow intervals of a bursty load would flatten the line."""
 
 _STEP_SECONDS: Final = (1e-5, 60.0)
 _POINTS: Final = tuple(
@@ -62,6 +63,8 @@ class Sample:
     decoded: float
     prompted: float
     weight: float = 1.0
+    requests: float = math.inf
+    """From how many requests the rates are counted: with few, chance is a good part of them."""
 
     @property
     def sequences(self) -> float:
@@ -89,6 +92,7 @@ def sample_of(interval: EngineInterval) -> Sample | None:
         decoded=interval.inter_tokens / busy_seconds,
         prompted=interval.computed_prompt_tokens / busy_seconds,
         weight=1.0 if is_busy else _IDLE_WEIGHT,
+        requests=max(1.0, interval.first_tokens),
     )
 
 
@@ -98,6 +102,9 @@ class StepTimes:
 
     xx: tuple[float, float, float, float, float, float] = (0.0,) * 6
     xy: Vector = (0.0,) * 3
+    noise: tuple[float, float] = (0.0, 0.0)
+    """How much of the squares of decoded and prompt tokens is chance."""
+
     samples: float = 0.0
     """Weight of all samples, by number."""
 
@@ -118,6 +125,7 @@ class StepTimes:
                 xx[5] * FORGETTING,
             ),
             xy=(xy[0] * FORGETTING, xy[1] * FORGETTING, xy[2] * FORGETTING),
+            noise=(self.noise[0] * FORGETTING, self.noise[1] * FORGETTING),
             samples=self.samples * FORGETTING,
         )
 
@@ -136,6 +144,10 @@ class StepTimes:
                 xx[5] + w * p * p,
             ),
             xy=(xy[0] + w * y, xy[1] + w * y * g, xy[2] + w * y * p),
+            noise=(
+                self.noise[0] + w * g * g / sample.requests,
+                self.noise[1] + w * p * p / sample.requests,
+            ),
             samples=self.samples + sample.weight,
         )
 
@@ -160,7 +172,8 @@ def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters
 def _is_outlier(sample: Sample, times: StepTimes, expected: StepParameters | None) -> bool:
     if expected is None or times.samples < ENOUGH_SAMPLES or times.outliers >= _MOST_OUTLIERS:
         return False
-    return abs(sample.tau_seconds / predicted_seconds(expected, sample) - 1.0) > _OUTLIER
+    ratio = sample.tau_seconds / predicted_seconds(expected, sample)
+    return not 1 / _OUTLIER < ratio < _OUTLIER
 
 
 def predicted_seconds(parameters: StepParameters, sample: Sample) -> float:
@@ -216,7 +229,8 @@ TYPICAL: Final = Prior()
 def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     """Return the parameters that fit best, or None where nothing is known at all.
 
-    The ratios of beta and delta to alpha are held near those of the prior as far as samples leave them open.
+    The ratios of beta and delta to alpha are held near those of the prior as far as samples leave them open,
+    and as far as the loads of samples differ by chance alone, which would flatten the line.
     A negative beta or delta is refitted as 0, whichever fits better.
     """
     xx, xy, least = times.xx, times.xy, _RATIO_WEIGHT
@@ -229,7 +243,7 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     matrix = [[xx[0], xx[1], xx[2]], [xx[1], xx[3], xx[4]], [xx[2], xx[4], xx[5]]]
     right = [*xy]
     for row, ratio in ((1, prior.beta_ratio * _SCALE_G), (2, prior.delta_ratio * _SCALE_P)):
-        weight = _RIDGE * matrix[row][row] + (least / ratio**2 if ratio else 0.0)
+        weight = _RIDGE * matrix[row][row] + times.noise[row - 1] + (least / ratio**2 if ratio else 0.0)
         matrix[row][row] += weight
         right[row] += weight * ratio
     best: tuple[float, StepParameters] | None = None

@@ -73,10 +73,10 @@ def test_worked_vector() -> None:
 
 
 def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
-    """Tokens over seconds, and seconds over tokens."""
+    """Tokens over seconds, seconds over tokens, and how many requests that is."""
     found = sample_of(interval())
 
-    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
+    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0, requests=75.0)
 
 
 def test_an_idle_engine_is_counted_for_its_busy_time_and_with_less_weight() -> None:
@@ -179,3 +179,24 @@ def test_one_odd_sample_is_left_out_and_a_changed_engine_is_believed() -> None:
 
     assert once.xx == times.forgotten().xx
     assert often.xx != times.forgotten().xx
+
+
+def test_loads_that_differ_by_chance_do_not_flatten_the_line() -> None:
+    """Few requests per interval, counted a little beside what they cost: the work of a request stays right."""
+    rng = random.Random(3)
+    times = NO_TIMES
+    for _ in range(400):
+        true = sample(H100, 20 + rng.gauss(0, 2), 80 + rng.gauss(0, 10))
+        counted = replace(
+            true,
+            decoded=true.decoded * max(0.1, rng.gauss(1, 0.2)),
+            prompted=true.prompted * max(0.1, rng.gauss(1, 0.2)),
+            requests=25.0,
+        )
+        times = times.added(counted)
+
+    found = fitted(times)
+
+    assert found is not None
+    work_ms = found.beta_ms * 211 + found.delta_ms * 1155
+    assert work_ms == pytest.approx(H100.beta_ms * 211 + H100.delta_ms * 1155, rel=0.35)
