@@ -182,7 +182,7 @@ def test_one_odd_sample_is_left_out_and_a_changed_engine_is_believed() -> None:
 
 
 def test_loads_that_differ_by_chance_do_not_flatten_the_line() -> None:
-    """Few requests per interval, counted a little beside what they cost: the work of a request stays right."""
+    """Few requests per interval, counted beside what they cost: the work of one stays about right."""
     rng = random.Random(3)
     times = NO_TIMES
     for _ in range(400):
