@@ -132,9 +132,10 @@ class PlanningConfig:
     target_utilization_percent: Annotated[int, Range(10, 100)] = 85
     """Share of their capacity that replicas are to be used at when the load reaches its forecast."""
 
-    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 97
+    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 93
     """Probability with which the load stays below the forecast's upper bound, for which replicas are
-    ordered; 97 is about two standard deviations above the trend. More costs more and misses fewer targets."""
+    ordered; 93 is about one and a half standard deviations above the trend. More costs more and misses
+    fewer targets."""
 
     drain_seconds: Annotated[int, Range(1, 3600)] = 60
     """Time within which waiting requests are to be worked off once the replicas ordered for them are
