@@ -117,22 +117,23 @@ def _curves() -> list[Row]:
 
 
 def _knowledge() -> list[Row]:
-    """Return the conversations where the L40S is worth more, and known or not."""
+    """Return the conversations where the L40S is worth more, and known or not.
+
+    The rivals are those of the first row: an HPA that finds no replica of its variant does nothing.
+    """
     workload = loads.recorded(loads.CONVERSATIONS, 12)
     known = fleet.pair(l40s_price=fleet.CHEAP_L40S_PRICE)
     unknown = fleet.pair(initial=(4, 0), l40s_price=fleet.CHEAP_L40S_PRICE)
     trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
-    left = Row(scenario=_scenario("cheap-unknown", workload, unknown))
-    return [
-        Row(scenario=_scenario("cheap-known", workload, known)),
-        left,
-        Row(
-            scenario=_scenario("cheap-tried", workload, unknown),
-            cycle_settings=trying,
-            rivals_of=left.name,
-        ),
-        Row(scenario=_scenario("cheap-declared", workload, fleet.stating(unknown)), rivals_of=left.name),
-    ]
+    first = Row(scenario=_scenario("cheap-known", workload, known))
+    left = Row(scenario=_scenario("cheap-unknown", workload, unknown), rivals_of=first.name)
+    tried = Row(
+        scenario=_scenario("cheap-tried", workload, unknown),
+        cycle_settings=trying,
+        rivals_of=first.name,
+    )
+    told = _scenario("cheap-declared", workload, fleet.stating(unknown))
+    return [first, left, tried, Row(scenario=told, rivals_of=first.name)]
 
 
 def _misfits() -> list[Row]:
