@@ -14,7 +14,8 @@ from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Reference, Version
-from apiserver.schema.validation import fitting_part
+from apiserver.schema.validation import judge
+from webhooks.depth import without_depths
 from webhooks.forms import Form, other_forms
 from webhooks.review import AdmissionRequest
 
@@ -102,7 +103,7 @@ class Subject:
         return [claim for identity, claim in reversed(found.items()) if identity not in taken]
 
     def _fitting(self, value: Json) -> list[Reference]:
-        fitting = fitting_part(self.version.declaration, value)
+        fitting = judge(self.version.declaration).fitting(value)
         return list(self.version.references(fitting))
 
 
@@ -148,7 +149,9 @@ def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
 def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw) -> Decoded:
     try:
         return decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except RecursionError:  # it was skipped until now, which takes less of the stack
+        return decoder.decode(without_depths(bytes(text)))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableObjectError(f"the object cannot be read: {error}") from error
 
 

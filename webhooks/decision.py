@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,8 @@ from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
+from apiserver.schema.kind import Reference
+from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.forms import form_errors
@@ -45,29 +48,32 @@ async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: b
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     found = [*judgement.errors, *form_errors(subject.kind, subject.forms)]
     try:
-        found += await _scaling_errors(subject, request, scaling, is_valid=judgement.is_sound)
+        if claims := subject.claims(is_valid=judgement.is_sound):
+            found += await _scaling_errors(subject, claims, request, scaling)
     except UndecidedError as error:
         if must_be_sure and not found:
             return Decision(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))
-    refusal = _refusal(subject, found[:_MOST_ERRORS]) if found else None
+    refusal = _refusal(subject, found) if found else None
     return Decision(subject=subject, judgement=judgement, refusal=refusal)
 
 
 async def _scaling_errors(
-    subject: Subject, request: AdmissionRequest, scaling: Scaling, *, is_valid: bool
+    subject: Subject, claims: Sequence[Reference], request: AdmissionRequest, scaling: Scaling
 ) -> list[FieldError]:
-    claims = subject.claims(is_valid=is_valid)
-    if not claims:
-        return []
     user = msgspec.json.decode(request.user_info)
     return await scaling.errors(
         claims, user=user if isinstance(user, dict) else {}, namespace=subject.namespace
     )
 
 
-def _refusal(subject: Subject, found: list[FieldError]) -> Json:
-    """Return the Status that kubectl prints as an error of a built-in kind."""
-    return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, found)
+def _refusal(subject: Subject, found: Sequence[FieldError]) -> Json:
+    """Return the Status that kubectl prints as an error of a built-in kind.
+
+    The server looks at metadata once admission is over: what is wrong there is told along, or it would be
+    news after everything else is mended.
+    """
+    listed = [*(wrong.error for wrong in metadata_errors(subject.value["metadata"])), *found]
+    return errors.invalid_status(subject.kind.group, subject.kind.kind, subject.name, listed[:_MOST_ERRORS])
 
 
 def _status(code: int, reason: str, message: str) -> Json:

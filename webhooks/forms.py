@@ -17,7 +17,7 @@ from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.undecoded import same
-from apiserver.schema.validation import fitting_part, validate
+from apiserver.schema.validation import judge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,10 +42,10 @@ class Form:
 
     def _errors(self, value: Json) -> list[str]:
         bare = {name: item for name, item in value.items() if name != "status"}
-        return [str(error) for error in validate(self.version.declaration, bare)]
+        return [str(error) for error in judge(self.version.declaration).validate(bare)]
 
     def _named(self, value: Json) -> list[Reference]:
-        return list(self.version.references(fitting_part(self.version.declaration, value)))
+        return list(self.version.references(judge(self.version.declaration).fitting(value)))
 
     def _status(self, value: Json) -> Json:
         """Return what the version that was sent can say of a status; an old copy of the rest does no harm."""

@@ -20,5 +20,4 @@ async def mutate(request: AdmissionRequest, scaling: Scaling) -> Verdict:
     if decision.refusal is not None or decision.judgement is None:
         return Verdict(refusal=decision.refusal)
     completion = decision.judgement.completion
-    patch = tuple(addition.as_operation() for addition in completion.additions)
-    return Verdict(patch=patch, warnings=tuple(completion.warnings))
+    return Verdict(patch=tuple(completion.additions), warnings=tuple(completion.warnings))

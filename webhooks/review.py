@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
 
 from apiserver.schema.json import Json
+from webhooks.depth import without_depths
 
 _ADMISSION: Final[Json] = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 _CONVERSION: Final[Json] = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
@@ -32,6 +33,10 @@ class UnreadableRequestError(Exception):
     def __init__(self, uid: str, message: str) -> None:
         super().__init__(message)
         self.uid = uid
+
+
+class TooDeepError(UnreadableRequestError):
+    """The same of a request that is nested more deeply than a decoder can take."""
 
 
 T = TypeVar("T")
@@ -71,19 +76,25 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What an admission webhook says: refused with a Status, or allowed with a patch and warnings."""
+    """What an admission webhook says: refused with a Status, or allowed with a patch and warnings.
+
+    The operations of the patch are encoded as they are.
+    """
 
     refusal: Json | None = None
-    patch: tuple[Json, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    patch: tuple[object, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def decode_admission(body: bytes) -> AdmissionRequest:
-    """Return the request of an AdmissionReview.
+    """Return the request of an AdmissionReview. What is nested beyond reading is cut, and refused later.
 
     Raises MalformedReviewError when there is none, UnreadableRequestError when it has at least a uid.
     """
-    return _request(body, _admission_review, _ADMISSION)
+    try:
+        return _request(body, _admission_review, _ADMISSION)
+    except TooDeepError:
+        return _request(without_depths(body), _admission_review, _ADMISSION)
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
@@ -126,7 +137,10 @@ def _unreadable(body: bytes, error: Exception) -> Exception:
     """Return the error of a body that no decoder can take, with the uid if it stands where servers put it."""
     why = f"the body is no JSON that can be read: {error}"
     found = _UID.match(body)
-    return UnreadableRequestError(found.group(1).decode(), why) if found else MalformedReviewError(why)
+    if found is None:
+        return MalformedReviewError(why)
+    unreadable = TooDeepError if isinstance(error, RecursionError) else UnreadableRequestError
+    return unreadable(found.group(1).decode(), why)
 
 
 def encode_verdict(uid: str, verdict: Verdict) -> bytes:
@@ -138,7 +152,7 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_encode(verdict.patch)).decode()
     if verdict.warnings:
-        response["warnings"] = list(verdict.warnings)
+        response["warnings"] = verdict.warnings
     return _encode(_ADMISSION | {"response": response})
 
 

@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from apiserver.checking.matching import mismatch
-from apiserver.checking.metadata import metadata_errors
 from apiserver.checking.namespaces import misplacement, namespace_advice, placed
 from apiserver.checking.outcome import Finding, Outcome, Verdict
 from apiserver.checking.strictness import strict_errors
@@ -20,10 +19,11 @@ from apiserver.kinds.scalable import SCALABLE, unlisted
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
+from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
-from apiserver.schema.validation import fitting_part
+from apiserver.schema.validation import judge
 
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 """As in `k8s.io/apiserver/pkg/server/config.go`, `MaxRequestBodyBytes`."""
@@ -54,14 +54,18 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
     deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
     # Decoded as admission does it: now nothing is shared between two places, as aliases are in the tree.
     value = placed(msgspec.json.decode(body), namespace)
-    errors = (*_misplaced(outcome, tree, namespace), *_metadata(tree, value))
+    errors = [*_misplaced(outcome, tree, namespace), *_metadata(tree, value)]
     outcome = replace(outcome, namespace=outcome.namespace or namespace)
     judgement = complete_and_judge(kind, version, value)
     found = (*judgement.errors, *_unscalable(version, value))
-    errors += tuple(_finding(error, tree.line_of(error.path)) for error in found)
+    errors += [_finding(error, tree.line_of(error.path)) for error in found]
     if undecodable or errors:
         return replace(
-            outcome, verdict=Verdict.REFUSED, undecodable=undecodable, errors=errors, warnings=deprecation
+            outcome,
+            verdict=Verdict.REFUSED,
+            undecodable=undecodable,
+            errors=tuple(dict.fromkeys(errors)),  # both know the types of metadata
+            warnings=deprecation,
         )
     complete: Json = without_nulls(node_of(version.declaration), value)
     advice = (text for advise in version.advise for text in advise(complete))
@@ -102,7 +106,7 @@ def _misplaced(outcome: Outcome, tree: Tree, namespace: str) -> Iterator[Finding
 
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
     """Yield one error for each target of a kind that admission lets nobody scale, unless configured."""
-    for claim in version.references(fitting_part(version.declaration, value)):
+    for claim in version.references(judge(version.declaration).fitting(value)):
         error = unlisted(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:
             yield error

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TextIO
 
 from apiserver.checking.manifests import check_source
-from apiserver.checking.metadata import metadata_errors
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, lines_of, passed_over
+from apiserver.schema.metadata import metadata_errors
 
 _VALID: Final = 0
 _REFUSED: Final = 1

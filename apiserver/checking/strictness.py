@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.checking.metadata import MEMBERS, OWNER_MEMBERS
 from apiserver.checking.tree import Tree
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.metadata import MEMBERS, OWNER_MEMBERS
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
 

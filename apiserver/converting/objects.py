@@ -18,7 +18,9 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.undecoded import as_object
 
 _LIST: Final = "List"
-_PROFILE: Final = "modelProfile"
+_REMEMBERED: Final = frozenset({"modelProfile", "variantID"})
+"""Fields that conversion remembers as a whole, for what it makes of them changes with every edit."""
+
 _NAMELESS: Final = (
     "metadata.name is missing, so spec.scaleTargetRef.name, which would be the same, is empty:"
     " set metadata.name first, or fill that one in"
@@ -110,10 +112,9 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
 
 
 def _tidied(value: Json, wish: Wish, notes: list[str]) -> Json:
-    """Leave the annotation out where nothing but an absence is in it, or where nobody wants it."""
-    kept = _kept_fields(value)
-    missing = [".".join(path) for path in kept if not _is_said(value, path)]
-    if not kept or wish.drops_kept:
+    """Leave the annotation out where nobody wants it, and tell what it keeps, or what is lost without it."""
+    missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
+    if wish.drops_kept:
         notes += [f"lost: {path} has no place in {wish.version}" for path in missing]
         return without_annotation(value)
     if missing:
@@ -129,7 +130,7 @@ def _kept_fields(value: Json) -> list[list[str]]:
         return []
     kept = msgspec.json.decode(text, type=Kept)
     fields = [field for field in kept.fields if field.value is not msgspec.UNSET]
-    return [field.path for field in fields] + [["spec", name] for name in kept.source if name == _PROFILE]
+    return [field.path for field in fields] + [["spec", name] for name in kept.source if name in _REMEMBERED]
 
 
 def _is_said(value: Json, path: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ from apiserver.schema.kind import Kind, Version
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ratcheting import is_forgiven
 from apiserver.schema.shape import DEEPEST, is_deeper_than
-from apiserver.schema.validation import is_valid, validate
+from apiserver.schema.validation import judge
 
 _MOST_COPIES: Final = 4
 """How often conversion could keep a part of an object: its value, what came back, and what it came from."""
@@ -43,9 +43,8 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     forgiven. Pure otherwise: the same list at admission and offline, in the order of the fields.
     """
     completion = complete(version, value)
-    fits = completion.fits if completion.fits is not None else is_valid(version.declaration, value)
-    found = validate(version.declaration, value, old, fits=fits)
-    is_sound = fits and not found
+    found = judge(version.declaration).validate(value, old, fits=completion.fits)
+    is_sound = completion.fits and not found
     if found and old is not None:
         found = _less_forgiven(version.declaration, found, old=old, new=value)
     return Judgement(
@@ -54,14 +53,14 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
 
 
 def _less_forgiven(declared: type, found: list[FieldError], *, old: Json, new: Json) -> list[FieldError]:
-    stored = frozenset(validate(declared, old))
+    stored = frozenset(judge(declared).validate(old))
     return [error for error in found if not is_forgiven(declared, error, old=old, new=new, stored=stored)]
 
 
 def judged(kind: Kind, version: Version, value: Json) -> list[FieldError]:
     """Return everything wrong with a raw object in a version, once its defaults are filled in."""
     if is_deeper_than(value, DEEPEST):
-        return validate(version.declaration, value)
+        return judge(version.declaration).validate(value)
     return complete_and_judge(kind, version, copy.deepcopy(value)).errors
 
 

@@ -7,8 +7,15 @@ from typing import Annotated, Literal
 from apiserver.kinds.core.names import ApiVersion, DnsSubdomain, KindName
 from apiserver.schema import durations, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Format, Length, Pattern, Range
+from apiserver.schema.markers import Format, Length, Pattern, Range, Width
 from apiserver.schema.texts import PathSegment
+
+Int32 = Annotated[int, Width(32)]
+"""An integer of 32 bits, as typed clients of the releases hold it: a list with one that is larger cannot be
+read by them at all."""
+
+Uint32 = Annotated[int, Width(32, signed=False)]
+"""An integer of 32 bits without a sign."""
 
 Time = Annotated[str, Format("date-time")]
 """A moment in RFC 3339."""

@@ -23,6 +23,13 @@ KINDS: Final[tuple[Kind, ...]] = (
 """All kinds of Stowplan."""
 
 
+_VERSIONS: Final = {
+    (f"{kind.group}/{version.name}", kind.kind): (kind, version)
+    for kind in KINDS
+    for version in kind.versions
+}
+
+
 def find_kind(group: str, kind: str) -> Kind | None:
     """Return the kind of that group and name, or None if it is not ours."""
     return next((item for item in KINDS if (item.group, item.kind) == (group, kind)), None)
@@ -30,8 +37,4 @@ def find_kind(group: str, kind: str) -> Kind | None:
 
 def find_version(api_version: str, kind: str) -> tuple[Kind, Version] | None:
     """Return kind and version of a manifest's `apiVersion` and `kind`, or None if they are not ours."""
-    group, _, name = api_version.rpartition("/")
-    found = find_kind(group, kind)
-    if found is None or all(version.name != name for version in found.versions):
-        return None
-    return found, found.version(name)
+    return _VERSIONS.get((api_version, kind))

@@ -1,7 +1,8 @@
 """Cuts a refused value down to its bounds before anyone lists what else is wrong with it.
 
 A manifest may hold megabytes where a declaration allows a name. That it is too long, or no text at all, is
-all there is to say of it; of a list or map that is too long, the entries within its bound are looked at.
+all there is to say of it; of a list or map that is too long, the entries within its bound are looked at. What
+nothing declares is left away.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from apiserver.schema.errors import TYPE_WORDS, FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.shape import is_typed
+from apiserver.schema.shape import FREE_LEVELS, is_deeper_than, is_typed
 
 _BLANK: Final[Mapping[str, Callable[[], JsonValue]]] = {
     "object": dict,
@@ -45,11 +46,15 @@ def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonVal
         return _BLANK[node.type]()
     if isinstance(value, str):
         return _text(node, value, path, cut)
+    if node.type == "any" and is_deeper_than(value, FREE_LEVELS):
+        cut.errors.append(errors.too_deep(path, FREE_LEVELS))
+        cut.replaced.add(path)
+        return None
     if isinstance(value, list) and node.items is not None:
         items = _within(value, node.keywords.get("maxItems"), path, cut)
         below = node.items
         return [cut_down(below, item, path.index(place), cut) for place, item in enumerate(items)]
-    if isinstance(value, dict) and (node.properties or node.values is not None):
+    if isinstance(value, dict) and node.type == "object":
         return _object(node, value, path, cut)
     return value
 
@@ -69,8 +74,9 @@ def _object(node: Node, value: Json, path: FieldPath, cut: Cut) -> Json:
         below = node.values
         return {key: cut_down(below, value[key], path.key(key), cut) for key in keys}
     return {
-        key: cut_down(prop.node, item, path.child(key), cut) if (prop := node.property(key)) else item
+        key: cut_down(prop.node, item, path.child(key), cut)
         for key, item in value.items()
+        if (prop := node.property(key))
     }
 
 

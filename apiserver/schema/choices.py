@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, cel_member
 
 
 @dataclass(frozen=True, slots=True)
-class RequiredWhen(Rule):
+class RequiredWhen(Demand):
     """A field must be set and not empty where another has one of some values."""
 
     name: str
     other: str
     values: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the choice asks for the field and it is absent or empty."""
-        if value.get(self.other) in self.values and not value.get(self.name):
-            yield required(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the choice asks for the field and it is absent or empty."""
+        return value.get(self.other) in self.values and not value.get(self.name)
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule. The field is a text, a list or a map."""
@@ -38,17 +42,21 @@ class RequiredWhen(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class ForbiddenWhen(Rule):
+class ForbiddenWhen(Demand):
     """A field may not be set, or only empty, where another has one of some values."""
 
     name: str
     other: str
     values: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the field is there in spite of the choice."""
-        if value.get(self.other) in self.values and value.get(self.name):
-            yield forbidden(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the field is there in spite of the choice."""
+        return value.get(self.other) in self.values and bool(value.get(self.name))
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule. The field is a text, a list or a map."""
@@ -72,16 +80,20 @@ class ForbiddenWhen(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class ForbiddenBesideText(Rule):
+class ForbiddenBesideText(Demand):
     """A field may not be set beside another text that is not empty."""
 
     name: str
     text: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when both say something."""
-        if self.name in value and value.get(self.text):
-            yield forbidden(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether both say something."""
+        return self.name in value and bool(value.get(self.text))
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

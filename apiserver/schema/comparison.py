@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.durations import nanoseconds
 from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, cel_member
 
 
 @dataclass(frozen=True, slots=True)
-class LessOrEqual(Rule):
+class LessOrEqual(Demand):
     """One number may not be greater than another. Said at the lower one."""
 
     lower: str
     upper: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when both are there in the wrong order."""
-        if self.lower in value and self.upper in value and value[self.lower] > value[self.upper]:
-            yield invalid(path.child(self.lower), value[self.lower], self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether both are there in the wrong order."""
+        return self.lower in value and self.upper in value and value[self.lower] > value[self.upper]
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path.child(self.lower), value[self.lower], self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -45,16 +48,19 @@ class LessOrEqual(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Different(Rule):
+class Different(Demand):
     """Two fields of one type, when both are set and not empty, are not the same. Said at the first."""
 
     name: str
     other: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when both are the same."""
-        if value.get(self.name) and value.get(self.name) == value.get(self.other):
-            yield invalid(path.child(self.name), value[self.name], self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether both are the same."""
+        return bool(value.get(self.name)) and value.get(self.name) == value.get(self.other)
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path.child(self.name), value[self.name], self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule. The fields are texts, lists or maps."""
@@ -77,17 +83,20 @@ class Different(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Within(Rule):
+class Within(Demand):
     """A length of time lies between two others, both included. Stands on the text itself."""
 
     minimum: str
     maximum: str
 
-    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the text is a length of time beyond the bounds, or beyond counting."""
+    def is_broken(self, value: str) -> bool:
+        """Tell whether the text is a length of time beyond the bounds, or beyond counting."""
         length = nanoseconds(value)
-        if length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum):  # type: ignore[operator] # the bounds are written here
-            yield invalid(path, value, self._message())
+        return length is not None and not nanoseconds(self.minimum) <= length <= nanoseconds(self.maximum)  # type: ignore[operator] # the bounds are written here
+
+    def error(self, value: str, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path, value, self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule; a text that is no length of time fails it too."""
@@ -103,17 +112,19 @@ class Within(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class SumAtMost(Rule):
+class SumAtMost(Demand):
     """The sum of one number over all items of a list stays below a limit. Stands on the list."""
 
     name: str
     limit: int
 
-    def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the sum is beyond the limit."""
-        total = sum(item.get(self.name, 0) for item in value)
-        if total > self.limit:
-            yield invalid(path, total, self._message())
+    def is_broken(self, value: list[JsonValue]) -> bool:
+        """Tell whether the sum is beyond the limit."""
+        return self._total(value) > self.limit
+
+    def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
+        """Return the error, about the sum."""
+        return invalid(path, self._total(value), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -128,9 +139,12 @@ class SumAtMost(Rule):
     def _message(self) -> str:
         return f"the sum of `{self.name}` must be less than or equal to {self.limit}"
 
+    def _total(self, value: list[JsonValue]) -> int:
+        return sum([item.get(self.name, 0) for item in value])
+
 
 @dataclass(frozen=True, slots=True)
-class SomePositive(Rule):
+class SomePositive(Demand):
     """Of one number over all items of a list one at least is greater than 0. Stands on the list.
 
     An item that lacks the number counts as `default`. An empty list is no concern of this word.
@@ -139,10 +153,14 @@ class SomePositive(Rule):
     name: str
     default: int
 
-    def check(self, value: list[JsonValue], path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when there are items and none has a number above 0."""
-        if value and all(item.get(self.name, self.default) <= 0 for item in value):
-            yield invalid(path, 0, self._message())
+    def is_broken(self, value: list[JsonValue]) -> bool:
+        """Tell whether there are items and none has a number above 0."""
+        return bool(value) and all(item.get(self.name, self.default) <= 0 for item in value)
+
+    def error(self, value: list[JsonValue], path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return invalid(path, 0, self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from apiserver.schema.errors import FieldError, invalid, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, Rule, cel_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,19 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class OneItemWhen(Rule):
+class OneItemWhen(Demand):
     """A list has exactly one item."""
 
     items: str
     when: Chosen
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error, at the list, when it has more; that it has none is the schema's to say."""
-        if self.when.holds(value) and len(value.get(self.items, [])) > 1:
-            yield invalid(path.child(self.items), len(value[self.items]), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether it has more; that it has none is the schema's to say."""
+        return self.when.holds(value) and len(value.get(self.items, [])) > 1
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path.child(self.items), len(value[self.items]), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

@@ -17,7 +17,6 @@ from apiserver.schema.structural import describe_property
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 """The dialect that a schema says it is written in."""
 
-_INT64: Final[Json] = {"minimum": -(2**63), "maximum": 2**63 - 1}
 _TEXTS: Final[Json] = {"type": "object", "additionalProperties": {"type": "string"}}
 _METADATA: Final[Json] = {
     "type": "object",
@@ -87,12 +86,11 @@ def _type(node: Node) -> Json:
 
 
 def _plain_keywords(node: Node) -> Json:
-    """Return the keywords that are not Kubernetes' own, and the bounds that `int64` of OpenAPI means."""
-    bounds = _INT64 if node.type in {"integer", "int-or-string"} else {}
-    return bounds | {
+    """Return the keywords that are not Kubernetes' own, and the bounds that a width of OpenAPI means."""
+    return dict(node.bounds) | {
         name: value
         for name, value in node.keywords.items()
-        if not name.startswith("x-kubernetes-") and (name, value) != ("format", "int64")
+        if not name.startswith("x-kubernetes-") and not (name == "format" and node.bounds)
     }
 
 

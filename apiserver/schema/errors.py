@@ -7,7 +7,7 @@
         unsupported  the value is not one of those allowed
         duplicate    the value may occur once only
         forbidden    the field may not be set here
-        too_long, too_many
+        too_long, too_many, too_deep
 
 Wording and reasons: `k8s.io/apimachinery/pkg/util/validation/field/errors.go`.
 """
@@ -106,6 +106,11 @@ def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
     return FieldError(path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {noun}")
 
 
+def too_deep(path: FieldPath, levels: int) -> FieldError:
+    """Return the error of a value that is nested too deeply; the value itself is not repeated."""
+    return invalid(path, "...", f"must not be nested more than {levels} levels deep")
+
+
 def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Json:
     """Return the `metav1.Status` with which the API server refuses an invalid object: 422, all causes.
 
@@ -129,8 +134,14 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
 
 
 def shown(value: JsonValue) -> str:
-    """Return a value as error messages print it: text quoted, numbers bare, the rest as JSON, all cut."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Return a value as error messages print it: text quoted, numbers bare, the rest as JSON, all cut.
+
+    What is nested too deeply for any encoder is three dots.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        return '"..."'
     if len(text) <= SHOWN_VALUE_CHARACTERS:
         return text
     return f"{text[:SHOWN_VALUE_CHARACTERS]}... ({len(text)} characters)"

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.errors import FieldError, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member, has, listed
+from apiserver.schema.rules import CelRule, Demand, cel_member, has, listed
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmptyUnless(Rule):
+class NotEmptyUnless(Demand):
     """A text, list or map must be set and not empty unless another field is set."""
 
     name: str
     other: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the field is absent or empty and the other is absent."""
-        if not value.get(self.name) and self.other not in value:
-            yield required(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the field is absent or empty and the other is absent."""
+        return not value.get(self.name) and self.other not in value
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -43,15 +47,19 @@ class NotEmptyUnless(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class SomeNotEmpty(Rule):
+class SomeNotEmpty(Demand):
     """Of some texts, lists or maps one at least must be set and not empty. Said at the first."""
 
     names: tuple[str, ...]
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when all are absent or empty."""
-        if not any(value.get(name) for name in self.names):
-            yield required(path.child(self.names[0]), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether all are absent or empty."""
+        return not any(value.get(name) for name in self.names)
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return required(path.child(self.names[0]), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

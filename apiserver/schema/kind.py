@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
@@ -20,8 +22,7 @@ class Column:
     priority: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A default that a schema cannot say because it depends on other fields: webhook only.
 
     Where the parent of `path` (JSON names and positions from the root) is there and nothing stands at it,
@@ -34,8 +35,7 @@ class Filled:
     warning: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Another object that an object names, by the path of the field that does.
 
     It is in the same namespace, or in that of the installation (`is_settings`), where prices and service

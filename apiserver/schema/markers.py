@@ -32,6 +32,17 @@ def Range(minimum: int | None = None, maximum: int | None = None) -> Marker:  # 
     return _marker(minimum=minimum, maximum=maximum)
 
 
+def Width(bits: int, *, signed: bool = True) -> Marker:  # noqa: N802 (as above)
+    """Return the width that programs hold an integer in: its format, and the bounds that follow from it.
+
+    OpenAPI has formats for signed integers alone, and servers hold numbers against them: an unsigned one has
+    the next wider format.
+    """
+    if signed:
+        return _marker(format=f"int{bits}", minimum=-(2 ** (bits - 1)), maximum=2 ** (bits - 1) - 1)
+    return _marker(format=f"int{bits * 2}", minimum=0, maximum=2**bits - 1)
+
+
 def Length(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (as above)
     """Return the bounds of a text's length in characters."""
     return _marker(minLength=minimum, maxLength=maximum)

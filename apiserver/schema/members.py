@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, cel_member
+from apiserver.schema.rules import CelRule, Demand, cel_member
 
 
 @dataclass(frozen=True, slots=True)
-class NotEmpty(Rule):
+class NotEmpty(Demand):
     """A text, list or map that its type leaves optional must be set and not empty here."""
 
     name: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the member is absent or empty."""
-        if not value.get(self.name):
-            yield required(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the member is absent or empty."""
+        return not value.get(self.name)
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return required(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -43,16 +47,20 @@ class NotEmpty(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutKey(Rule):
+class WithoutKey(Demand):
     """A map may not have a certain key. Stands on the map; `because` ends the sentence."""
 
     key: str
     because: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error, at the map, when the key is there."""
-        if self.key in value:
-            yield forbidden(path, self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the key is there."""
+        return self.key in value
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return forbidden(path, self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

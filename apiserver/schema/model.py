@@ -61,6 +61,14 @@ class Node:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {prop.name: prop for prop in self.properties})
 
+    @property
+    def bounds(self) -> Mapping[str, int]:
+        """Return the bounds that follow from the width of an integer alone; empty for any other type."""
+        if self.type not in {"integer", "int-or-string"}:
+            return {}
+        bits = 31 if self.keywords.get("format") == "int32" else 63
+        return {"minimum": -(2**bits), "maximum": 2**bits - 1}
+
     def property(self, name: str) -> Property | None:
         """Return the property of that JSON name, if the node declares it."""
         return self.by_name.get(name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _UPPER_WORDS: Final = frozenset({"id", "uri", "url"})
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPath:
+class FieldPath(msgspec.Struct, frozen=True, gc=False):
     """A path from the root of an object, built while descending.
 
     Printed the way `k8s.io/apimachinery/pkg/util/validation/field` prints one: `spec.rules[0].name`,

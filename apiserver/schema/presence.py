@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule, has, listed
+from apiserver.schema.rules import CelRule, Demand, Rule, has, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,20 @@ class Excludes(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class Needs(Rule):
+class Needs(Demand):
     """A field may be set only beside another."""
 
     name: str
     other: str
 
-    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when the field stands alone."""
-        if self.name in value and self.other not in value:
-            yield forbidden(path.child(self.name), self._message())
+    def is_broken(self, value: Json) -> bool:
+        """Tell whether the field stands alone."""
+        return self.name in value and self.other not in value
+
+    def error(self, value: Json, path: FieldPath) -> FieldError:
+        """Return the error, at the field."""
+        del value
+        return forbidden(path.child(self.name), self._message())
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -141,9 +145,11 @@ class ExactlyOneOf(Rule):
 
     def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
         """Yield one error when none is set, or one for each beside an earlier one."""
-        if not any(name in value for name in self.names):
+        present = [name for name in self.names if name in value]
+        if not present:
             yield required(path.child(self.names[0]), self._message())
-        yield from AtMostOneOf(self.names).check(value, path)
+        elif len(present) > 1:
+            yield from AtMostOneOf(self.names).check(value, path)
 
     def cel(self) -> Sequence[CelRule]:
         """Return the rule that one is set, and those that no two are."""

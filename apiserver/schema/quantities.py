@@ -5,10 +5,9 @@ Grammar and suffixes: `k8s.io/apimachinery/pkg/api/resource/quantity.go`.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Final
-
-import re2
 
 from apiserver.schema.remembering import remembered
 
@@ -27,7 +26,7 @@ POSITIVE_PATTERN: Final = rf"^\+?([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-
 LONGEST_CHARACTERS: Final = 64
 """A longer text is no quantity, whatever it says: every field of this type is bounded so."""
 
-_PARTS: Final = re2.compile(rf"^([+-]?{_NUMBER})([KMGTPE]i|[numkMGTPE])?([eE][+-]?[0-9]+)?$")
+_PARTS: Final = re.compile(rf"([+-]?{_NUMBER})([KMGTPE]i|[numkMGTPE])?([eE][+-]?[0-9]+)?")
 _FACTORS: Final = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
@@ -49,14 +48,12 @@ def amount(quantity: str | float) -> Decimal | None:
 
     A number is whole, but JSON may have written it as a float.
     """
-    if isinstance(quantity, int | float):
-        return Decimal(quantity)
-    return _amount(quantity) if len(quantity) <= LONGEST_CHARACTERS else None
+    return _amount(quantity) if isinstance(quantity, str) else Decimal(quantity)
 
 
 @remembered
 def _amount(text: str) -> Decimal | None:
-    found = _PARTS.search(text)
+    found = _PARTS.fullmatch(text) if len(text) <= LONGEST_CHARACTERS else None
     if not found:
         return None
     number, suffix, exponent = found.group(1), found.group(4) or "", found.group(5) or ""

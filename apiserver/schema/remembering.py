@@ -5,7 +5,6 @@ A long text is looked at each time, so what is remembered takes a megabyte at mo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -15,12 +14,22 @@ _MOST_TEXTS: Final = 4096
 _LONGEST_CHARACTERS: Final = 128
 
 
+class _Answers(dict[str, T]):
+    """The last few thousand answers by text; a text that is not there is asked about."""
+
+    def __init__(self, function: Callable[[str], T]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, text: str) -> T:
+        answer = self._function(text)
+        if len(text) <= _LONGEST_CHARACTERS:
+            while len(self) >= _MOST_TEXTS:
+                self.pop(next(iter(self)), None)
+            self[text] = answer
+        return answer
+
+
 def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
     """Return a pure function of a text that remembers its last few thousand answers."""
-    cached = functools.lru_cache(maxsize=_MOST_TEXTS)(function)
-
-    @functools.wraps(function)
-    def answer(text: str) -> T:
-        return cached(text) if len(text) <= _LONGEST_CHARACTERS else function(text)
-
-    return answer
+    return _Answers(function).__getitem__

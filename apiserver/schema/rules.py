@@ -26,6 +26,9 @@ _CEL_RESERVED: Final = frozenset({
 # fmt: on
 
 
+_NOWHERE: Final = FieldPath()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CelRule:
     """One entry of `x-kubernetes-validations`.
@@ -58,6 +61,12 @@ class Rule(ABC):
         del value, path
         yield from ()
 
+    def is_broken(self, value: JsonValue) -> bool:
+        """Tell whether anything is wrong with a raw value. Asked of every object: most break no rule."""
+        for _ in self.check(value, _NOWHERE):
+            return True
+        return False
+
     def cel(self) -> Sequence[CelRule]:
         """Return the same demand as CEL; empty where only the webhook can know."""
         return ()
@@ -65,6 +74,25 @@ class Rule(ABC):
     @abstractmethod
     def english(self) -> str:
         """Return the demand as a sentence for the reference page."""
+
+
+class Demand(Rule):
+    """A word that is broken or not: there is one error to say of a value at most."""
+
+    __slots__ = ()
+
+    def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
+        """Yield the one error."""
+        if self.is_broken(value):
+            yield self.error(value, path)
+
+    @abstractmethod
+    def is_broken(self, value: JsonValue) -> bool:
+        """Tell whether a raw value breaks the demand."""
+
+    @abstractmethod
+    def error(self, value: JsonValue, path: FieldPath) -> FieldError:
+        """Return the error of a value that does."""
 
 
 class Transition(Rule):
@@ -86,7 +114,7 @@ class WebhookOnly(Rule):
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
         """Yield what the function finds."""
-        yield from self.function(value, path)
+        return self.function(value, path)
 
     def english(self) -> str:
         """Return the demand as a sentence."""
@@ -101,7 +129,11 @@ class WithoutCel(Rule):
 
     def check(self, value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
         """Yield what the other word finds."""
-        yield from self.rule.check(value, path)
+        return self.rule.check(value, path)
+
+    def is_broken(self, value: JsonValue) -> bool:
+        """Tell what the other word tells."""
+        return self.rule.is_broken(value)
 
     def english(self) -> str:
         """Return the demand as a sentence."""

@@ -1,34 +1,32 @@
-"""Walks the rules of a declaration over a raw value.
+"""The rules of a declaration: where they stand, whether a value breaks any, and everything it breaks.
 
-The declaration's tree is first cut down to the nodes that bear rules, so that a walk over a valid object
-visits nothing else and builds no paths.
+A declaration's tree is first cut down to the nodes that bear rules. From that, one function is made which
+visits nothing else and finds the rules that a value breaks. Only those are asked what they say: for a valid
+value nobody makes a path or a message.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
-
-import msgspec
+from typing import Any, Final, TypeAlias
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Rule, Transition
-from apiserver.schema.shape import Blank
+from apiserver.schema.rules import Demand, Rule, Transition
+from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
+
+Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
+"""A rule, the value that breaks it, and the parts of its path."""
+
+Finder: TypeAlias = Callable[[JsonValue], list[Broken]]
+"""Finds the rules on and below a value whose types are right that it breaks."""
 
 _NOWHERE: Final = FieldPath()
 _BLANK: Final = Blank()
-_WORTH_REMEMBERING: Final = 3
-_FIRST_REMEMBERED_DEPTH: Final = 2
-_MOST_REMEMBERED: Final = 512
-# A blank is not the empty text that it looks like: what was found right with one says nothing of the other.
-_encode: Final = msgspec.json.Encoder(enc_hook=lambda blank: [repr(type(blank))]).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +44,37 @@ class UniqueKeys(Rule):
                 yield errors.duplicate(path.index(position), {n: item[n] for n in self.names if n in item})
             seen.add(key)
 
+    def is_broken(self, value: list[JsonValue]) -> bool:
+        """Tell whether two items have the same keys; most lists are told apart by the first key alone."""
+        name = self.names[0]
+        return len({item.get(name) for item in value}) != len(value) and Rule.is_broken(self, value)
+
     def english(self) -> str:
         """Return the demand as a sentence."""
         return f"Unique by {', '.join(self.names)}."
 
 
+@dataclass(frozen=True, slots=True)
+class Shallow(Demand):
+    """Free JSON has a depth that everybody can walk. The server has no word for it."""
+
+    def is_broken(self, value: JsonValue) -> bool:
+        """Tell whether the value is nested deeper."""
+        return is_deeper_than(value, FREE_LEVELS)
+
+    def error(self, value: JsonValue, path: FieldPath) -> FieldError:
+        """Return the error."""
+        del value
+        return errors.too_deep(path, FREE_LEVELS)
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return f"Nested {FREE_LEVELS} levels deep at most."
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ruled:
     """A node cut down to what bears rules; `most` items of a list are looked at."""
-
-    has_transitions: bool
-    weight: int
-    """Nodes that bear rules, this one included."""
-    memory: dict[bytes, None] | None
-    """Digests of values found right, oldest first; only where remembering costs less than looking again."""
 
     rules: tuple[Rule, ...]
     keys: tuple[str, ...]
@@ -69,60 +84,77 @@ class Ruled:
     values: Ruled | None
 
 
-@functools.cache
-def ruled(declared: type) -> Ruled | None:
-    """Return a declaration cut down to its rules, or None if it has none."""
-    return _ruled(node_of(declared), depth=0)
+def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled | None:
+    """Return a node cut down to some of its rules, or None if it has none of them."""
+    keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
+    implied = ([UniqueKeys(keys)] if keys else []) + ([Shallow()] if node.type == "any" else [])
+    rules = tuple(rule for rule in (*node.rules, *implied) if is_meant(rule))
+    below = ((prop.name, rules_on(prop.node, is_meant)) for prop in node.properties)
+    members = tuple((name, ruled) for name, ruled in below if ruled is not None)
+    items = None if node.items is None else rules_on(node.items, is_meant)
+    values = None if node.values is None else rules_on(node.values, is_meant)
+    if not rules and not members and items is None and values is None:
+        return None
+    most = node.keywords.get("maxItems")
+    return Ruled(rules=rules, keys=keys, most=most, members=members, items=items, values=values)
 
 
-def breaks_rules(here: Ruled, value: JsonValue) -> bool:
-    """Tell whether a value whose types are right breaks any rule.
+def is_check(rule: Rule) -> bool:
+    """Tell whether a rule is about a value alone."""
+    return not isinstance(rule, Transition)
 
-    Most parts of most objects have been seen before: `/validate` sees what `/mutate` saw, an update changes
-    little, and the workers of a fleet are alike. So parts that were found right are remembered by a digest.
+
+def is_transition(rule: Rule) -> bool:
+    """Tell whether a rule is about the change of a value."""
+    return isinstance(rule, Transition)
+
+
+def finder(here: Ruled) -> Finder:
+    """Return a function that finds the rules that a value breaks, in the order of the tree.
+
+    Its source is written from the tree, one nested loop or condition for each node: interpreting the tree for
+    each object would take longer than the rules themselves. Places become tuples only where a rule is broken.
     """
-    if here.memory is None:
-        return _breaks_rules(here, value)
-    digest = hashlib.blake2b(_encode(value), digest_size=16).digest()
-    if digest in here.memory:
-        return False
-    if _breaks_rules(here, value):
-        return True
-    here.memory[digest] = None
-    if len(here.memory) > _MOST_REMEMBERED:
-        del here.memory[next(iter(here.memory))]
-    return False
+    known: dict[str, Any] = {}
+    body = _indented(_source(here, known, place="", depth=0))
+    source = "\n".join(["def find(v0):", " found = []", *body, " return found"])
+    exec(compile(source, "<rules of a declaration>", "exec"), known)  # noqa: S102 (all of it is written below)
+    find: Finder = known["find"]
+    return find
 
 
-def _breaks_rules(here: Ruled, value: JsonValue) -> bool:
+def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
+    """Yield the lines for a node, whose place is written as the items of a tuple."""
+    value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
+    if here.most is not None:
+        yield f"{value} = {value}[:{here.most}]"
     for rule in here.rules:
-        for _ in rule.check(value, _NOWHERE):
-            return True
-    for name, below in here.members:
-        if name in value and breaks_rules(below, value[name]):
-            return True
+        name = f"rule{len(known)}"
+        known[name], known[f"{name}_is_broken"] = rule, rule.is_broken
+        yield f"if {name}_is_broken({value}): found.append(({name}, {value}, ({place})))"
+    for member, below in here.members:
+        yield f"if {member!r} in {value}:"
+        yield f" {inside} = {value}[{member!r}]"
+        yield from _indented(_source(below, known, place=f"{place}{member!r}, ", depth=depth + 1))
     if here.items is not None:
-        return any(breaks_rules(here.items, item) for item in value)
-    return here.values is not None and any(breaks_rules(here.values, item) for item in value.values())
-
-
-def rule_errors(here: Ruled, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[FieldError]:
-    """Yield every breach of a rule in a value whose types are right."""
-    if here.memory is not None and not breaks_rules(here, value):
-        return
-    looked_at = value[: here.most] if isinstance(value, list) else value
-    for rule in here.rules:
-        for error in rule.check(looked_at, path):
-            yield replace(error, scope=path)
-    for name, below in here.members:
-        if name in value:
-            yield from rule_errors(below, value[name], path.child(name))
-    if here.items is not None:
-        for position, item in enumerate(looked_at):
-            yield from rule_errors(here.items, item, path.index(position))
+        yield f"for {entry}, {inside} in enumerate({value}):"
+        yield from _indented(_source(here.items, known, place=f"{place}{entry}, ", depth=depth + 1))
     if here.values is not None:
-        for key, item in value.items():
-            yield from rule_errors(here.values, item, path.key(key))
+        yield f"for {entry}, {inside} in {value}.items():"
+        key = f"'[' + {entry} + ']', "
+        yield from _indented(_source(here.values, known, place=place + key, depth=depth + 1))
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f" {line}" for line in lines)
+
+
+def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:
+    """Yield every breach of rules that are broken."""
+    for rule, value, parts in found:
+        path = FieldPath(parts)
+        for error in rule.check(value, path):
+            yield replace(error, scope=path)
 
 
 def change_errors(
@@ -132,8 +164,6 @@ def change_errors(
 
     Items of a list map are held against those with the same keys; the items of other lists have no past.
     """
-    if not here.has_transitions:
-        return
     for rule in here.rules:
         if isinstance(rule, Transition):
             yield from rule.compare(old, new, path)
@@ -160,31 +190,3 @@ def item_key(item: Json, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return what tells an item of a list map from the others: nothing if it lacks a key of a right type."""
     found = tuple(f"{name}={item[name]!r}" for name in names if not isinstance(item.get(name, _BLANK), Blank))
     return found if len(found) == len(names) else ()
-
-
-def _ruled(node: Node, depth: int) -> Ruled | None:
-    keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
-    rules = (*node.rules, *([UniqueKeys(keys)] if keys else []))
-    members = tuple((prop.name, below) for prop in node.properties if (below := _ruled(prop.node, depth + 1)))
-    items = None if node.items is None else _ruled(node.items, depth + 1)
-    values = None if node.values is None else _ruled(node.values, depth + 1)
-    if not rules and not members and items is None and values is None:
-        return None
-    every = [*(member for _, member in members), *(inner for inner in (items, values) if inner)]
-    weight = 1 + sum(inner.weight for inner in every)
-    return Ruled(
-        rules=rules,
-        keys=keys,
-        most=node.keywords.get("maxItems"),
-        members=members,
-        items=items,
-        values=values,
-        has_transitions=any(isinstance(rule, Transition) for rule in rules)
-        or any(inner.has_transitions for inner in every),
-        weight=weight,
-        memory={} if _is_remembered(node, depth, weight) else None,
-    )
-
-
-def _is_remembered(node: Node, depth: int, weight: int) -> bool:
-    return bool(node.properties) and depth >= _FIRST_REMEMBERED_DEPTH and weight >= _WORTH_REMEMBERING

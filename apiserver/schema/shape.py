@@ -1,4 +1,4 @@
-"""A raw value held against the shape that a declaration gives it: nulls, wrong types, depth."""
+"""A raw value held against the shape that a declaration gives it: nulls, wrong types, widths, depth."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
 DEEPEST: Final = 64
 """No declaration nests nearly as deep; what is deeper could exhaust the stack of whoever walks it."""
 
+FREE_LEVELS: Final = 100
+"""How deep free JSON may be nested. Decoders of JSON stop somewhere below a thousand levels."""
+
 
 def is_deeper_than(value: JsonValue, levels: int) -> bool:
     """Tell whether a value is nested deeper than some number of levels, without recursion."""
-    waiting = [(value, 0)]
-    while waiting:
-        item, level = waiting.pop()
-        if level > levels:
-            return True
-        if isinstance(item, dict):
-            waiting += [(inner, level + 1) for inner in item.values()]
-        elif isinstance(item, list):
-            waiting += [(inner, level + 1) for inner in item]
-    return False
+    nested = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        inner = [each for item in nested for each in (item.values() if isinstance(item, dict) else item)]
+        nested = [item for item in inner if isinstance(item, dict | list)]
+        if not nested:
+            return False
+    return any(nested)
 
 
 def without_nulls(node: Node, value: JsonValue) -> JsonValue:
@@ -73,8 +73,8 @@ def without_nulls(node: Node, value: JsonValue) -> JsonValue:
 def well_typed(node: Node, value: JsonValue) -> JsonValue:
     """Return what of a value has the declared JSON types, so that rules need not ask.
 
-    What is of another type leaves an empty value of the right one, so that it still counts as set. The
-    empty number is not-a-number: no comparison with it holds.
+    What is of another type, or a number beyond the width of its type, leaves an empty value of the right one,
+    so that it still counts as set. The empty number is not-a-number: no comparison with it holds.
     """
     if isinstance(value, dict) and (node.properties or node.values is not None):
         return {key: _fitted(_below(node, key), item) for key, item in value.items()}
@@ -93,7 +93,13 @@ def is_typed(node: Node, value: JsonValue) -> bool:
 
 
 def _fitted(node: Node, value: JsonValue) -> JsonValue:
-    return well_typed(node, value) if is_typed(node, value) else _EMPTY[node.type]()
+    fits = is_typed(node, value) and (isinstance(value, str) or _is_within_width(node, value))
+    return well_typed(node, value) if fits else _EMPTY[node.type]()
+
+
+def _is_within_width(node: Node, value: JsonValue) -> bool:
+    bounds = node.bounds
+    return not bounds or bounds["minimum"] <= value <= bounds["maximum"]
 
 
 def _below(node: Node, key: str) -> Node:

@@ -13,6 +13,14 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Version
 from apiserver.schema.model import Node, Property, node_of
 
+_SPEC_RULE: Final[Json] = {
+    "rule": "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))",
+    "optionalOldSelf": True,
+    "message": "spec is required",
+    "reason": "FieldValueRequired",
+    "fieldPath": ".spec",
+}
+
 _PATTERN_NOTE: Final = "Must be {says}."
 
 CONVERSION_SERVICE: Final = {
@@ -41,18 +49,16 @@ def structural_schema(node: Node) -> Json:
 
 
 def judged_schema(node: Node) -> Json:
-    """Return the schema that our own judge compiles: bare, and with the bounds that `int64` implies."""
-    counts = node.type in {"integer", "int-or-string"}
-    bounds = {"minimum": -(2**63), "maximum": 2**63 - 1} if counts else {}
-    schema = {**bounds, **node.keywords, **_json_types(node), **_below(node, judged_schema)}
+    """Return the schema that our own judge compiles: bare, and with the bounds that a width implies."""
+    schema = {**node.bounds, **node.keywords, **_json_types(node), **_below(node, judged_schema)}
     if node.properties:
         schema["required"] = [prop.name for prop in node.properties if prop.is_required]
     return schema
 
 
 def types_schema(node: Node) -> Json:
-    """Return the JSON types that a node declares and nothing else."""
-    return {**_json_types(node), **_below(node, types_schema)}
+    """Return the JSON types that a node declares, the widths of its integers, and nothing else."""
+    return {**node.bounds, **_json_types(node), **_below(node, types_schema)}
 
 
 def _json_types(node: Node) -> Json:
@@ -103,7 +109,7 @@ def crd_manifest(kind: Kind) -> Json:
         "group": kind.group,
         "names": _names(kind),
         "scope": "Namespaced",
-        "versions": [_version(version) for version in kind.versions],
+        "versions": [_version(kind, version) for version in kind.versions],
     }
     if kind.has_conversion:
         spec["conversion"] = {
@@ -132,13 +138,14 @@ def _names(kind: Kind) -> Json:
     }
 
 
-def _version(version: Version) -> Json:
+def _version(kind: Kind, version: Version) -> Json:
     entry: Json = {"name": version.name, "served": True, "storage": version.is_storage}
     if version.deprecation_warning:
         entry |= {"deprecated": True, "deprecationWarning": version.deprecation_warning}
     entry["additionalPrinterColumns"] = [_column(column) for column in version.columns]
     entry["subresources"] = {"status": {}}
-    entry["schema"] = {"openAPIV3Schema": _root_schema(version)}
+    root = _root_schema(version)
+    entry["schema"] = {"openAPIV3Schema": _tolerating(root) if kind.has_conversion else root}
     return entry
 
 
@@ -147,6 +154,18 @@ def _root_schema(version: Version) -> Json:
     standard = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
     schema["properties"] = standard | schema["properties"]
     return schema
+
+
+def _tolerating(schema: Json) -> Json:
+    """Return the schema of a kind whose earlier definitions demanded no spec.
+
+    What is stored without one must stay writable, or its finalizers could never go. So a rule that knows what
+    was stored before takes the place of `required`.
+    """
+    required = [name for name in schema["required"] if name != "spec"]
+    rest = {name: item for name, item in schema.items() if name != "required"}
+    rules = [*schema.get("x-kubernetes-validations", []), _SPEC_RULE]
+    return rest | ({"required": required} if required else {}) | {"x-kubernetes-validations": rules}
 
 
 def _column(column: Column) -> Json:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import re2
-
 from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Rule
+from apiserver.schema.rules import CelRule, Demand
 
-_WHITESPACE: Final = re2.compile(r"\s")
+_WHITESPACE: Final = re.compile("[ \t\n\f\r]")
+"""As `\\s` of RE2, which the server reads."""
+
 _MESSAGE: Final = "must not contain whitespace"
 _LONGEST_NAME: Final = 253
 _NO_SEGMENT: Final = "must be a name that no URL reads as a path: not '.' or '..', and without '/' and '%'"
@@ -20,13 +21,16 @@ _BACKSTEPS: Final = "must not contain '..' as a part of the path"
 
 
 @dataclass(frozen=True, slots=True)
-class NoWhitespace(Rule):
+class NoWhitespace(Demand):
     """A text has no space, tab or line break in it. Stands on the text."""
 
-    def check(self, value: str, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when there is any."""
-        if _WHITESPACE.search(value):
-            yield invalid(path, value, _MESSAGE)
+    def is_broken(self, value: str) -> bool:
+        """Tell whether there is any."""
+        return _WHITESPACE.search(value) is not None
+
+    def error(self, value: str, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path, value, _MESSAGE)
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -39,7 +43,7 @@ class NoWhitespace(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class PathSegment(Rule):
+class PathSegment(Demand):
     """A text could be the name of some object: it stays one segment of a URL. Stands on the text.
 
     Its length is the schema's matter: no name has more than 253 characters.
@@ -47,12 +51,13 @@ class PathSegment(Rule):
     Demands: `IsValidPathSegmentName` of `k8s.io/apimachinery/pkg/api/validation/path/name.go`.
     """
 
-    def check(self, value: str, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when a URL would read the text as something else."""
-        if len(value) > _LONGEST_NAME:
-            return
-        if value in {".", ".."} or "/" in value or "%" in value:
-            yield invalid(path, value, _NO_SEGMENT)
+    def is_broken(self, value: str) -> bool:
+        """Tell whether a URL would read the text as something else."""
+        return len(value) <= _LONGEST_NAME and (value in {".", ".."} or "/" in value or "%" in value)
+
+    def error(self, value: str, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path, value, _NO_SEGMENT)
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""
@@ -65,16 +70,21 @@ class PathSegment(Rule):
 
 
 @dataclass(frozen=True, slots=True)
-class NoBacksteps(Rule):
+class NoBacksteps(Demand):
     """A URI of one of some schemes has no `..` in its path. Stands on the text."""
 
     schemes: tuple[str, ...]
 
-    def check(self, value: str, path: FieldPath) -> Iterator[FieldError]:
-        """Yield one error when a part of the path is `..`."""
+    def is_broken(self, value: str) -> bool:
+        """Tell whether a part of the path is `..`."""
+        if ".." not in value:
+            return False
         is_meant = value.startswith(tuple(f"{scheme}://" for scheme in self.schemes))
-        if is_meant and "/../" in f"{value}/":
-            yield invalid(path, value, _BACKSTEPS)
+        return is_meant and "/../" in f"{value}/"
+
+    def error(self, value: str, path: FieldPath) -> FieldError:
+        """Return the error."""
+        return invalid(path, value, _BACKSTEPS)
 
     def cel(self) -> Sequence[CelRule]:
         """Return the one rule."""

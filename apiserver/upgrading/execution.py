@@ -27,7 +27,7 @@ from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import prove
 from apiserver.upgrading.reaching import UnreadableError
-from apiserver.upgrading.reshaping import forget, reshape, sweep
+from apiserver.upgrading.reshaping import disown, forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.rewriting import rewrite, verify
 from apiserver.upgrading.steps import Action, Step
@@ -84,6 +84,7 @@ class Execution:
             Action.FORGET: self._forget,
             Action.REHEARSE: self._rehearse,
             Action.RESHAPE: self._reshape,
+            Action.DISOWN: self._disown,
             Action.WITHDRAW: self._withdraw,
             Action.SWEEP: self._sweep,
         }
@@ -202,6 +203,14 @@ class Execution:
         assert self._shape is not None  # the way back always has one
         resource = resource_of(kind, kind.versions[0].name)
         return await reshape(self._cluster, resource, self._shape, self._pace, dry_run=dry_run)
+
+    async def _disown(self, step: Step) -> str:
+        resource = resource_of(step.kind, step.kind.versions[0].name)
+        left = f"{step.kind.group}/{step.version}"
+        written, failures = await disown(self._cluster, resource, left, self._pace)
+        if failures:
+            raise StoppedError(f"{len(failures)} objects could not be written; run this again", failures)
+        return f"entries of {left} taken out of the managedFields of {written} objects"
 
     async def _withdraw(self, step: Step) -> str:
         kind = step.kind

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.upgrading.findings import Finding, ok, problem
+from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
 _CHECK: Final = "objects"
@@ -17,18 +17,28 @@ _MOST_NAMED: Final = 10
 
 
 def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
-    """Yield which objects keep more than fits into annotations."""
+    """Yield which objects keep more than fits into annotations, and which say nothing at all."""
     hub = f"{kind.group}/{kind.storage_version.name}"
     large = [_place(item) for item in snapshot.objects if wanted_annotation_bytes(kind, item) > LIMIT_BYTES]
     if large:
-        more = f" and {len(large) - _MOST_NAMED} more" if len(large) > _MOST_NAMED else ""
         yield problem(
             _CHECK,
-            f"what {hub} cannot say of {', '.join(large[:_MOST_NAMED])}{more} does not fit into annotations",
+            f"what {hub} cannot say of {_named(large)} does not fit into annotations",
             "shorten them: each candidate of a modelProfile that is not used can go",
         )
     else:
         yield ok(_CHECK, f"{len(snapshot.objects)} objects fit")
+    if bare := [_place(item) for item in snapshot.objects if "spec" not in item]:
+        yield note(
+            _CHECK,
+            f"{_named(bare)} {'has' if len(bare) == 1 else 'have'} no spec: taken along, and never planned",
+            "give each a spec, or delete it",
+        )
+
+
+def _named(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
+    return f"{', '.join(places[:_MOST_NAMED])}{more}"
 
 
 def _place(item: Json) -> str:

@@ -52,6 +52,18 @@ async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int,
     return await _each(cluster, resource, items, _forgotten, pace)
 
 
+async def disown(
+    cluster: Cluster, resource: Resource, api_version: str, pace: Pace
+) -> tuple[int, tuple[Failure, ...]]:
+    """Take out of managedFields what was written in a version that will not be served any more.
+
+    The API server cannot read an entry of such a version, and erases all entries of the object at its next
+    write. Returns how many objects were written, and which could not be. Raises ClusterError.
+    """
+    items = [item for item in await _listed(cluster, resource) if _is_owned_in(item, api_version)]
+    return await _each(cluster, resource, items, partial(_disowned, api_version=api_version), pace)
+
+
 class _Write(Protocol):
     async def __call__(self, cluster: Cluster, resource: Resource, item: Json) -> str: ...
 
@@ -126,6 +138,21 @@ async def _forgotten(cluster: Cluster, resource: Resource, item: Json) -> str:
     if announces(item):
         await _replaced(cluster, resource, without_announcement(item), item)
     return ""
+
+
+async def _disowned(cluster: Cluster, resource: Resource, item: Json, api_version: str) -> str:
+    if _is_owned_in(item, api_version):
+        entries = item["metadata"]["managedFields"]
+        kept = [entry for entry in entries if entry.get("apiVersion") != api_version]
+        await _replaced(
+            cluster, resource, item | {"metadata": item["metadata"] | {"managedFields": kept}}, item
+        )
+    return ""
+
+
+def _is_owned_in(item: Json, api_version: str) -> bool:
+    entries = item["metadata"].get("managedFields") or []
+    return any(entry.get("apiVersion") == api_version for entry in entries)
 
 
 async def _replaced(

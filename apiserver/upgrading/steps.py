@@ -39,6 +39,7 @@ class Action(StrEnum):
     FORGET = "forget"
     REHEARSE = "rehearse"
     RESHAPE = "reshape"
+    DISOWN = "disown"
     WITHDRAW = "withdraw"
     SWEEP = "sweep"
 
@@ -67,6 +68,7 @@ _TITLES = {
     Action.FORGET: "take out of every object what an interrupted way back left in its annotations",
     Action.REHEARSE: "rehearse by dry run how every object is given back",
     Action.RESHAPE: "give every object back in the shape that was asked for, stored in {version}",
+    Action.DISOWN: "take the entries of {version} out of the managedFields of every object",
     Action.WITHDRAW: "serve nothing but {version}, without conversion",
     Action.SWEEP: "take our annotations out of every object, and change nothing else",
 }
@@ -125,6 +127,7 @@ def _kind_back(live: Json, kind: Kind, *, is_clean: bool, is_annotated: bool) ->
         yield Step(action=Action.REWRITE, kind=kind, version=oldest)
         yield Step(action=Action.PRUNE, kind=kind, version=oldest)
     if has_both:
+        yield Step(action=Action.DISOWN, kind=kind, version=kind.storage_version.name)
         yield Step(action=Action.WITHDRAW, kind=kind, version=oldest)
     if has_both or is_annotated:
         yield Step(action=Action.SWEEP, kind=kind)

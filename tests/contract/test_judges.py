@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from judges import ours
 from judges.compare import Tally, compare_with_second, name_of
@@ -115,7 +115,7 @@ def test_the_patch_makes_what_defaulting_makes(name: str) -> None:
     _, version = VERSIONS[name]
     for value in _objects(name):
         completion = additions(version, value)
-        operations = json.loads(json.dumps([item.as_operation() for item in completion.additions]))
+        operations = msgspec.json.decode(msgspec.json.encode(completion.additions))
         want = copy.deepcopy(value)
         complete(version, want)
         assert _patched(value, operations) == want

@@ -60,6 +60,18 @@ def _is_format(dispute: Dispute) -> bool:
     )
 
 
+def _is_unchecked_spec(dispute: Dispute) -> bool:
+    is_spec = dispute.finding.path == "spec" and dispute.finding.reason == "FieldValueRequired"
+    return dispute.is_ours and is_spec and "some validation rules were not checked" in dispute.text
+
+
+def _is_bound_of_another_type(dispute: Dispute) -> bool:
+    is_fraction = isinstance(dispute.found, float) and not dispute.found.is_integer()
+    other = "FieldValueInvalid" if dispute.is_ours else "FieldValueTypeInvalid"
+    reasons = {"FieldValueInvalid", "FieldValueTypeInvalid"} - {other}
+    return is_fraction and dispute.finding.reason in reasons and dispute.elsewhere(other)
+
+
 def _is_second_fault_of_a_text(dispute: Dispute) -> bool:
     return dispute.is_ours and _is_pattern(dispute) and dispute.elsewhere("FieldValueTooLong")
 
@@ -219,11 +231,29 @@ DIFFERENCES: Final[Sequence[Difference]] = (
         pair=SECOND,
         explains=_is_format,
     ),
+    Difference(
+        name="bounds of another type",
+        reason="a number with a fraction where an integer has to be is of a wrong type, and no more is said",
+        pair=SECOND,
+        explains=_is_bound_of_another_type,
+    ),
+    Difference(
+        name="bounds of another type, on the server",
+        reason="as above; beyond the bounds of a format the server tells of these alone",
+        pair=SERVER,
+        explains=_is_bound_of_another_type,
+    ),
     Difference(name="a hundred errors", reason=_CUT, pair=SECOND, explains=_is_cut),
     Difference(name="a hundred errors at the server", reason=_CUT, pair=SERVER, explains=_is_cut),
     Difference(name="empty key", reason=_EMPTY_KEY, pair=SECOND, explains=_is_under_an_empty_key),
     Difference(
         name="empty key at the server", reason=_EMPTY_KEY, pair=SERVER, explains=_is_under_an_empty_key
+    ),
+    Difference(
+        name="a spec among faults of the schema",
+        reason="a rule demands the spec of a VariantAutoscaling, and the server checks none beside faults",
+        pair=SERVER,
+        explains=_is_unchecked_spec,
     ),
     Difference(
         name="one fault of a text",

@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Version
 from apiserver.schema.model import node_of
 from apiserver.schema.rules import Rule, Transition
-from apiserver.schema.ruling import Ruled, UniqueKeys, rule_errors, ruled
+from apiserver.schema.ruling import Finder, UniqueKeys, finder, rule_errors, rules_on
 from apiserver.schema.shape import DEEPEST, is_deeper_than, well_typed, without_nulls
 from apiserver.schema.validation import validate
 from judges.findings import Findings, of_error
@@ -65,25 +65,14 @@ def judged(version: Version, value: Json) -> Layers:
 
 
 def _found_by(declared: type, value: Json, is_meant: Callable[[Rule], bool]) -> set[FieldError]:
-    here, node = _only(declared, is_meant), node_of(declared)
-    return set(rule_errors(here, well_typed(node, without_nulls(node, value)))) if here else set()
+    find, node = _only(declared, is_meant), node_of(declared)
+    return set(rule_errors(find(well_typed(node, without_nulls(node, value))))) if find else set()
 
 
 @functools.cache
-def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Ruled | None:
-    whole = ruled(declared)
-    return None if whole is None else _reduced(whole, is_meant)
-
-
-def _reduced(here: Ruled, is_meant: Callable[[Rule], bool]) -> Ruled:
-    return replace(
-        here,
-        memory=None,  # what is remembered was found right by all rules
-        rules=tuple(rule for rule in here.rules if is_meant(rule)),
-        members=tuple((name, _reduced(below, is_meant)) for name, below in here.members),
-        items=None if here.items is None else _reduced(here.items, is_meant),
-        values=None if here.values is None else _reduced(here.values, is_meant),
-    )
+def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Finder | None:
+    here = rules_on(node_of(declared), is_meant)
+    return here and finder(here)
 
 
 def _is_key(rule: Rule) -> bool:
@@ -95,4 +84,4 @@ def _is_cel(rule: Rule) -> bool:
 
 
 def _is_ours_alone(rule: Rule) -> bool:
-    return not rule.cel() and not isinstance(rule, UniqueKeys)
+    return not rule.cel() and not isinstance(rule, UniqueKeys | Transition)

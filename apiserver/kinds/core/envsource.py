@@ -52,11 +52,11 @@ _BYTE_DIVISORS: Final = (
 
 
 def _field_path_errors(value: str, path: FieldPath) -> Iterator[FieldError]:
-    if len(value) > _LONGEST_FIELD:
+    if value in _FIELDS or len(value) > _LONGEST_FIELD:
         return
     entry = _ENTRY.search(value)
     if entry is None:
-        if value and value not in _FIELDS:
+        if value:
             yield errors.unsupported(path, value, _FIELDS)
     elif entry.group(1) not in {"metadata.labels", "metadata.annotations"}:
         yield errors.invalid(path, value, "only metadata.labels and metadata.annotations take a key")

@@ -6,6 +6,7 @@ Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
@@ -26,8 +27,8 @@ _CHARACTERS: Final = (
     "consist of alphanumeric characters, '-', '_' or '.',"
     " and must start and end with an alphanumeric character"
 )
-_NAME_CHARACTERS: Final = re2.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
-_VALUE_CHARACTERS: Final = re2.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+_NAME_CHARACTERS: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VALUE_CHARACTERS: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _PREFIX: Final = re2.compile(f"^{_SUBDOMAIN}$")
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
@@ -61,7 +62,7 @@ def label_key_errors(key: str) -> tuple[str, ...]:
 @remembered
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return what is wrong with the characters of a label's value; its length is the schema's matter."""
-    if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.search(value):
+    if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.fullmatch(value):
         return ()
     return (f"a valid label must be an empty string or {_CHARACTERS}",)
 
@@ -85,7 +86,7 @@ def _name_errors(name: str) -> Iterator[str]:
         yield "name part must be non-empty"
     elif len(name) > _LONGEST_NAME:
         yield f"name part must be no more than {_LONGEST_NAME} characters"
-    elif not _NAME_CHARACTERS.search(name):
+    elif not _NAME_CHARACTERS.fullmatch(name):
         yield f"name part must {_CHARACTERS}"
 
 

@@ -15,6 +15,7 @@ import re2
 
 from apiserver.kinds.core.labels import LabelKey, label_value_errors
 from apiserver.kinds.core.names import DnsSubdomain
+from apiserver.kinds.meta import Int32
 from apiserver.schema import errors
 from apiserver.schema.choices import ForbiddenWhen, RequiredWhen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -28,7 +29,7 @@ _LONGEST_VALUE: Final = 317
 _LONGEST_LABEL_VALUE: Final = 63
 _WHOLE: Final = re2.compile(r"^[-+]?[0-9]{1,18}$")
 
-Weight = Annotated[int, Range(1, 100)]
+Weight = Annotated[Int32, Range(1, 100)]
 """How much a preference counts against others."""
 
 
@@ -52,10 +53,10 @@ def _value_errors(text: str) -> tuple[str, ...]:
 def _required_value_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
     for place, term in enumerate(value.get("nodeSelectorTerms", [])):
         for position, expression in enumerate(term.get("matchExpressions", [])):
-            here = path.child("nodeSelectorTerms").index(place).child("matchExpressions").index(position)
             for rank, text in enumerate(expression.get("values", [])):
                 for detail in _value_errors(text):
-                    yield errors.invalid(here.child("values").index(rank), text, detail)
+                    here = path.child("nodeSelectorTerms").index(place).child("matchExpressions")
+                    yield errors.invalid(here.index(position).child("values").index(rank), text, detail)
 
 
 @declaration(

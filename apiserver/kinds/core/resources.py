@@ -8,6 +8,7 @@ them. Bounds on counts are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Final
@@ -36,12 +37,41 @@ Amount = Annotated[
 """An amount of a resource: never negative."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Resource:
+    """What the name of a resource says of its amounts."""
+
+    faults: tuple[str, ...]
+    """What is wrong with the name itself."""
+
+    is_whole: bool
+    """Whether it comes in whole units: accelerators do."""
+
+    page: Decimal | None
+    """Of huge pages their size, 0 for one that is none; None for any other resource."""
+
+    can_be_overcommitted: bool
+    """Whether a request may be lower than the limit."""
+
+
 def can_be_overcommitted(name: str) -> bool:
     """Tell whether a request for a resource may be lower than its limit: accelerators can't be shared."""
-    return ("/" not in name or _NATIVE in name) and not name.startswith(_HUGE_PAGES)
+    return _resource(name).can_be_overcommitted
 
 
 @remembered
+def _resource(name: str) -> _Resource:
+    is_native = "/" not in name or _NATIVE in name
+    is_page = name.startswith(_HUGE_PAGES)
+    page = (quantities.amount(name.removeprefix(_HUGE_PAGES)) or Decimal(0)) if is_page else None
+    return _Resource(
+        faults=_wrong_with(name),
+        is_whole=not is_native,
+        page=page,
+        can_be_overcommitted=is_native and not is_page,
+    )
+
+
 def _wrong_with(name: str) -> tuple[str, ...]:
     malformed = tuple(label_key_errors(name))
     if malformed:
@@ -54,42 +84,49 @@ def _wrong_with(name: str) -> tuple[str, ...]:
     return ()
 
 
-def _amount_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[FieldError]:
+def _amount_errors(
+    name: str, resource: _Resource, quantity: str | int, path: FieldPath
+) -> Iterator[FieldError]:
     found = quantities.amount(quantity)
     if found is None:
         return
-    if "/" in name and _NATIVE not in name and found != found.to_integral_value():
+    if resource.is_whole and found != found.to_integral_value():
         yield errors.invalid(path, quantity, "must be an integer")
-    if name.startswith(_HUGE_PAGES):
-        size = quantities.amount(name.removeprefix(_HUGE_PAGES))
-        # As fractions: a decimal modulo has no answer beyond its precision.
-        if not size or Fraction(found) % Fraction(size):
-            yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
+    # As fractions: a decimal modulo has no answer beyond its precision.
+    if resource.page is not None and (not resource.page or Fraction(found) % Fraction(resource.page)):
+        yield errors.invalid(path, quantity, f"must be a positive integer multiple of {name}")
 
 
-def _pair_errors(name: str, requests: Json, limits: Json, path: FieldPath) -> Iterator[FieldError]:
+def _is_plain_count(resource: _Resource, quantity: str | int) -> bool:
+    """Tell at a glance that nothing is wrong: a well-named resource, in digits, as accelerators are."""
+    return not resource.faults and resource.page is None and isinstance(quantity, str) and quantity.isdigit()
+
+
+def _entry_errors(name: str, quantity: str | int, path: FieldPath) -> Iterator[FieldError]:
+    resource = _resource(name)
+    yield from (errors.invalid(path, name, detail) for detail in resource.faults)
+    yield from _amount_errors(name, resource, quantity, path)
+
+
+def _pair_errors(requests: Json, limits: Json, path: FieldPath) -> Iterator[FieldError]:
+    for name, request in requests.items():
+        if name in limits:
+            if request != limits[name]:
+                yield from _beyond(name, request, limits[name], path)
+        elif not can_be_overcommitted(name):
+            detail = "must be set for a resource that cannot be overcommitted"
+            yield errors.required(path.child("limits").key(name), detail)
+
+
+def _beyond(name: str, request: str | int, limit: str | int, path: FieldPath) -> Iterator[FieldError]:
+    wanted, most = quantities.amount(request), quantities.amount(limit)
+    if wanted is None or most is None:
+        return
     here = path.child("requests").key(name)
-    if name not in limits:
-        if not can_be_overcommitted(name):
-            yield errors.required(
-                path.child("limits").key(name), "must be set for a resource that cannot be overcommitted"
-            )
-        return
-    wanted, limit = quantities.amount(requests[name]), quantities.amount(limits[name])
-    if wanted is None or limit is None:
-        return
-    yield from _beyond(name, wanted, limit, here=here, requests=requests, limits=limits)
-
-
-def _beyond(
-    name: str, wanted: Decimal, limit: Decimal, *, here: FieldPath, requests: Json, limits: Json
-) -> Iterator[FieldError]:
-    if wanted != limit and not can_be_overcommitted(name):
-        yield errors.invalid(here, requests[name], f"must be equal to {name} limit of {limits[name]}")
-    elif wanted > limit:
-        yield errors.invalid(
-            here, requests[name], f"must be less than or equal to {name} limit of {limits[name]}"
-        )
+    if wanted != most and not can_be_overcommitted(name):
+        yield errors.invalid(here, request, f"must be equal to {name} limit of {limit}")
+    elif wanted > most:
+        yield errors.invalid(here, request, f"must be less than or equal to {name} limit of {limit}")
 
 
 def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
@@ -97,13 +134,12 @@ def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:
     limits, requests = value.get("limits", {}), value.get("requests", {})
     for side, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
-            here = path.child(side).key(name)
-            yield from (errors.invalid(here, name, detail) for detail in _wrong_with(name))
-            yield from _amount_errors(name, quantity, here)
-    for name in requests:
-        yield from _pair_errors(name, requests, limits, path)
-    names = {*limits, *requests}
-    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
+            if name not in _STANDARD and not _is_plain_count(_resource(name), quantity):
+                yield from _entry_errors(name, quantity, path.child(side).key(name))
+    yield from _pair_errors(requests, limits, path)
+    if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
+        return
+    if any(name.startswith(_HUGE_PAGES) for name in (*limits, *requests)):
         yield errors.forbidden(path, "huge pages require cpu or memory")
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal
 
 import re2
 
-from apiserver.kinds.meta import Condition, Duration, PositiveQuantity
+from apiserver.kinds.meta import Condition, Duration, Int32, PositiveQuantity
 from apiserver.schema import errors, quantities
 from apiserver.schema.comparison import Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -45,7 +45,7 @@ def storable(value: JsonValue, path: FieldPath) -> Iterator[FieldError]:
 
 
 def _is_positive(value: int | str) -> bool:
-    if isinstance(value, int):
+    if not isinstance(value, str):
         return value > 0
     return len(value) <= quantities.LONGEST_CHARACTERS and bool(_POSITIVE.search(value))
 
@@ -74,10 +74,10 @@ class AutoscalingPolicyMetric:
 class AutoscalingPolicyStablePolicy:
     """How fast the number of replicas may change in one direction, and how steady the wish must be."""
 
-    instances: Annotated[int, Range(0)] = 1
+    instances: Annotated[Int32, Range(0)] = 1
     """Most replicas that are added (or removed) within `period`."""
 
-    percent: Annotated[int, Range(0, 1000)] = 100
+    percent: Annotated[Int32, Range(0, 1000)] = 100
     """Most replicas that are added (or removed) within `period`, as a percentage of those at its start."""
 
     period: HalfHour = "15s"
@@ -96,13 +96,13 @@ class AutoscalingPolicyStablePolicy:
 class AutoscalingPolicyPanicPolicy:
     """Scaling up in a hurry: while it lasts, its own limit holds and nothing is scaled down."""
 
-    percent: Annotated[int, Range(0, 1000)] = 1000
+    percent: Annotated[Int32, Range(0, 1000)] = 1000
     """Most replicas that are added within `period`, as a percentage of those at its start."""
 
     period: HalfHour
     """Time over which `percent` is counted, 30m at most. 0s lifts the limit."""
 
-    panic_threshold_percent: Annotated[int, Range(110, 1000)] = 200
+    panic_threshold_percent: Annotated[Int32, Range(110, 1000)] = 200
     """Panic begins when the replicas that are wanted reach this percentage of those that are there."""
 
     panic_mode_hold: HalfHour = "60s"
@@ -135,7 +135,7 @@ class AutoscalingPolicyBehavior:
 class AutoscalingPolicySpec:
     """The desired state of an AutoscalingPolicy: its metrics, and how fast replicas follow them."""
 
-    tolerance_percent: Annotated[int, Range(0, 100)] = 10
+    tolerance_percent: Annotated[Int32, Range(0, 100)] = 10
     """Nothing is scaled while the replicas that are wanted differ from those that are there by less than
     this percentage of the latter."""
 

@@ -23,7 +23,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     fully_named,
     own_namespace,
 )
-from apiserver.kinds.meta import Condition
+from apiserver.kinds.meta import Condition, Int32
 from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
@@ -58,8 +58,8 @@ SomeLabels = Annotated[
     WithoutKey("modelinfer.volcano.sh/name", because="which is always the name of the target"),
 ]
 
-FewestReplicas = Annotated[int, Range(0, 1_000_000)]
-MostReplicas = Annotated[int, Range(1, 1_000_000)]
+FewestReplicas = Annotated[Int32, Range(0, 1_000_000)]
+MostReplicas = Annotated[Int32, Range(1, 1_000_000)]
 
 
 @declaration()
@@ -69,7 +69,7 @@ class MetricEndpoint:
     uri: MetricPath = "/metrics"
     """Path of the page that is scraped, without host, query and fragment."""
 
-    port: Annotated[int, Range(1, 65535)] = 8100
+    port: Annotated[Int32, Range(1, 65535)] = 8100
     """Port of each pod that is scraped."""
 
 
@@ -109,7 +109,7 @@ class OptimizerParam:
     target: Target
     """The object that is scaled, and where its metrics are read."""
 
-    cost: Maybe[Annotated[int, Range(0)]] = UNSET
+    cost: Maybe[Annotated[Int32, Range(0)]] = UNSET
     """What one replica costs, in any unit that all targets share. Without it, nothing; targets of the same
     cost are taken in the order in which they stand."""
 
@@ -131,7 +131,7 @@ class OptimizerConfiguration:
     ]
     """The targets that share the load, in order of preference where their costs are equal."""
 
-    cost_expansion_rate_percent: Annotated[int, Range(0)] = 200
+    cost_expansion_rate_percent: Annotated[Int32, Range(0)] = 200
     """How much more each next step on one target may cost than the one before, in percent: 200 doubles the
     replicas of a step each time, 100 takes a target whole before the next one."""
 

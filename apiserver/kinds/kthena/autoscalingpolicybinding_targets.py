@@ -121,8 +121,7 @@ def distinct_targets(params: list[Json], path: FieldPath) -> Iterator[FieldError
 
 def own_namespace(value: Json, path: FieldPath) -> Iterator[FieldError]:
     """Yield one error for each target in another namespace than the binding; without one nothing is known."""
-    metadata = value.get("metadata")
-    own = metadata.get("namespace") if isinstance(metadata, dict) else None
+    own = (value.get("metadata") or {}).get("namespace")
     if not own:
         return
     for below, target in targets_of(value.get("spec", {})):

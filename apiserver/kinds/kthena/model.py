@@ -20,7 +20,7 @@ from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec
 from apiserver.kinds.kthena.modelbackend import ModelBackend
 from apiserver.kinds.kthena.modelmatch import ModelMatch
-from apiserver.kinds.meta import Condition
+from apiserver.kinds.meta import Condition, Int32
 from apiserver.schema import errors
 from apiserver.schema.comparison import SumAtMost
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -47,9 +47,8 @@ _WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=F
 
 
 def _adapter_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    metadata, spec = value.get("metadata"), value.get("spec", {})
-    own = metadata.get("name") if isinstance(metadata, dict) else None
-    taken = {own, spec.get("name")} - {None, ""}
+    spec = value.get("spec", {})
+    taken = {(value.get("metadata") or {}).get("name"), spec.get("name")} - {None, ""}
     for position, backend in enumerate(spec.get("backends", [])):
         for rank, adapter in enumerate(backend.get("loraAdapters", [])):
             if adapter.get("name") in taken:
@@ -86,7 +85,7 @@ class ModelSpec:
     autoscaling_policy: Maybe[AutoscalingPolicySpec] = UNSET
     """Scales all backends together: as many replicas as its metrics ask for, of the cheapest mixture."""
 
-    cost_expansion_rate_percent: Maybe[Annotated[int, Range(0, 1000)]] = UNSET
+    cost_expansion_rate_percent: Maybe[Annotated[Int32, Range(0, 1000)]] = UNSET
     """How fast the steps grow in which a policy of the model adds replicas of one backend before it turns to
     a dearer one: 200 doubles each step. Only with such a policy; without it: 200."""
 
@@ -101,7 +100,7 @@ class ModelBackendStatus:
     name: Annotated[str, Length(maximum=317)]
     """Name of the backend."""
 
-    replicas: Annotated[int, Range(0)]
+    replicas: Annotated[Int32, Range(0)]
     """Number of replicas that run."""
 
 

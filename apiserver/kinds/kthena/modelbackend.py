@@ -17,6 +17,7 @@ from apiserver.kinds.core.env import EnvFromSource, EnvVar
 from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec, HalfHour
 from apiserver.kinds.kthena.modelworker import Count, ModelWorker
+from apiserver.kinds.meta import Int32
 from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.composition import Chosen, ItemOfEachWhen, ItemsAmongWhen, OneItemWhen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -104,14 +105,14 @@ class ModelBackend:
     min_replicas: Count
     """Fewest replicas. Scaling stays above; 0 takes a policy of the model."""
 
-    max_replicas: Annotated[int, Range(1, 1000000)]
+    max_replicas: Annotated[Int32, Range(1, 1000000)]
     """Most replicas. Without any policy it equals `minReplicas`: that many run."""
 
-    scaling_cost: Maybe[Annotated[int, Range(0)]] = UNSET
+    scaling_cost: Maybe[Annotated[Int32, Range(0)]] = UNSET
     """What one replica costs, in any unit that all backends share. Required with a policy of the model, which
     goes by it, and forbidden without. 0 counts as free."""
 
-    route_weight: Annotated[int, Range(0, 100)] = 100
+    route_weight: Annotated[Int32, Range(0, 100)] = 100
     """Share of the requests that this backend gets, relative to the weights of the others. 0 sends none."""
 
     scale_to_zero_grace_period: Maybe[HalfHour] = UNSET

@@ -5,10 +5,9 @@ Bounds on the length of text and on the number of headers are ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Final
-
-import re2
 
 from apiserver.kinds.kthena.regularexpressions import COMPILES, LONGEST_REGEX
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -23,7 +22,7 @@ ServedModelName = Annotated[str, Length(maximum=256)]
 """What a request calls a model. The bound is that of a ModelServer's `model`."""
 
 _LONGEST_HEADER: Final = 256
-_TOKEN: Final = re2.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A header name: `token` of RFC 9110, section 5.6.2."""
 
 
@@ -52,7 +51,7 @@ class BodyMatch:
 
 def _header_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
     for name in value:
-        if len(name) > _LONGEST_HEADER or not _TOKEN.search(name):
+        if len(name) > _LONGEST_HEADER or not _TOKEN.fullmatch(name):
             yield invalid(path, name, "must be a header name of letters, digits and any of !#$%&'*+.^_`|~-")
 
 

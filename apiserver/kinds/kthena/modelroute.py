@@ -17,6 +17,7 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.core.names import DnsSubdomain
 from apiserver.kinds.kthena.hostport import HostPort
 from apiserver.kinds.kthena.modelmatch import ModelMatch, ServedModelName
+from apiserver.kinds.meta import Uint32
 from apiserver.schema.comparison import SomePositive
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.filling import SomeNotEmpty
@@ -34,7 +35,7 @@ class TargetModel:
     model_server_name: DnsSubdomain
     """Name of a ModelServer in the namespace of the route."""
 
-    weight: Annotated[int, Range(0, 100)] = DEFAULT_WEIGHT
+    weight: Annotated[Uint32, Range(0, 100)] = DEFAULT_WEIGHT
     """Share of the rule's requests, relative to the weights of its other targets; 0 sends none. Where the
     weights of a rule add up to 100 they are percentages."""
 
@@ -78,10 +79,10 @@ class GlobalRateLimit:
 class RateLimit:
     """How many tokens requests may use per unit of time; what is beyond is answered with 429."""
 
-    input_tokens_per_unit: Maybe[Annotated[int, Range(1)]] = UNSET
+    input_tokens_per_unit: Maybe[Annotated[Uint32, Range(1)]] = UNSET
     """Most tokens of prompts. Without it prompts are not limited."""
 
-    output_tokens_per_unit: Maybe[Annotated[int, Range(1)]] = UNSET
+    output_tokens_per_unit: Maybe[Annotated[Uint32, Range(1)]] = UNSET
     """Most tokens of answers. Without it answers are not limited."""
 
     unit: Literal["second", "minute", "hour", "day", "month"] = "second"

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from apiserver.kinds.core.labels import LABELS, LabelKey, Labels, LabelValue
 from apiserver.kinds.kthena.modelmatch import ServedModelName
-from apiserver.kinds.meta import Duration
+from apiserver.kinds.meta import Duration, Int32
 from apiserver.schema.comparison import Different, Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.filling import NotEmptyUnless
@@ -57,7 +57,7 @@ class WorkloadSelector:
 class WorkloadPort:
     """The port on which the pods listen."""
 
-    port: Annotated[int, Range(1, 65535)]
+    port: Annotated[Int32, Range(1, 65535)]
     """Port of the engine in each pod, between 1 and 65535."""
 
     protocol: Literal["http", "https"] = "http"
@@ -68,7 +68,7 @@ class WorkloadPort:
 class Retry:
     """What happens when a pod fails a request."""
 
-    attempts: Maybe[Annotated[int, Range(0)]] = UNSET
+    attempts: Maybe[Annotated[Int32, Range(0)]] = UNSET
     """How often one request is tried again before it has failed. Without it, or with 0, never."""
 
     retry_interval: Annotated[Duration, Within("0s", "1h")] = "100ms"

@@ -9,12 +9,13 @@ from typing import Annotated, Literal
 
 from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.core.resources import ResourceRequirements
+from apiserver.kinds.meta import Int32
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.json import JsonValue
 from apiserver.schema.markers import Length, Range
 from apiserver.schema.texts import NoWhitespace
 
-Count = Annotated[int, Range(0, 1000000)]
+Count = Annotated[Int32, Range(0, 1000000)]
 """A number of things that run, 0 included."""
 
 
@@ -44,4 +45,5 @@ class ModelWorker:
 
     config: Maybe[JsonValue] = UNSET
     """Settings of the engine, as an object of any shape: each member is an argument of its command line, such
-    as `max-model-len: 8192`. An empty text makes an argument without a value."""
+    as `max-model-len: 8192`. An empty text makes an argument without a value. It may be nested 100 levels
+    deep."""

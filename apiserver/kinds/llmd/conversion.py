@@ -15,7 +15,7 @@ from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, pr
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
 from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import may_mention, opened, plain, sealed, without
+from apiserver.schema.undecoded import as_object, may_mention, opened, plain, sealed, without
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -75,11 +75,24 @@ def _to_hub(value: Json, _: Json) -> tuple[Json, Json]:
     if "modelProfile" in given:
         candidate, source = in_use(value, given["modelProfile"])
         spec = candidate | spec
+    elif "variantID" in given and _is_own_identifier(given["variantID"], spec):
+        source = {"variantID": given["variantID"]}
     if "scaleTargetRef" not in spec:
         target = implied_target(value)
         spec["scaleTargetRef"] = sealed(target) if type(target["name"]) is Raw else target
     result["spec"] = spec
     return result, source
+
+
+def _is_own_identifier(value: JsonValue, spec: Json) -> bool:
+    """Tell whether somebody chose an identifier: one that follows from nothing outlives every edit."""
+    identifier = plain(value)
+    return (
+        isinstance(identifier, str)
+        and _VARIANT_ID.fullmatch(identifier) is not None
+        and _is_legacy(spec)
+        and identifier != _speakable_identifier(spec)
+    )
 
 
 def _with_open_profile(value: Json, _: Json) -> Json:
@@ -101,17 +114,29 @@ def _from_hub(value: Json, source: Json) -> tuple[Json, Json]:
 
 def _with_open_performance(value: Json, source: Json) -> Json:
     spec = value.get("spec")
-    if not source or not isinstance(spec, dict) or type(spec.get("variantProfile")) is not Raw:
+    if (
+        "modelProfile" not in source
+        or not isinstance(spec, dict)
+        or type(spec.get("variantProfile")) is not Raw
+    ):
         return value
     return value | {"spec": spec | {"variantProfile": opened(spec["variantProfile"])}}
 
 
 def _spoke_spec(spec: Json, source: Json) -> Json:
-    profile = profile_of(spec, source) if source else {}
+    profile = profile_of(spec, source) if "modelProfile" in source else {}
     if profile:
         return without(spec, PROFILED) | {"modelProfile": profile}
-    identifier = _speakable_identifier(spec) if spec.keys() >= _HUB_LEGACY else ""
+    identifier = source.get("variantID") or _speakable_identifier(spec) if _is_legacy(spec) else ""
     return spec | {"variantID": identifier} if identifier else without(spec, PROFILED)
+
+
+def _is_legacy(spec: Json) -> bool:
+    """Tell whether a spec has all that the legacy shape demands, parameters included."""
+    if not spec.keys() >= _HUB_LEGACY:
+        return False
+    profile = spec["variantProfile"]
+    return may_mention(profile, "perfParms") and "perfParms" in as_object(opened(profile))
 
 
 def _speakable_identifier(spec: Json) -> str:

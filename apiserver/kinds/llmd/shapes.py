@@ -15,7 +15,7 @@ from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, implied_target
 from apiserver.kinds.llmd.shapes_facts import Facts, facts_of
 from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
-from apiserver.kinds.llmd.shapes_making import MAKERS
+from apiserver.kinds.llmd.shapes_making import MAKERS, with_parameters
 from apiserver.kinds.llmd.shapes_released import (
     CURRENT,
     LEGACY,
@@ -122,7 +122,7 @@ def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list
     for name in _wanted(shape, facts):
         if name not in spec:
             spec[name] = MAKERS[name](facts, made_up)
-    return spec
+    return spec | with_parameters(spec, made_up) if shape.demands_parameters else spec
 
 
 def _identified(plain: Json) -> Json:

@@ -8,7 +8,7 @@ from apiserver.kinds.llmd.conversion import HUB, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, names_deployment, variant_identifier
 from apiserver.kinds.llmd.shapes_facts import label_of, shown
 from apiserver.kinds.llmd.shapes_released import Family, Shape
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object, same
 
 
@@ -19,7 +19,7 @@ def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[
     """
     before, again = as_object(hub.get("spec")), as_object(convert(shaped, HUB).get("spec"))
     for name, item in before.items():
-        is_back = name in again and same(item, again[name])
+        is_back = name in again and _is_in(item, again[name])
         if not is_back and name not in {"scaleTargetRef", "accelerator"}:
             yield f"spec.{name}: {shown(item)} has no place in {shape}"
     if not same(before.get("accelerator"), again.get("accelerator", label_of(shaped))):
@@ -28,6 +28,13 @@ def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[
     yield from _lost_from_spoke(as_object(plain.get("spec")), before, shaped, shape)
     if "decision" in as_object(hub.get("status")):
         yield "status.decision: only v1alpha2 says why"
+
+
+def _is_in(item: JsonValue, again: JsonValue) -> bool:
+    """Tell whether what came back says all that was said; members that were made up may stand beside it."""
+    if isinstance(item, dict) and isinstance(again, dict):
+        return all(name in again and same(inner, again[name]) for name, inner in item.items())
+    return same(item, again)
 
 
 def _lost_accelerator(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:

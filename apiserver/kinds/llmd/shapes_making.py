@@ -14,6 +14,7 @@ from apiserver.kinds.llmd.shapes_facts import (
     shown,
 )
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.undecoded import as_list, as_object
 
 
 def _model(facts: Facts, made_up: list[str]) -> JsonValue:
@@ -78,6 +79,27 @@ MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
     "scaleTargetRef": _target,
 }
 """Makes one field of the spec; what had to be invented is told in the list, one sentence each."""
+
+
+def with_parameters(spec: Json, made_up: list[str]) -> Json:
+    """Return the profiles of a spec that lack parameters, with parameters."""
+    own = spec.get("variantProfile")
+    if isinstance(own, dict) and "perfParms" not in own:
+        made = _known(None, placeholder_parameters(), "spec.variantProfile.perfParms", made_up)
+        return {"variantProfile": own | {"perfParms": made}}
+    profile = as_object(spec.get("modelProfile"))
+    candidates = as_list(profile.get("accelerators"))
+    whole = [
+        entry | {"perfParms": _known(None, placeholder_parameters(), _parameters_of(position), made_up)}
+        if isinstance(entry, dict) and "perfParms" not in entry
+        else entry
+        for position, entry in enumerate(candidates)
+    ]
+    return {} if whole == candidates else {"modelProfile": profile | {"accelerators": whole}}
+
+
+def _parameters_of(position: int) -> str:
+    return f"spec.modelProfile.accelerators[{position}].perfParms"
 
 
 def _known(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str]) -> JsonValue:

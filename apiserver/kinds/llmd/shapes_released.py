@@ -51,6 +51,8 @@ class Shape:
     fields: frozenset[str]
     required: tuple[str, ...]
     status: StatusShape | None = None
+    demands_parameters: bool = True
+    """Whether each candidate of a modelProfile, and each variantProfile, must have `perfParms`."""
 
     def __str__(self) -> str:
         return f"the {self.name} shape" if self.status is None else f"release {self.name}"
@@ -83,6 +85,7 @@ MODEL_PROFILE: Final = Shape(
     family=Family.MODEL_PROFILE,
     fields=frozenset({*_ANY, "modelProfile", "sloClassRef"}),
     required=("modelID", "modelProfile"),
+    demands_parameters=False,
 )
 LEGACY: Final = Shape(
     name="legacy",
@@ -108,25 +111,19 @@ def _first(name: str, status: StatusShape) -> Shape:
     )
 
 
-def _second(name: str) -> Shape:
-    fields = frozenset({"modelID", "modelProfile", "sloClassRef", "variantCost"})
+def _second(name: str, *, has_service_class: bool) -> Shape:
+    service_class = ("sloClassRef",) if has_service_class else ()
     return Shape(
-        name=name, family=Family.MODEL_PROFILE, fields=fields, required=("modelID",), status=_S1_STATUS
+        name=name,
+        family=Family.MODEL_PROFILE,
+        fields=frozenset({"modelID", "modelProfile", "variantCost", *service_class}),
+        required=("modelID",),
+        status=_S1_STATUS,
+        demands_parameters=False,
     )
 
 
 def _third(name: str) -> Shape:
-    names = ("modelID", "modelProfile")
-    return Shape(
-        name=name,
-        family=Family.MODEL_PROFILE,
-        fields=frozenset({*names, "variantCost"}),
-        required=names,
-        status=_S1_STATUS,
-    )
-
-
-def _fourth(name: str) -> Shape:
     return Shape(
         name=name,
         family=Family.CURRENT,
@@ -151,11 +148,11 @@ RELEASES: Final[Mapping[str, Shape]] = {
         _first("v0.0.2", _S1_STATUS),
         _first("v0.0.3", _S1_STATUS),
         _first("v0.0.4", _S1_STATUS),
-        _second("v0.0.5"),
-        _third("v0.4.1"),
-        _third("v0.4.2"),
-        _fourth("v0.5.0"),
-        _fourth("v0.5.1"),
+        _second("v0.0.5", has_service_class=True),
+        _second("v0.4.1", has_service_class=False),
+        _second("v0.4.2", has_service_class=False),
+        _third("v0.5.0"),
+        _third("v0.5.1"),
         _UNRELEASED,
     )
 }

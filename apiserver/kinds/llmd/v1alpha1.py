@@ -68,8 +68,8 @@ class AcceleratorProfile:
     acc_count: Annotated[int, Range(1)]
     """Number of accelerators that one replica uses."""
 
-    perf_parms: PerfParms
-    """Parameters of the latency model on this accelerator."""
+    perf_parms: Maybe[PerfParms] = UNSET
+    """Parameters of the latency model on this accelerator. Without them capacity is learned from engines."""
 
     max_batch_size: Annotated[int, Range(1)]
     """Most requests that one replica serves at a time."""

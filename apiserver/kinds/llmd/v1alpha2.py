@@ -38,8 +38,8 @@ class PerfParms:
 class VariantProfile:
     """Performance of one variant."""
 
-    perf_parms: PerfParms
-    """Parameters of the latency model."""
+    perf_parms: Maybe[PerfParms] = UNSET
+    """Parameters of the latency model. Without them capacity is learned from the engines."""
 
     max_batch_size: Annotated[int, Range(1)]
     """Most requests that one replica serves at a time."""

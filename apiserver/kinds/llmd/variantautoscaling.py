@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import UNSET
+
 from apiserver.kinds.columns import AGE
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
-from apiserver.kinds.llmd.conversion import GROUP
+from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
 from apiserver.kinds.llmd.identity import (
     PLANNED_IN_WORDS,
     implied_target,
@@ -16,8 +18,10 @@ from apiserver.kinds.llmd.identity import (
 )
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.schema.json import Json
+from apiserver.schema.kept import read_kept
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
+from apiserver.schema.undecoded import as_object
 
 DEFAULT_COST: Final = "10.0"
 """Cost of one replica when nothing else is known."""
@@ -62,10 +66,17 @@ def _cost(value: Json) -> Iterator[Filled]:
     Nor is one made up where no target is named: that is a manifest of a release that made up none.
     """
     spec = value.get("spec", {})
-    if "scaleTargetRef" in spec and not any(
-        name in spec for name in ("modelProfile", *v1alpha1.LEGACY_FIELDS)
-    ):
+    said = {*spec, *_kept_of_spec(value)}  # what v1alpha1 cannot say tells the shapes apart, too
+    if "scaleTargetRef" in spec and said.isdisjoint(("modelProfile", *v1alpha1.LEGACY_FIELDS)):
         yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
+
+
+def _kept_of_spec(value: Json) -> Iterator[str]:
+    """Yield the fields of the spec that conversion keeps in the annotation."""
+    annotations = as_object(as_object(value.get("metadata")).get("annotations"))
+    for field in read_kept(annotations.get(ANNOTATION), undecoded=False).fields:
+        if len(field.path) > 1 and field.path[0] == "spec" and field.value is not UNSET:
+            yield field.path[1]
 
 
 def _identifier_advice(value: Json) -> list[str]:

@@ -34,7 +34,7 @@ def test_a_target_is_in_the_namespace_of_the_binding(namespace: str, want: list[
     assert [str(error) for error in validate(AutoscalingPolicyBinding, value)] == want
 
 
-@pytest.mark.parametrize("metadata", [{}, None, {"namespace": None}, "none"])
+@pytest.mark.parametrize("metadata", [{}, None, {"namespace": None}])
 def test_without_a_namespace_of_its_own_nothing_is_known(metadata: JsonValue) -> None:
     """A file names none, and the command line decides later."""
     value = {"metadata": metadata, "spec": reference(name="llama", namespace="team-b")}

@@ -25,6 +25,7 @@ PARAMETERS = {"decodeParms": {"alpha": "20.58"}, "prefillParms": {"gamma": "5.2"
 PROFILE = {"perfParms": PARAMETERS, "maxBatchSize": 4}
 CLASS = {"name": "premium-slo", "key": "opt-125m"}
 LABEL = {ACCELERATOR_LABEL: "H100"}
+BARE = {"acc": "A100", "accCount": 1, "maxBatchSize": 4}
 
 
 def of(spec: Json, *, version: str = SPOKE, **parts: Json) -> Json:
@@ -143,6 +144,10 @@ def test_what_is_not_told_lost_is_there(seed: int, version: str, shape: Shape) -
     told = {line.partition(":")[0] for line in shaped.lost}
 
     before, again = convert(value, HUB)["spec"], convert(shaped.value, HUB)["spec"]
+    if any("perfParms" in line for line in shaped.made_up) and "variantProfile" in before:
+        again |= {
+            "variantProfile": {name: again["variantProfile"][name] for name in before["variantProfile"]}
+        }
 
     missing = {f"spec.{name}" for name in before if not same(before[name], again.get(name))} - told
     assert missing <= {"spec.accelerator", "spec.scaleTargetRef"}
@@ -222,6 +227,22 @@ NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
         pytest.param(
             third(), "v0.0.5", {"modelID": "m", "variantCost": "80.50"}, ["spec.scaleTargetRef"], [],
             id="the release that demanded the model only gets nothing made up",
+        ),
+        pytest.param(
+            of({"modelID": "m"}), "v0.4.2", {"modelID": "m"}, [], [],
+            id="what the chart of that release makes comes back as it was",
+        ),
+        pytest.param(
+            of({"modelID": "m", "modelProfile": {"accelerators": [BARE]}}), "v0.4.1",
+            {"modelID": "m", "modelProfile": {"accelerators": [BARE]}}, [], [],
+            id="candidates without parameters come back as they were",
+        ),
+        pytest.param(
+            of({"modelID": "m", "sloClassRef": CLASS, "modelProfile": {"accelerators": [BARE]}}), "v0.0.4",
+            {"modelID": "m", "sloClassRef": CLASS,
+             "modelProfile": {"accelerators": [BARE | {"perfParms": NO_FIGURES}]}},
+            [], ["spec.modelProfile.accelerators[0].perfParms"],
+            id="an early release demands parameters of each candidate",
         ),
         pytest.param(
             first(), "v0.4.1", {key: item for key, item in first()["spec"].items() if key != "sloClassRef"},

@@ -8,6 +8,8 @@ import json
 import pytest
 from reviews import TARGET, Deployments, legacy, mutate, review, validate, variant
 
+from apiserver.kinds.conversion import convert
+from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
 from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_verdict
 
@@ -23,7 +25,7 @@ def test_defaults_are_added_and_nothing_else() -> None:
     verdict = mutate(review(variant()))
 
     assert verdict.refusal is None
-    assert verdict.patch == ({"op": "add", "path": "/spec/variantCost", "value": "10.0"},)
+    assert verdict.patch == (Addition("/spec/variantCost", "10.0"),)
 
 
 def test_defaulting_twice_changes_nothing() -> None:
@@ -106,7 +108,10 @@ ODD = {
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
-    "nesting without end": ({"spec": {"modelID": nested(500)}}, ["<nil>"]),
+    "nesting without end": (
+        {"spec": {"modelID": nested(500)}},
+        ["spec.scaleTargetRef", "spec.modelID"],
+    ),
 }
 
 
@@ -119,12 +124,12 @@ def test_odd_objects_make_clear_errors(change: Json, want: list[str]) -> None:
     assert len(json.dumps(mutate(request).refusal)) < 4000
 
 
-def test_nesting_beyond_reading_is_answered_by_its_uid() -> None:
-    """What cannot even be decoded gets a clear answer too."""
+def test_nesting_that_does_not_end_is_answered_by_its_uid() -> None:
+    """What cannot even be cut to a depth gets a clear answer too."""
     text = json.dumps({"kind": "AdmissionReview", "request": review(variant(modelID="HERE"))})
 
     with pytest.raises(UnreadableRequestError, match="no JSON that can be read") as caught:
-        decode_admission(text.replace('"HERE"', "[" * 50_000 + "]" * 50_000).encode())
+        decode_admission(text.replace('"HERE"', "[" * 50_000 + "]" * 40_000).encode())
 
     assert caught.value.uid == "u1"
 
@@ -216,3 +221,13 @@ def test_odd_metadata_is_answered(metadata: Json) -> None:
 
     for verdict in (mutate(request), validate(request)):
         assert verdict.refusal is None or verdict.refusal["code"] == 422
+
+
+def test_no_cost_is_made_up_in_an_edit_of_what_the_older_version_cannot_say() -> None:
+    """The unit cost of the accelerator counts, in whichever version the variant is edited."""
+    stored = variant(version="v1alpha2", accelerator="H100")
+    edited = convert(stored, "llmd.ai/v1alpha1")
+    edited = edited | {"spec": edited["spec"] | {"modelID": "another/model"}}
+
+    assert mutate(review(edited, convert(stored, "llmd.ai/v1alpha1"))).patch == ()
+    assert mutate(review(convert(edited, "llmd.ai/v1alpha2"), stored)).patch == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.checking.metadata import metadata_errors
+from apiserver.schema.metadata import metadata_errors
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must"

@@ -1,0 +1,90 @@
+"""Fills in the defaults of a schema, as additions only.
+
+For each node that bears defaults one function is made once. What it adds becomes a JSON patch by construction
+and never by comparing two objects, so a patch can neither remove nor replace anything. As on the server, a
+default inside an absent parent does nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from apiserver.schema.json import JsonValue
+from apiserver.schema.model import Node
+
+
+class Addition(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add"):
+    """One absent member by its JSON pointer (RFC 6901), and the value it gets.
+
+    Encoded it is an operation of a JSON patch (RFC 6902).
+    """
+
+    path: str
+    value: JsonValue
+
+
+Fill: TypeAlias = Callable[[JsonValue, str, list[Addition]], None]
+"""Fills a value that stands at a pointer, in place, and collects what it added."""
+
+
+def filler(node: Node) -> Fill | None:
+    """Return what fills in the defaults of a node and all below it, or None if there are none."""
+    if node.items is not None:
+        return _items_filler(filler(node.items))
+    if node.values is not None:
+        return _values_filler(filler(node.values))
+    return _members_filler(node)
+
+
+def escaped(part: str) -> str:
+    """Return a name as a JSON pointer writes it."""
+    return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
+
+
+def _members_filler(node: Node) -> Fill | None:
+    defaults = [(prop.name, f"/{prop.name}", prop.default) for prop in node.properties if prop.has_default]
+    below = [(prop.name, f"/{prop.name}", filler(prop.node)) for prop in node.properties]
+    inner = [(name, step, inside) for name, step, inside in below if inside is not None]
+    if not defaults and not inner:
+        return None
+
+    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
+        if not isinstance(value, dict):
+            return
+        for name, step, default in defaults:
+            if value.get(name) is None:
+                value[name] = copy.deepcopy(default) if isinstance(default, dict | list) else default
+                found.append(Addition(pointer + step, default))
+        for name, step, inside in inner:
+            if (item := value.get(name)) is not None:
+                inside(item, pointer + step, found)
+
+    return fill
+
+
+def _items_filler(inside: Fill | None) -> Fill | None:
+    if inside is None:
+        return None
+
+    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
+        if isinstance(value, list):
+            for position, item in enumerate(value):
+                inside(item, f"{pointer}/{position}", found)
+
+    return fill
+
+
+def _values_filler(inside: Fill | None) -> Fill | None:
+    if inside is None:
+        return None
+
+    def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                inside(item, f"{pointer}/{escaped(key)}", found)
+
+    return fill

@@ -1,0 +1,84 @@
+"""What the schema finds wrong, in the words of Kubernetes' own validation.
+
+`jsonschema-rs` decides on the schema; its error objects are read by class, never by their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+from apiserver.schema import errors
+from apiserver.schema.errors import TYPE_WORDS, FieldError
+from apiserver.schema.json import JsonValue
+from apiserver.schema.model import Node
+from apiserver.schema.paths import FieldPath
+
+
+def translated(root: Node, failure: ValidationError) -> FieldError:
+    """Return the error that a failure of the schema stands for."""
+    node, path = located(root, failure.instance_path)
+    value: JsonValue = failure.instance
+    kind = failure.kind
+    match kind:
+        case ValidationErrorKind.Required(property=name):
+            return replace(errors.required(path.child(name)), scope=path)
+        case ValidationErrorKind.Type():
+            return errors.wrong_type(path, value, TYPE_WORDS[node.type])
+        case ValidationErrorKind.Enum(options=options):
+            return errors.unsupported(path, value, options)
+        case ValidationErrorKind.MaxLength(limit=limit):
+            return errors.too_long(path, limit)
+        case ValidationErrorKind.MaxItems(limit=limit) | ValidationErrorKind.MaxProperties(limit=limit):
+            return errors.too_many(path, len(value), limit)
+        case _:
+            return errors.invalid(path, value, _demand(node, kind))
+
+
+def _demand(node: Node, kind: ValidationErrorKind) -> str:
+    match kind:
+        case ValidationErrorKind.Pattern():
+            if "pattern" not in node.keywords and node.values is not None:
+                node = node.values  # of an entry whose key is empty, the library names the map alone
+            return (
+                f"must be {node.says}" if node.says else f"must match the pattern {node.keywords['pattern']}"
+            )
+        case ValidationErrorKind.Format(format=name):
+            return f"must be a valid {name}"
+        case _:
+            return _bound(kind)
+
+
+def _bound(kind: ValidationErrorKind) -> str:
+    match kind:
+        case ValidationErrorKind.Minimum(limit=limit):
+            return f"must be greater than or equal to {limit}"
+        case ValidationErrorKind.Maximum(limit=limit):
+            return f"must be less than or equal to {limit}"
+        case ValidationErrorKind.MinLength(limit=limit):
+            return f"must be at least {_counted(limit, 'character')} long"
+        case ValidationErrorKind.MinItems(limit=limit):
+            return f"must have at least {_counted(limit, 'item')}"
+        case ValidationErrorKind.MinProperties(limit=limit):
+            return f"must have at least {_counted(limit, 'entry', 'entries')}"
+        case _:
+            raise TypeError(f"the schema failed by {kind!r}, which no declaration can demand")
+
+
+def _counted(limit: int, one: str, many: str = "") -> str:
+    return f"{limit} {one if limit == 1 else many or one + 's'}"
+
+
+def located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
+    """Return what is declared at a place, given by JSON names and positions, and its path."""
+    node, path = root, FieldPath()
+    for part in parts:
+        if isinstance(part, int):
+            node, path = node.items or node, path.index(part)
+        elif (prop := node.property(part)) is not None:
+            node, path = prop.node, path.child(part)
+        else:
+            node, path = node.values or node, path.key(part)
+    return node, path

@@ -1,0 +1,158 @@
+"""No value of whatever JSON type and size, in whatever place, is more than an error at that place."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import pytest
+from campaign import often
+from judges.fuzz import versions
+from judges.generate import case
+from judges.places import Place, each
+
+from apiserver.kinds.core.resources import ResourceRequirements
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.model import node_of
+from apiserver.schema.shape import is_typed
+from apiserver.schema.validation import judge
+
+VERSIONS: Final = {f"{kind.kind}/{version.name}": (kind, version) for kind, version in versions([])}
+OBJECTS: Final = often(3)
+VALUES: Final[tuple[JsonValue, ...]] = (
+    *(
+        None,
+        True,
+        False,
+        "",
+        "x",
+        "x" * 300,
+        "1e21",
+        "Ω/%",
+        [],
+        {},
+        [[]],
+        [{}],
+        {"": []},
+        {"": "-x"},
+        {"x": {"x": None}},
+    ),
+    *(0, 1, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 2**63, -(2**31) - 1, -(2**63) - 1, 10**30),
+    *(0.0, 0.5, -0.5, 1.0, 50.0, 1e18, 1e20, 1e21, -1e21, 1e300),
+)
+"""Of every JSON type: empty, small, at the bounds of every width and beyond all, whole floats among them."""
+
+METADATA: Final = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences")
+
+every_version = pytest.mark.parametrize("name", VERSIONS)
+
+
+@every_version
+def test_any_value_anywhere_gets_an_answer(name: str) -> None:
+    """A wrong type or width is refused at its field; nothing raises, neither on create nor on update."""
+    kind, version = VERSIONS[name]
+    for number in range(OBJECTS):
+        for value, place in _replaced(version, _object(kind, version, number)):
+            _expect_refused_if_wrong(kind, version, value, place)
+
+
+@every_version
+def test_any_value_in_metadata_gets_an_answer(name: str) -> None:
+    """Whatever stands in metadata, and in place of them all."""
+    kind, version = VERSIONS[name]
+    whole = _object(kind, version, 0)
+    for junk in VALUES:
+        told(kind, version, whole | {"metadata": junk})
+        for member in METADATA:
+            told(kind, version, whole | {"metadata": {"name": "a", member: junk}})
+            told(kind, version, whole | {"metadata": {"name": "a", member: [junk]}})
+            told(kind, version, whole | {"metadata": {"name": "a", member: {"a": junk}}})
+
+
+@pytest.mark.parametrize("junk", [[], {}, 7, True, 1e21])
+def test_a_name_that_is_no_text_is_refused_at_the_field(junk: JsonValue) -> None:
+    """Beside whatever else is wrong."""
+    kind, version = VERSIONS["Model/v1alpha1"]
+    adapters = [{"name": "a", "artifactURL": "hf://a/b"}]
+    backend = {"name": "b", "type": "vLLM", "modelURI": "hf://a/b", "minReplicas": 1, "maxReplicas": 1}
+    spec = {"backends": [backend | {"workers": [{}], "loraAdapters": adapters}]}
+    [error] = told(kind, version, {"metadata": {"name": junk}, "spec": spec})
+
+    assert str(error) == f"metadata.name: Invalid value: {json.dumps(junk)}: must be a string"
+
+
+TARGET_VALUES: Final[dict[JsonValue, str]] = {
+    1e20: "Invalid value: 1e+20: must be less than or equal to 9223372036854775807",
+    1e21: "Invalid value: 1e+21: must be less than or equal to 9223372036854775807",
+    -1e21: "Invalid value: -1e+21: must be greater than or equal to 1",
+    2**63: "Invalid value: 9223372036854775808: must be less than or equal to 9223372036854775807",
+    0.0: "Invalid value: 0.0: must be greater than or equal to 1",
+    0.5: "Invalid value: 0.5: must be an integer or a string",
+}
+
+
+@pytest.mark.parametrize(("number", "want"), TARGET_VALUES.items())
+def test_a_number_that_no_quantity_holds_is_one_error(number: JsonValue, want: str) -> None:
+    """Of a policy, and of a policy inside a model; a bound is not told beside a wrong type."""
+    kind, version = VERSIONS["AutoscalingPolicy/v1alpha1"]
+    spec = {"metrics": [{"metricName": "m", "targetValue": number}]}
+
+    found = [str(error) for error in told(kind, version, {"metadata": {"name": "a"}, "spec": spec})]
+
+    assert [text.replace("Invalid value: 0: must", "Invalid value: 0.0: must") for text in found] == [
+        f"spec.metrics[0].targetValue: {want}"
+    ]
+
+
+def test_a_wrong_text_under_an_empty_key_is_told() -> None:
+    """The library that finds it names the map alone."""
+    found = judge(ResourceRequirements).validate({"limits": {"": "-x"}})
+
+    assert 'limits: Invalid value: "-x": must be a quantity of 0 or more, such as 2, 500m or 80Gi' in map(
+        str, found
+    )
+
+
+def told(kind: Kind, version: Version, value: Json) -> list[FieldError]:
+    """Return what is wrong with an object, on create; an update from it and to it answers too."""
+    complete_and_judge(kind, version, copy.deepcopy(value), copy.deepcopy(value))
+    return complete_and_judge(kind, version, copy.deepcopy(value)).errors
+
+
+def _object(kind: Kind, version: Version, number: int) -> Json:
+    """Return an object that the generator made to be valid, with its defaults."""
+    items = (case(kind, version, drawn) for drawn in range(number * 100, number * 100 + 100))
+    value: Json = msgspec.json.decode(next(item.body for item in items if item.sort == "valid"))
+    judge(version.declaration).default(value)
+    return value
+
+
+def _replaced(version: Version, whole: Json) -> Iterator[tuple[Json, Place]]:
+    """Yield the object with each value in each of its places, one at a time; it is the same object always."""
+    for place in list(each(node_of(version.declaration), whole)):
+        before = place.value
+        for junk in VALUES:
+            place.put(copy.deepcopy(junk))
+            yield whole, place
+        place.put(before)
+
+
+def _expect_refused_if_wrong(kind: Kind, version: Version, value: Json, place: Place) -> None:
+    junk = place.value
+    found = told(kind, version, value)
+    is_number = isinstance(junk, int | float) and not isinstance(junk, bool)
+    is_too_wide = is_number and place.node.type in {"integer", "int-or-string"} and not _is_held(place, junk)
+    if junk is not None and (is_too_wide or not is_typed(place.node, junk)):
+        wrong = [error for error in found if error.path == place.path]
+        assert wrong, f"{place.path} is {junk!r}, and nothing is said of it: {found}"
+
+
+def _is_held(place: Place, number: float) -> bool:
+    bounds = place.node.bounds
+    return bounds["minimum"] <= number <= bounds["maximum"]
