@@ -81,6 +81,10 @@ class BudgetConfig:
     namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
     """For which it holds. Empty: all of them together."""
 
+    strict: bool = False
+    """Whether it takes replicas that are needed where it is below what runs. Without it they stay, nothing
+    new starts under the budget, and the condition `LimitsKept` says by how much it is exceeded."""
+
 
 @declaration()
 class EvictionsConfig:
@@ -132,10 +136,10 @@ class PlanningConfig:
     target_utilization_percent: Annotated[int, Range(10, 100)] = 85
     """Share of their capacity that replicas are to be used at when the load reaches its forecast."""
 
-    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 93
+    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 95
     """Probability with which the load stays below the forecast's upper bound, for which replicas are
-    ordered; 93 is about one and a half standard deviations above the trend. More costs more and misses
-    fewer targets."""
+    ordered; 95 is about 1.6 standard deviations above the trend. More costs more and misses fewer
+    targets."""
 
     drain_seconds: Annotated[int, Range(1, 3600)] = 60
     """Time within which waiting requests are to be worked off once the replicas ordered for them are
@@ -303,6 +307,7 @@ def budgets_of(planning: PlanningConfig) -> tuple[Budget, ...]:
             name=budget.name,
             cost_per_hour=Decimal(budget.cost_per_hour),
             namespaces=frozenset(budget.namespaces),
+            is_strict=budget.strict,
         )
         for budget in planning.budgets
     )

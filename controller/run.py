@@ -28,12 +28,13 @@ from controller.caches import Caches
 from controller.config import ControllerConfig, CredentialsConfig, config_problems
 from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
 from controller.observe.credentials import Credentials
-from controller.observe.policies import read_policies
+from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
+from controller.reconcilers.clock import SteadyClock
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.rounds import EvictionRules
@@ -100,11 +101,15 @@ class Controller:
             cluster = await stack.enter_async_context(
                 await Cluster.connect(kubeconfig, config.cluster.context or None)
             )
-            source = await stack.enter_async_context(_source(config))
+            clock = SteadyClock()
+            source = await stack.enter_async_context(_source(config, clock))
             settings = settings_of(config.planning)
             # The child keeps its own limit; ours, for one that hangs, lies beyond it.
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
             planner = RememberingPlanner(solver, settings)
+            reader = PolicyReader(
+                unit_costs=config.names.unit_costs, default_classes=config.names.service_classes
+            )
             caches = self._caches = Caches(cluster, namespace=config.namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             tools = Tools(
@@ -114,12 +119,9 @@ class Controller:
                 planner=planner,
                 consider=planner.consider,
                 world=caches.world,
-                policies=lambda: read_policies(
-                    caches.config_maps(),
-                    unit_costs=config.names.unit_costs,
-                    default_classes=config.names.service_classes,
-                ),
+                policies=lambda: reader.read(caches.config_maps()),
                 now=_now,
+                steady=clock.seconds,
                 eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
                 pulse=self._pulse,
             )
@@ -190,10 +192,12 @@ class Controller:
                 await asyncio.sleep(_CERTIFICATE_SECONDS)
 
 
-def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSource]:
+def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[EngineSource]:
     prometheus, engines = config.prometheus, config.engines
     if prometheus.url:
-        return PrometheusSource(prometheus.url, credentials=_credentials(prometheus.credentials))
+        return PrometheusSource(
+            prometheus.url, credentials=_credentials(prometheus.credentials), clock=clock.seconds
+        )
     return Scraper(
         ScrapeLimits(
             port_names=engines.port_names,
@@ -203,7 +207,8 @@ def _source(config: ControllerConfig) -> AbstractAsyncContextManager[EngineSourc
             concurrency=engines.concurrency,
             scheme=engines.scheme,
             credentials=_credentials(engines.credentials),
-        )
+        ),
+        steady=clock.seconds,
     )
 
 

@@ -176,12 +176,14 @@ class Solver:
         worker = await self._ready_worker()
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                reply = await worker.ask(pickle.dumps((snapshot, state, settings)))
+                # In threads: those of thousands of variants take a second each.
+                question = await asyncio.to_thread(pickle.dumps, (snapshot, state, settings))
+                reply = await worker.ask(question)
         except BaseException:  # also when cancelled: a late answer must not meet the next question
             self._worker = None
             await worker.kill()
             raise
-        answer: tuple[Plan, PlanningState] = pickle.loads(reply)  # noqa: S301  # from our own child
+        answer: tuple[Plan, PlanningState] = await asyncio.to_thread(pickle.loads, reply)
         return answer
 
     async def _ready_worker(self) -> Worker:

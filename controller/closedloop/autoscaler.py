@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from controller.closedloop.behaviour import Behaviour, Direction, Pace
 
 SYNC_SECONDS = 15.0
-"""Time between two looks at the metric."""
+"""Time between two looks at the metric, unless the controller manager is told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ class Policy(Protocol):
     """Publishes a metric per variant; made anew for each run, since it may remember."""
 
     name: str
-    interval_seconds: float
-    """Time between two metrics. They are published when HPAs look, so less than their 15 s is as much."""
-
     told: list[Told]
+
+    @property
+    def interval_seconds(self) -> float:
+        """Time between two metrics. They are published when HPAs look, so less than that is as much."""
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
         """Return who follows the metric of a variant; None: what is published is done at once."""

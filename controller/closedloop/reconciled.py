@@ -91,6 +91,14 @@ class ReconciledPolicy:
         """Return the HPA that reads the decision on a variant."""
         return follower(self._scenario, variant)
 
+    def world(self) -> World:
+        """Return the objects as they are now; there are none before the first `publish`."""
+        return self._objects.world()
+
+    def policies(self) -> Policies:
+        """Return prices and service classes."""
+        return self._objects.policies()
+
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Run a cycle and return what the statuses say after it."""
         self._objects.cluster = cluster

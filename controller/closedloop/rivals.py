@@ -41,8 +41,12 @@ class LoadPolicy:
     per_replica: float
     scaled: frozenset[str]
     name: str = ""
-    interval_seconds: float = 15.0
     told: list[Told] = field(default_factory=list)
+
+    @property
+    def interval_seconds(self) -> float:
+        """As often as HPAs look: they read the load itself."""
+        return self.scenario.sync_seconds
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
         """Return the HPA of a variant that is scaled. It keeps one replica: who has none sees no load."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from controller.closedloop.autoscaler import SYNC_SECONDS
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import manifests_of
 from controller.closedloop.recording import Recorder
@@ -71,7 +70,7 @@ async def play(
         if progress:
             progress(now_seconds / scenario.end_seconds)
         tick += 1
-        now_seconds = tick * SYNC_SECONDS
+        now_seconds = tick * scenario.sync_seconds
     cluster.advance(scenario.end_seconds)
     replica_seconds = {name: cluster.replica_seconds[name] - before for name, before in unscored.items()}
     traffic.advance(scenario.end_seconds + _LAST_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from controller.closedloop.autoscaler import SYNC_SECONDS
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.simulation.workload import requests
 
@@ -96,6 +97,9 @@ class Scenario:
     behaviour: Behaviour = DEFAULT_BEHAVIOUR
     grace_seconds: float = 30.0
     """How long a pod that is deleted may finish what it has."""
+
+    sync_seconds: float = SYNC_SECONDS
+    """Time between two looks of the HorizontalPodAutoscalers at their metrics."""
 
     seed: int = 1
 

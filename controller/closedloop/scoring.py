@@ -35,7 +35,9 @@ def scored(
     """Return what a run came to; what arrived in the warm-up is not counted."""
     since_us = round(scenario.warm_up_seconds * 1e6)
     models = tuple(
-        _model(model, _later(requests[model.model_id], since_us), finished[model.model_id], since_us)
+        model_outcome(
+            model, _later(requests[model.model_id], since_us), finished[model.model_id], since_us=since_us
+        )
         for model in scenario.models
     )
     variants = tuple(
@@ -67,7 +69,10 @@ def _later(requests: Sequence[Request], since_us: int) -> int:
     return sum(request.arrival_us >= since_us for request in requests)
 
 
-def _model(model: Model, count: int, finished: Iterable[Completion], since_us: int) -> ModelOutcome:
+def model_outcome(
+    model: Model, count: int, finished: Iterable[Completion], *, since_us: int = 0
+) -> ModelOutcome:
+    """Return what `count` requests met that arrived from a moment on; what is not finished is missed."""
     done = [item for item in finished if item.request.arrival_us >= since_us]
     ttft = [item.time_to_first_token_seconds for item in done]
     itl = [item.inter_token_latency_seconds for item in done]

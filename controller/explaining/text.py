@@ -78,15 +78,16 @@ def _demand(decision: Json) -> str:
     known = "unknown"
     if demand is not None:
         now, upper = float(demand["requestsPerSecond"]), float(demand["upperRequestsPerSecond"])
-        known = f"{rate_text(now)} requests/s, up to {rate_text(upper)} within {demand['startSeconds']} s"
-        lengths = demand.get("avgInputTokens"), demand.get("avgOutputTokens")
-        if all(lengths):
-            known += f", of {float(lengths[0]):.0f} + {float(lengths[1]):.0f} tokens"
+        known = f"{rate_text(now)} requests/s for the model, up to {rate_text(upper)}"
+        known += f" within {demand['startSeconds']} s"
+        prompt, answer = demand.get("avgInputTokens"), demand.get("avgOutputTokens")
+        if prompt and answer:
+            known += f", with {float(prompt):.0f} prompt and {float(answer):.0f} answer tokens each"
     unmet = decision.get("unmetPerMille", 0)
     short = f", {percent(unmet)} of that unmet" if unmet else ""
     signal = f" (signal {decision['signal']})" if "signal" in decision else ""
     needed = rate_text(float(decision["requiredRequestsPerSecond"]))
-    return f"{known} of the whole model{signal}; {needed} to provide{short}"
+    return f"{known}{signal}; {needed} to provide{short}"
 
 
 def _capacity(decision: Json) -> str:

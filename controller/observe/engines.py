@@ -26,6 +26,7 @@ _NOTHING: Final = Totals(
     inter_token_seconds=0.0,
     inter_tokens=0.0,
     time_to_first_token_seconds=0.0,
+    computed_prompt_tokens=0.0,
 )
 
 
@@ -44,23 +45,32 @@ class EngineRecords:
 
     records: Mapping[Key, EngineRecord] = field(default_factory=dict)
     present: frozenset[Key] = frozenset()
-    born: frozenset[Key] = frozenset()
-    """Pods that appeared while they were watched: what their engines have counted began at 0 since."""
+    born: Mapping[Key, float | None] = field(default_factory=dict)
+    """Pods that were not ready yet when they appeared, with the time of the last update before they were
+    first asked; None until they are. What their engines have counted began at 0 since then. Of a pod that was
+    ready when it appeared nobody knows since when it counts: it may have run for days unwatched."""
 
     updated_seconds: float | None = None
     """Time of the last update; None before the first."""
 
     def updated(
-        self, readings: Mapping[Key, Reading], present: Iterable[Key], *, now_seconds: float
+        self,
+        readings: Mapping[Key, Reading],
+        present: Iterable[Key],
+        *,
+        asked: Iterable[Key],
+        now_seconds: float,
     ) -> EngineRecords:
         """Return the records with new readings taken in.
 
-        `present` are all pods of engines, ready or not; those that are gone are forgotten.
+        `present` are all pods of engines; those that are gone are forgotten. `asked` are those that are ready
+        and were asked, whether they answered or not: before it is ready a pod gets no requests.
         """
-        here = frozenset(present)
-        born = self.born & here
-        if self.updated_seconds is not None:
-            born |= here - self.present
+        here, ready = frozenset(present), frozenset(asked)
+        born = {
+            key: self.updated_seconds if since is None and key in ready else since
+            for key, since in self._born(here, ready).items()
+        }
         records = {
             key: replace(record, interval=None) if record.interval else record
             for key, record in self.records.items()
@@ -68,7 +78,7 @@ class EngineRecords:
         }
         for key, reading in readings.items():
             if key in here:
-                records[key] = self._extended(records.get(key), reading, is_born=key in born)
+                records[key] = _extended(records.get(key), reading, since_seconds=born.get(key))
         return EngineRecords(records=records, present=here, born=born, updated_seconds=now_seconds)
 
     def reports(self, *, now_seconds: float) -> Mapping[Key, EngineReport]:
@@ -84,15 +94,23 @@ class EngineRecords:
             for key, record in self.records.items()
         }
 
-    def _extended(self, record: EngineRecord | None, reading: Reading, *, is_born: bool) -> EngineRecord:
-        if record is not None:
-            if reading.time_seconds <= record.reading.time_seconds:
-                return record  # the source has nothing newer
-            return EngineRecord(reading=reading, interval=_between(record.reading, reading))
-        if not is_born or self.updated_seconds is None:
-            return EngineRecord(reading=reading)
-        seconds = reading.time_seconds - self.updated_seconds
-        return EngineRecord(reading=reading, interval=_counted(_NOTHING, reading, 0, seconds=seconds))
+    def _born(self, here: frozenset[Key], ready: frozenset[Key]) -> Mapping[Key, float | None]:
+        known = {key: since for key, since in self.born.items() if key in here}
+        if self.updated_seconds is None:
+            return known
+        return known | dict.fromkeys(here - self.present - ready)
+
+
+def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: float | None) -> EngineRecord:
+    """Return the record with a reading; `since_seconds` is when its counters began, None if not known."""
+    if record is not None:
+        if reading.time_seconds <= record.reading.time_seconds:
+            return record  # the source has nothing newer
+        return EngineRecord(reading=reading, interval=_between(record.reading, reading))
+    if since_seconds is None:
+        return EngineRecord(reading=reading)
+    seconds = reading.time_seconds - since_seconds
+    return EngineRecord(reading=reading, interval=_counted(_NOTHING, reading, 0, seconds=seconds))
 
 
 def _between(before: Reading, now: Reading) -> EngineInterval | None:
@@ -110,8 +128,8 @@ def _counted(before: Totals, now: Reading, waiting_before: int, *, seconds: floa
     totals = now.totals
     prompt_tokens = totals.prompt_tokens - before.prompt_tokens
     computed = prompt_tokens
-    if totals.computed_prompt_tokens is not None:
-        computed = max(0.0, totals.computed_prompt_tokens - (before.computed_prompt_tokens or 0.0))
+    if totals.computed_prompt_tokens is not None and before.computed_prompt_tokens is not None:
+        computed = max(0.0, totals.computed_prompt_tokens - before.computed_prompt_tokens)
     return EngineInterval(
         seconds=seconds,
         first_tokens=totals.first_tokens - before.first_tokens,

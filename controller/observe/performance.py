@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -16,6 +15,7 @@ from controller.planning.ranges import MOST_START_SECONDS
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
 
 _LARGEST: Final = 1e9
+_SMALLEST: Final = 1e-6
 
 
 def facts_of(
@@ -52,9 +52,9 @@ def targets_of(autoscaling: Json, policies: Policies) -> Targets:
 
 def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     """Return the declared profile, or None and why it cannot be used."""
-    if not declared:
+    parms = (declared or {}).get("perfParms")
+    if not declared or not parms:
         return None, ()
-    parms = declared.get("perfParms") or {}
     numbers: dict[str, float] = {}
     missing = []
     for phase, name in (
@@ -70,7 +70,8 @@ def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
             numbers[f"{name}_ms"] = value
     if missing or not numbers["alpha_ms"]:
         what = ", ".join(missing) or "decodeParms.alpha"
-        return None, (f"variantProfile.perfParms is not used: {what} must be a number of ms, alpha above 0",)
+        demand = f"must be 0 or {_SMALLEST} to {_LARGEST:.0f} ms, alpha not 0"
+        return None, (f"variantProfile.perfParms is not used: {what} {demand}",)
     batch = max(1, int(declared.get("maxBatchSize") or MAX_NUM_SEQS))
     return Profile(parameters=StepParameters(**numbers), max_batch_size=batch), ()
 
@@ -97,14 +98,17 @@ def learned_of(published: Json | None) -> Learned | None:
 
 
 def _number(value: object, *, most: float = _LARGEST) -> float | None:
-    """Return a number that is at least 0 and at most so much, from text or a number; else None."""
+    """Return a number that is 0, or neither too small nor too large to calculate with; else None.
+
+    It comes from text or a number.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) and 0 <= found <= most else None
+    return found if found == 0 or _SMALLEST <= found <= most else None
 
 
 def _start_seconds(pod: Json) -> float | None:

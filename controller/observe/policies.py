@@ -5,8 +5,8 @@ Both are read from Stowplan's own namespace only: a service class decides who go
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -19,6 +19,13 @@ from controller.planning.snapshot import LOWEST_PRIORITY
 
 _LIMIT_BYTES: Final = 1 << 20
 _MOST: Final = Decimal(10) ** 9
+_MOST_MS: Final = 10**8
+"""A target of more than a day is none."""
+
+_LONGEST_PROBLEM: Final = 300
+
+_Place = tuple[str, str]
+"""ConfigMap and key."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,29 +58,76 @@ class Policies:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Entry:
+    """What one key of a ConfigMap says."""
+
+    text: str
+    value: Decimal | ServiceClass | None = None
+    """A price or a class; None for what is neither."""
+
+    problems: tuple[str, ...] = ()
+    is_sound: bool = True
+    """Whether all of it could be read."""
+
+
+class PolicyReader:
+    """Reads ConfigMaps again and again; what is broken while this runs stands as it was, and is named."""
+
+    def __init__(self, *, unit_costs: str, default_classes: str = "") -> None:
+        """`unit_costs` holds prices; classes of `default_classes` hold for models that name none."""
+        self._unit_costs = unit_costs
+        self._default_classes = default_classes
+        self._known: Mapping[_Place, _Entry] = {}
+
+    def read(self, config_maps: Mapping[str, Json]) -> Policies:
+        """Return what the ConfigMaps of our namespace say, by name.
+
+        An entry that cannot be read is named in `problems`, and left out if it never could: one typing error
+        must not stop all. Text that is known is not parsed again.
+        """
+        texts = {
+            (name, key): text
+            for name, config_map in sorted(config_maps.items())
+            for key, text in sorted((config_map.get("data") or {}).items())
+        }
+        self._known = {place: self._entry(place, text) for place, text in texts.items()}
+        return Policies(
+            unit_costs={
+                normalised(place[1]): entry.value
+                for place, entry in self._known.items()
+                if isinstance(entry.value, Decimal)
+            },
+            classes={
+                place: entry.value
+                for place, entry in self._known.items()
+                if isinstance(entry.value, ServiceClass)
+            },
+            default_classes=self._default_classes,
+            problems=tuple(
+                f"ConfigMap {name}, key {key}: {problem}"
+                for (name, key), entry in self._known.items()
+                for problem in entry.problems
+            ),
+        )
+
+    def _entry(self, place: _Place, text: str) -> _Entry:
+        known = self._known.get(place)
+        if known is not None and known.text == text:
+            return known
+        entry = _read(text, is_cost=place[0] == self._unit_costs)
+        before = known.value if known else None
+        if before is None or (entry.is_sound and entry.value is not None):
+            return entry
+        if entry.is_sound:
+            entry = replace(entry, problems=("is no service class any more: it has no priority",))
+        problems = tuple(f"{problem}; what it said before stands" for problem in entry.problems)
+        return _Entry(text=text, value=before, problems=problems, is_sound=False)
+
+
 def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str, default_classes: str = "") -> Policies:
-    """Return what the ConfigMaps of our namespace say, by name; the one named `unit_costs` holds prices.
-
-    Classes of `default_classes` hold for models that name none.
-
-    An entry that cannot be read is left out and named in `problems`: one typing error must not stop all.
-    """
-    costs: dict[str, Decimal] = {}
-    classes: dict[tuple[str, str], ServiceClass] = {}
-    problems: list[str] = []
-    for name, config_map in sorted(config_maps.items()):
-        for key, text in sorted((config_map.get("data") or {}).items()):
-            try:
-                if name == unit_costs:
-                    costs[normalised(key)] = _cost(text)
-                elif (document := _class_document(text)) is not None:
-                    classes[name, key] = _service_class(document)
-                    problems += _doubts(name, key, document)
-            except ValueError as error:
-                problems.append(f"ConfigMap {name}, key {key}: {error}")
-    return Policies(
-        unit_costs=costs, classes=classes, default_classes=default_classes, problems=tuple(problems)
-    )
+    """Return what ConfigMaps say that are read once, as `PolicyReader` does."""
+    return PolicyReader(unit_costs=unit_costs, default_classes=default_classes).read(config_maps)
 
 
 def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
@@ -86,12 +140,21 @@ def service_class(policies: Policies, reference: Json | None, model_id: str) -> 
     return min(listed, key=lambda entry: entry[:2])[2] if listed else None
 
 
-def _doubts(name: str, key: str, document: Json) -> list[str]:
+def _read(text: str, *, is_cost: bool) -> _Entry:
+    try:
+        if is_cost:
+            return _Entry(text=text, value=_cost(text))
+        document = _class_document(text)
+        return _Entry(text=text) if document is None else _service_class(text, document)
+    except ValueError as error:
+        return _Entry(text=text, problems=(str(error),), is_sound=False)
+
+
+def _doubts(document: Json) -> list[str]:
     priority = document["priority"]
     if 1 <= priority <= LOWEST_PRIORITY:
         return []
-    counted = f"priority {priority} is not within 1..{LOWEST_PRIORITY} and counts as {LOWEST_PRIORITY}"
-    return [f"ConfigMap {name}, key {key}: {counted}"]
+    return [f"priority {priority} is not within 1..{LOWEST_PRIORITY} and counts as {LOWEST_PRIORITY}"]
 
 
 def _cost(text: str) -> Decimal:
@@ -99,7 +162,7 @@ def _cost(text: str) -> Decimal:
         value = Decimal(str(msgspec.json.decode(text)["cost"]))
     except (msgspec.DecodeError, KeyError, TypeError, InvalidOperation) as error:
         raise ValueError('must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}') from error
-    if not 0 <= value <= _MOST:
+    if not (value.is_finite() and 0 <= value <= _MOST):
         raise ValueError(f"cost must be between 0 and {_MOST}, was {value}")
     return value
 
@@ -110,16 +173,18 @@ def _class_document(text: str) -> Json | None:
     return document if isinstance(document, dict) and "priority" in document else None
 
 
-def _service_class(document: Json) -> ServiceClass:
+def _service_class(text: str, document: Json) -> _Entry:
     entries = document.get("data") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("data must be a list of {model, slo-tpot, slo-ttft}")
-    return ServiceClass(
+    wrong = [*_wrong_targets(entries)]
+    found = ServiceClass(
         name=str(document.get("name", "")),
         priority=_priority(document["priority"]),
         ttft_ms=_targets(entries, "slo-ttft"),
         tpot_ms=_targets(entries, "slo-tpot"),
     )
+    return _Entry(text=text, value=found, problems=(*wrong, *_doubts(document)), is_sound=not wrong)
 
 
 def _yaml(text: str) -> JsonValue:
@@ -137,10 +202,23 @@ def _priority(value: JsonValue) -> int:
     return value if 1 <= value <= LOWEST_PRIORITY else LOWEST_PRIORITY
 
 
-def _targets(entries: list[Json], name: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _wrong_targets(entries: list[Json]) -> Iterator[str]:
     for entry in entries:
-        value = entry.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0 and "model" in entry:
-            found[str(entry["model"])] = value
-    return found
+        for name in ("slo-tpot", "slo-ttft"):
+            if name in entry and not _is_target(entry[name]):
+                yield (
+                    f"{name} of model {entry.get('model')!r} must be a whole number of ms from 1 to"
+                    f" {_MOST_MS}, was {entry[name]!r}"[:_LONGEST_PROBLEM]
+                )
+
+
+def _is_target(value: JsonValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_MS
+
+
+def _targets(entries: list[Json], name: str) -> dict[str, int]:
+    return {
+        str(entry["model"]): entry[name]
+        for entry in entries
+        if "model" in entry and _is_target(entry.get(name))
+    }

@@ -84,28 +84,33 @@ class PrometheusSource:
         if isinstance(answer, str):
             raise UnreadableMetricsError(answer)
         series, age_seconds = of_one_origin(answer.values.get(key, ()), answer.ages.get(key, ()))
-        now_seconds = self._clock()
-        dated = (replace(item, time_seconds=now_seconds - age_seconds) for item in series)
-        return reading_of(dated, time_seconds=now_seconds)
+        dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
+        return reading_of(dated, time_seconds=answer.asked_seconds)
 
     async def _batch(self, namespaces: Sequence[str]) -> _Answers | str:
         within = json.dumps("|".join(_escaped(name) for name in namespaces))
         try:
             async with self._gate:
-                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",namespace=~{within}}}')
+                # Just before the question, however long the answer takes: a sample that is told again must
+                # not seem to be a newer one.
+                asked_seconds = self._clock()
                 # One name each: `timestamp` drops it, and a pod with both would then spoil the whole answer.
                 stamps = (f"timestamp({name}{{namespace=~{within}}})" for name in _WAITING)
                 times = await self._query(" or ".join(stamps))
-            return _Answers(values=_by_pod(_values(values)), ages=_by_pod(_ages(times)))
+                # At the same moment, or a scrape in between would pair new values with old stamps.
+                moment = times[0].value[0] if times else None
+                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",namespace=~{within}}}', moment)
+            return _Answers(
+                values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds
+            )
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"Prometheus: {type(error).__name__}: {error}"
 
-    async def _query(self, expression: str) -> Sequence[_Sample]:
+    async def _query(self, expression: str, moment: float | None = None) -> Sequence[_Sample]:
         assert self._session is not None, "enter the source before asking"
         arguments = await self._files.arguments(is_encrypted=self._url.startswith("https:"))
-        async with self._session.post(
-            self._url, data={"query": expression}, allow_redirects=False, **arguments
-        ) as response:
+        asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
+        async with self._session.post(self._url, data=asked, allow_redirects=False, **arguments) as response:
             body = await read_bounded(response, _LIMIT_BYTES)
             if response.status != _OK:
                 raise UnreadableMetricsError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
@@ -118,6 +123,7 @@ class _Answers:
 
     values: Mapping[Key, Sequence[Series]]
     ages: Mapping[Key, Sequence[Series]]
+    asked_seconds: float
 
 
 class _Sample(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, Literal, Self
 
@@ -70,9 +70,17 @@ def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
 class Scraper:
     """Asks pods, many at a time. Use as `async with Scraper(limits) as scraper`."""
 
-    def __init__(self, limits: ScrapeLimits, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        limits: ScrapeLimits,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
+    ) -> None:
+        """`steady` is the clock by which readings are dated, `clock` that of engines that state times."""
         self._limits = limits
         self._clock = clock
+        self._steady = steady or clock
         self._files = CredentialFiles(limits.credentials)
         self._gate = asyncio.Semaphore(limits.concurrency)
         self._session: aiohttp.ClientSession | None = None
@@ -105,7 +113,9 @@ class Scraper:
             url = metrics_url(pod, self._limits)
             async with self._gate, asyncio.timeout(self._limits.timeout_seconds):
                 text = await self._fetch(url, arguments)
-            return reading_of(parse_exposition(text), time_seconds=self._clock())
+            now_seconds, steady_seconds = self._clock(), self._steady()
+            reading = reading_of(parse_exposition(text), time_seconds=now_seconds)
+            return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
         except UnreadableMetricsError as error:
             return str(error)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -45,14 +45,17 @@ class Named:
     meaning: Meaning
     name: str
     since: str
-    """Release in which it was first seen: `unknown` where that is not established."""
+    """Release in which it was first seen, or one before which it was; `unknown` where none is established."""
 
     until: str = ""
-    """First release that no longer serves it unless told to; empty while the newest does."""
+    """First release that is known not to serve it any longer unless told to; empty while the newest does."""
 
 
 _V, _S = Kind.VLLM, Kind.SGLANG
 _UNKNOWN: Final = "unknown"
+_AT_THE_LATEST: Final = "0.4.6.post5"
+_EARLY: Final = "before 0.4.6.post5"
+"""Its documentation shows them beside time_per_output_token_seconds in one answer of an engine."""
 
 # vLLM: by the releases' own sources and deprecation notes (a name that was deprecated in X.Y is hidden in
 # X.Y+1 and gone in X.Y+2). `0.4.0` stands where its documentation lists the name already.
@@ -76,20 +79,20 @@ SERIES: Final = (
     Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
     Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
     Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
-    Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _UNKNOWN),
-    Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _UNKNOWN),
-    Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _UNKNOWN),
+    Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),
+    Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
+    Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),
     Named(_S, Meaning.KV_SIZE, "sglang:max_total_num_tokens", _UNKNOWN),
-    Named(_S, Meaning.FIRST_TOKENS, "sglang:time_to_first_token_seconds_count", _UNKNOWN),
-    Named(_S, Meaning.SECONDS_TO_FIRST, "sglang:time_to_first_token_seconds_sum", _UNKNOWN),
-    Named(_S, Meaning.PROMPT_TOKENS, "sglang:prompt_tokens_total", _UNKNOWN),
+    Named(_S, Meaning.FIRST_TOKENS, "sglang:time_to_first_token_seconds_count", _EARLY),
+    Named(_S, Meaning.SECONDS_TO_FIRST, "sglang:time_to_first_token_seconds_sum", _EARLY),
+    Named(_S, Meaning.PROMPT_TOKENS, "sglang:prompt_tokens_total", _EARLY),
     Named(_S, Meaning.CACHED_PROMPT_TOKENS, "sglang:cached_tokens_total", _UNKNOWN),
-    Named(_S, Meaning.GENERATION_TOKENS, "sglang:generation_tokens_total", _UNKNOWN),
+    Named(_S, Meaning.GENERATION_TOKENS, "sglang:generation_tokens_total", _EARLY),
     Named(_S, Meaning.FINISHED, "sglang:num_requests_total", _UNKNOWN),
     Named(_S, Meaning.SECONDS_BETWEEN, "sglang:inter_token_latency_seconds_sum", _UNKNOWN),
-    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:time_per_output_token_seconds_sum", _UNKNOWN, _UNKNOWN),
+    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:time_per_output_token_seconds_sum", _EARLY, _AT_THE_LATEST),
     Named(_S, Meaning.INTER_TOKENS, "sglang:inter_token_latency_seconds_count", _UNKNOWN),
-    Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _UNKNOWN, _UNKNOWN),
+    Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _EARLY, _AT_THE_LATEST),
     Named(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
 )
 """All series that are read. The prompt lengths of SGLang need --collect-tokens-histogram."""

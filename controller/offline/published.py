@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.offline.changes import stated, with_loads
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
@@ -17,6 +18,9 @@ from controller.sizing.records import SizingSettings, VariantFacts
 from controller.sizing.sizing import sized
 
 Key = tuple[str, str]
+
+_LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Target.BATCH}
+"""What a limit's text begins with."""
 
 
 def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: SizingSettings) -> Snapshot:
@@ -80,7 +84,14 @@ def _capacity(
     rate = _number(decision.get("capacityPerReplica"))
     if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
         return None
-    return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN)
+    limits = _limits(decision.get("capacityLimit"), rate)
+    return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN, limits=limits)
+
+
+def _limits(text: object, rate: float) -> tuple[RateLimit, ...]:
+    """Return the limit that the status names, such as `TTFT 2 s`; none where it names none that is known."""
+    found = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
+    return (RateLimit(target=found, text=str(text), requests_per_second=rate),) if found else ()
 
 
 def _number(value: object, *, most: float = MOST_RATE) -> float | None:

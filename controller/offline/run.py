@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,6 @@ from controller.offline.changes import Changes, changed
 from controller.offline.comparison import compared
 from controller.offline.configuring import Configuring, configured
 from controller.offline.document import as_document
-from controller.offline.exceeded import exceeded
 from controller.offline.gathering import Gathering, gathered
 from controller.offline.ignorance import ignorance
 from controller.offline.page import page
@@ -28,6 +27,7 @@ from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
 from controller.offline.spans import Spans, printed
 from controller.offline.text import Shown, text_lines
+from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.settings import Strategy, UnmetUnit
 from controller.planning.snapshot import Snapshot
@@ -121,9 +121,15 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: boo
         return Shown(
             snapshot=inputs.snapshot,
             plan=made,
-            warnings=(*warnings, *ignorance(inputs.snapshot, made), *exceeded(inputs.snapshot, made)),
+            warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made)),
             compared=compared(inputs, made) if compares else (),
         )
+
+
+def _excess(plan: Plan) -> Iterator[str]:
+    """Yield each quota and budget that is exceeded by what runs, once."""
+    texts = dict.fromkeys(text for decision in plan.decisions for text in decision.excess)
+    return (f"{text}: what runs and is needed stays, nothing new starts" for text in texts)
 
 
 def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:

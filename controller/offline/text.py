@@ -21,7 +21,6 @@ from controller.planning.decision import (
     Plan,
     Relief,
 )
-from controller.planning.problem import Scope
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
 from controller.planning.wording import count, hundredths, percent
@@ -127,9 +126,10 @@ def proof(plan: Plan) -> str:
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
-        return f"solver: {solver.status}: nothing is better{_over(solver.levels)}{_beyond(solver.levels)}"
+        return f"solver: {solver.status}: nothing is better, over {solver.scope}"
     gap = hundredths(solver.gap)
-    return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
+    best = f"the best over {solver.scope} at level {solver.unproven!r}"
+    return f"solver: {solver.status}: at most {gap} from {best}"
 
 
 def levels(plan: Plan) -> Iterator[str]:
@@ -139,13 +139,6 @@ def levels(plan: Plan) -> Iterator[str]:
             value, bound = measured(level)
             better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
             yield f"{level.level}: {value}, bound {bound}: {better}{_beyond([level])}"
-
-
-def _over(levels: Sequence[LevelReport]) -> str:
-    """Return over what all bounds hold: no more than what the narrowest one holds over."""
-    scopes = [level.scope for level in levels]
-    narrow = [scope for scope in scopes if scope != Scope.EVERYTHING]
-    return f", over {(narrow or scopes)[0]}" if scopes else ""
 
 
 def _beyond(levels: Sequence[LevelReport]) -> str:

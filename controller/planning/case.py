@@ -126,8 +126,29 @@ class Answer:
     def limit_text(self, row: LimitRow) -> str:
         """Return what a limit allows, with its unit."""
         if row.kind is LimitKind.BUDGET:
-            return f"{cost_of(row.limit):f} per hour"
-        return count(row.limit, "accelerator" if row.kind is LimitKind.QUOTA else "replica")
+            return f"{cost_of(_allowed(row)):f} per hour"
+        return count(_allowed(row), "accelerator" if row.kind is LimitKind.QUOTA else "replica")
+
+    @cached_property
+    def excess_of(self) -> Mapping[int, list[str]]:
+        """By variant: which quotas and budgets the plan exceeds with what ran before, and by how much."""
+        rows = [row for row in self.problem.limits if row.kind is not LimitKind.CEILING]
+        used: dict[tuple[LimitKind, str], int] = defaultdict(int)
+        for row in rows:
+            used[row.kind, row.name] += sum(each * self.granted.replicas[v] for v, each in row.terms)
+        found: dict[int, list[str]] = defaultdict(list)
+        for row in rows:
+            excess = used[row.kind, row.name] - _allowed(row)
+            if excess > 0:
+                by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
+                text = f"{row.kind} {row.name} of {self.limit_text(row)} is exceeded by {by}"
+                for v, _ in row.terms:
+                    found[v].append(text)
+        return found
+
+
+def _allowed(row: LimitRow) -> int:
+    return row.limit if row.allowed is None else row.allowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,8 +225,20 @@ class Case:
         return f"; lower priorities give way {self.answer.gives_way}" if later else ""
 
     @property
+    def unusable_clause(self) -> str:
+        """Return why new replicas of this variant are not counted on; empty where they are."""
+        capacity = self.variant.capacity
+        if capacity is None or capacity.is_usable:
+            return ""
+        if capacity.unreachable:
+            return capacity.unreachable[0]
+        return "it never ran, and nothing is started on an estimate alone"
+
+    @property
     def unused_clause(self) -> str:
         """Return why there is room for one more replica and it is not granted."""
+        if self.variant.capacity and self.variant.capacity.unreachable:
+            return self.variant.capacity.unreachable[0]
         if self.answer.strategy is Strategy.OPTIMAL:
             return "what is free goes further elsewhere"
         return f"{self.answer.strategy} leaves what is free"

@@ -166,3 +166,6 @@ class Budget:
     cost_per_hour: Decimal
     namespaces: frozenset[str] = frozenset()
     """Empty for all of them."""
+
+    is_strict: bool = False
+    """Whether it takes replicas that are needed where it is below what runs."""

@@ -153,6 +153,9 @@ class Decision:
     reliefs: tuple[Relief, ...] = ()
     """What would change the answer, the smallest change first; only where the model goes short."""
 
+    excess: tuple[str, ...] = ()
+    """Which quotas and budgets over this variant are exceeded by what runs, and by how much, in sentences."""
+
     @property
     def signal(self) -> Signal:
         """How well the demand is known."""
@@ -241,6 +244,9 @@ class SolverReport:
 
     message: str
     """Why the solver has no answer, or an empty text."""
+
+    scope: str = ""
+    """Over what the bound of that level holds; empty where nobody looked."""
 
     levels: tuple[LevelReport, ...] = ()
     strategy: str = "optimal"

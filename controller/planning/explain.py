@@ -42,6 +42,9 @@ def _decision(case: Case) -> Decision:
     reliefs = case.answer.reliefs.get(whole.model, ())
     if verdict.reason is Reason.SHORTAGE and reliefs:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
+    excess = tuple(case.answer.excess_of.get(case.number, ()))
+    if excess:
+        verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}: nothing new starts")
     grant = Grant(
         replicas=case.granted,
         unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,
@@ -49,7 +52,7 @@ def _decision(case: Case) -> Decision:
         alternative=case.alternative,
         reliefs=reliefs,
     )
-    return decide(case.variant, case.demand, grant=grant, verdict=verdict)
+    return replace(decide(case.variant, case.demand, grant=grant, verdict=verdict), excess=excess)
 
 
 def _verdict(case: Case) -> Verdict:
@@ -195,11 +198,21 @@ def _minimum(case: Case) -> Verdict | None:
 
 def _served(case: Case) -> Verdict:
     """Explain by demand."""
+    young = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
     return Verdict(
         bound_by=BoundBy.DEMAND,
         reason=_movement(case),
-        message=f"{case.variant.name} {_change(case)}: {_load(case)}",
+        message=f"{case.variant.name} {_change(case)}: {_load(case)}{young}",
     )
+
+
+def _is_spared(case: Case) -> bool:
+    """Tell whether a replica that demand does not need stays because the trend is not known yet."""
+    load = case.demand.load
+    if load.requests_per_second is None or load.releasable_requests_per_second is not None:
+        return False
+    spare = case.whole.provided_rate - rate_of(case.variant)
+    return 0 < case.granted <= case.variant.current_replicas and spare >= case.demand.lower_rate
 
 
 _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
@@ -222,6 +235,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Verdict:
         bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
     elif case.variant.capacity is None and case.demand.required_rate:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
+    elif unusable := case.unusable_clause:
+        bound_by, why = BoundBy.ACCELERATORS, unusable
     elif limit:
         bound_by, why = (
             _LIMITED[limit.kind],
@@ -251,19 +266,19 @@ def _change(case: Case) -> str:
 
 
 def _need(case: Case) -> str:
-    """Return `llama needs 3 replicas for 41 requests/s (85 % of 3 x 16; one serves 16 within ITL 80 ms)`."""
+    """Return `llama needs 3 replicas for 41 requests/s, 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
     filled = case.whole.filled_if_unlimited()
     share = filled.seen_from(case.position) if filled else "no replica's capacity is known"
     one = capacity_text(case.variant)
-    why = f"{share}; {one}" if one else share
-    return f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked} ({why})"
+    need = f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked}, {share}"
+    return f"{need}; {one}" if one else need
 
 
 def _load(case: Case) -> str:
     """Return `41 requests/s now, ..., 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
     load = case.demand.load
     if load.requests_per_second is None:
-        return "demand is unknown while nothing is ready"
+        return _silence(case) or "demand is unknown while nothing is ready"
     if not load.upper_requests_per_second and not load.backlog_requests:
         return "no requests come"
     filled = case.whole.filled
@@ -282,9 +297,19 @@ def _ignorance(case: Case) -> str:
             f"no replica of {demand.model_id} is ready yet" if existing else "nothing runs, demand is unknown"
         )
     if load.silent_replicas:
-        silent = f"{load.silent_replicas} of {count(ready, 'ready replica')} of {demand.model_id}"
-        verb = "does" if load.silent_replicas == 1 else "do"
-        return f"{silent} {verb} not report, so nothing is scaled down"
+        return f"{_silence(case)}, so nothing is scaled down"
     if demand.signal is Signal.UNKNOWN:
-        return f"the load of {demand.model_id} is not known before its engines have answered twice"
+        return _silence(case)
     return f"the oldest report is {load.signal_age_seconds or 0:.0f} s old, so nothing is scaled down"
+
+
+def _silence(case: Case) -> str:
+    """Return what engines that are ready have not said; empty where none is ready."""
+    demand, silent = case.demand, case.demand.load.silent_replicas
+    ready = sum(variant.ready_replicas for variant in demand.variants)
+    if silent:
+        verb = "does" if silent == 1 else "do"
+        return f"{silent} of {count(ready, 'ready replica')} of {demand.model_id} {verb} not report"
+    if ready:
+        return f"the load of {demand.model_id} is not known before its engines have answered twice"
+    return ""

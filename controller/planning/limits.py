@@ -1,7 +1,12 @@
-"""Quotas, budgets and ceilings of models, as rows that no plan exceeds."""
+"""Quotas, budgets and ceilings of models, as rows that no plan exceeds.
+
+A quota or budget below what runs takes nothing away that is needed: the variants under it keep what they
+have, and none of them gets more before they are within it. Ceilings and strict budgets take at once.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_DOWN
 from typing import TYPE_CHECKING
 
@@ -20,11 +25,22 @@ def limit_rows(
     snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
 ) -> tuple[LimitRow, ...]:
     """Return the rows, in the order of their names; `terms` are those of the variants."""
-    return (
-        *(_quota(quota, variants) for quota in sorted(snapshot.quotas, key=lambda q: (q.namespace, q.name))),
-        *(_budget(budget, variants, terms) for budget in sorted(snapshot.budgets, key=lambda b: b.name)),
-        *_ceilings(snapshot.models, variants),
-    )
+    rows: list[LimitRow] = []
+    for quota in sorted(snapshot.quotas, key=lambda quota: (quota.namespace, quota.name)):
+        rows += _holding(_quota(quota, variants), terms)
+    for budget in sorted(snapshot.budgets, key=lambda budget: budget.name):
+        row = _budget(budget, variants, terms)
+        rows += [row] if budget.is_strict else _holding(row, terms)
+    return (*rows, *_ceilings(snapshot.models, variants))
+
+
+def _holding(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]:
+    """Yield a row, or one for each of its variants where what runs exceeds it."""
+    if sum(amount * terms[v].current for v, amount in row.terms) <= row.limit:
+        yield row
+        return
+    for v, amount in row.terms:
+        yield replace(row, limit=amount * terms[v].current, terms=((v, amount),), allowed=row.limit)
 
 
 def _quota(quota: Quota, variants: Sequence[Variant]) -> LimitRow:

@@ -78,13 +78,20 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateLimit:
-    """A limit on what one replica serves."""
+    """A limit on what one replica serves. Raises ValueError for a rate that is not above 0, or endless."""
 
     target: Target
     text: str
     """What must hold, such as `TTFT 2 s` or `a batch of 256`."""
 
     requests_per_second: float
+
+    def __post_init__(self) -> None:
+        """Refuse what limits nothing, and what can never be met."""
+        if not 0 < self.requests_per_second < math.inf:
+            raise ValueError(
+                f"requests_per_second: must be greater than 0 and finite, was {self.requests_per_second}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

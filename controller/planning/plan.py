@@ -13,7 +13,7 @@ from controller.planning.defragment import defragmentations
 from controller.planning.flapping import followed
 from controller.planning.lexicographic import Limits, NoSolutionError
 from controller.planning.preparing import prepared
-from controller.planning.problem import NumbersTooLargeError, Solution
+from controller.planning.problem import NumbersTooLargeError, Scope, Solution
 from controller.planning.relief import reliefs
 from controller.planning.ruled import fall_back, ruled
 from controller.planning.settings import Strategy
@@ -118,10 +118,13 @@ def _plan(answer: Answer) -> Plan:
 
 
 def _report(granted: Solution) -> SolverReport:
+    """Return what can be said for an answer: it is optimal where no replica mix at all is better."""
+    unproven = next((proof for proof in granted.proofs if proof.bound_of_all != proof.value), None)
     return SolverReport(
-        status=SolverStatus.FEASIBLE if granted.unproven else SolverStatus.OPTIMAL,
-        unproven=granted.unproven,
-        gap=granted.gap,
+        status=SolverStatus.FEASIBLE if unproven else SolverStatus.OPTIMAL,
+        unproven=unproven.level if unproven else "",
+        gap=unproven.widest_gap if unproven else 0.0,
+        scope=unproven.widest_scope if unproven else Scope.EVERYTHING,
         message="",
         levels=tuple(
             LevelReport(

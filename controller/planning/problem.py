@@ -213,6 +213,9 @@ class LimitRow:
     """(variant, amount per replica)."""
 
     kind: LimitKind = LimitKind.QUOTA
+    allowed: int | None = None
+    """What the quota or budget itself allows, where what runs exceeds it: then the row holds one variant at
+    what it has. None where `limit` is what is allowed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -285,6 +288,17 @@ class Proof:
     def improvable_of_all(self) -> float | None:
         """The same over every replica mix; None where that is not known."""
         return None if self.bound_of_all is None else self._share_above(self.bound_of_all)
+
+    @property
+    def widest_scope(self) -> Scope:
+        """The most that any bound holds over."""
+        return self.scope if self.bound_of_all is None else Scope.EVERYTHING
+
+    @property
+    def widest_gap(self) -> float:
+        """Relative distance of the value to the bound that holds over the most."""
+        bound = self.bound if self.bound_of_all is None else self.bound_of_all
+        return 1 - bound / self.value if self.value > bound else 0.0
 
     def _share_above(self, bound: int) -> float:
         return (self.value - bound) / self.total if self.value > bound else 0.0

@@ -123,7 +123,8 @@ def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
         models = tuple(model for model in short if set(answer.variants_of(model)) & set(amounts))
         used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
         wanted = [amounts[v] for model in models for v in answer.variants_of(model) if amounts.get(v)]
-        if row.kind in kinds and wanted and used + min(wanted) > row.limit:
+        is_exceeded = row.allowed is not None  # by how much is said by every decision under it
+        if row.kind in kinds and wanted and not is_exceeded and used + min(wanted) > row.limit:
             raised = replace(row, limit=used + max(wanted))
             limits = (*problem.limits[:index], raised, *problem.limits[index + 1 :])
             yield Change(

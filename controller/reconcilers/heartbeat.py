@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, Heartbeat, Key
 from apiserver.schema.json import Json
-from controller.reconcilers.status import is_news
+from controller.reconcilers.publishing import Published
 
 
 class Pulse:
@@ -20,23 +20,21 @@ class Pulse:
         self,
         autoscalings: Iterable[Json],
         statuses: Mapping[Key, Json],
-        unwritten: Container[Key],
+        published: Published,
         *,
         time: datetime,
     ) -> None:
-        """Take note of a cycle that published at `time`.
+        """Take note of a cycle that published at `time`; `statuses` are what it decided on.
 
-        `statuses` are what it decided on, `unwritten` those of them that could not be written. Where many are
-        left behind the cycle counts for nothing, and all decisions grow old.
+        Where many could not be written the cycle counts for nothing, and all decisions grow old.
         """
         unconfirmed: set[Key] = set()
         newest: datetime | None = None
         for item in autoscalings:
             key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
-            new = None if key in unwritten else statuses.get(key)
-            if new is None:
+            if key in published.unwritten or key not in statuses:
                 unconfirmed.add(key)
-            decided = _decided(new if new is not None and is_news(old, new) else old)
+            decided = _decided(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
         if len(unconfirmed) <= MOST_UNCONFIRMED:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=frozenset(unconfirmed))

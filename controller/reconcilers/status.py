@@ -11,7 +11,6 @@ from typing import Final
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.gather import Unplanned
-from controller.observe.performance import learned_of
 from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
@@ -19,17 +18,12 @@ from controller.planning.snapshot import Variant
 from controller.planning.wording import count
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.following import PLACED_ELSEWHERE
-from controller.reconcilers.rounds import BEING_MOVED
 from controller.sizing.records import Learned
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
 _DIGITS: Final = 4
-_MORE_SAMPLES: Final = 4.0
-_OTHER_SPEED: Final = 0.2
-_TYPICAL_SEQUENCES: Final = 32.0
-_TYPICAL_PROMPT_TOKENS: Final = 256.0
 _METRICS: Final[Mapping[Signal, tuple[str, str]]] = {
     Signal.FRESH: ("True", "MetricsAvailable"),
     Signal.QUORUM: ("True", "MetricsByQuorum"),
@@ -114,11 +108,6 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     }
 
 
-def is_news(old: Json, new: Json) -> bool:
-    """Tell whether a status says something new, beyond numbers that move all the time."""
-    return _meaning(old) != _meaning(new) or _has_learned(old, new)
-
-
 def moment(time: datetime) -> str:
     """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -140,6 +129,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
             succeeded if solved else "OptimizationFailed",
             decision.message,
         ),
+        **({"LimitsKept": ("False", "LimitExceeded", "; ".join(decision.excess))} if decision.excess else {}),
         **({"Advisory": ("True", advice.reason, advice.message)} if advice else {}),
         **({"PlacementFollowed": ("False", PLACED_ELSEWHERE, misplaced)} if misplaced else {}),
     }
@@ -297,35 +287,3 @@ def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:
     if known is not None and known.get("status") == status and known.get("lastTransitionTime"):
         return str(known["lastTransitionTime"])
     return moment(now)
-
-
-def _has_learned(old: Json, new: Json) -> bool:
-    """Tell whether step times are worth keeping anew: they are others, or known four times as well."""
-    before, now = (learned_of((status.get("decision") or {}).get("performance")) for status in (old, new))
-    if before is None or now is None:
-        return before != now
-    more = now.samples >= _MORE_SAMPLES * before.samples
-    return more or abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
-
-
-def _typical_step_ms(learned: Learned) -> float:
-    found = learned.parameters
-    return found.alpha_ms + found.beta_ms * _TYPICAL_SEQUENCES + found.delta_ms * _TYPICAL_PROMPT_TOKENS
-
-
-def _meaning(status: Json) -> Json:
-    decision = status.get("decision") or {}
-    desired = status.get("desiredOptimizedAlloc") or {}
-    said = ("reason", "boundBy", "signal", "costPerReplica", "grantedReplicas")
-    conditions = status.get("conditions") or []
-    return {
-        "current": status.get("currentAlloc"),
-        "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
-        "applied": status.get("actuation"),
-        "decision": [decision.get(name) for name in said],
-        "moving": BEING_MOVED in (decision.get("message") or ""),
-        "conditions": {
-            item["type"]: [item["status"], item["reason"], item.get("observedGeneration")]
-            for item in conditions
-        },
-    }

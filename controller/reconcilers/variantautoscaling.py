@@ -15,9 +15,7 @@ from typing import Protocol
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
 from apiserver.cluster.events import EventRecorder
-from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.observe.gather import (
     Gathered,
@@ -42,26 +40,24 @@ from controller.reconcilers.advisory import (
     with_advice,
 )
 from controller.reconcilers.announcing import Announcer
+from controller.reconcilers.clock import ClockWatch
 from controller.reconcilers.divergence import IN_STEP, Divergence, sentences, worded
 from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.leaving import PodMarker, due_marks
+from controller.reconcilers.publishing import Publisher
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
     Shown,
     Verdict,
-    is_news,
     planned_status,
     unplanned_status,
 )
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
-
-FIELD_MANAGER = "stowplan-controller"
-_WRITERS = 16
 
 _log = structlog.get_logger(__name__)
 
@@ -86,6 +82,12 @@ class Tools:
     world: Callable[[], World]
     policies: Callable[[], Policies]
     now: Callable[[], datetime]
+    """The wall clock, for what is published."""
+
+    steady: Callable[[], float] | None = None
+    """Seconds for durations, as those of `clock.SteadyClock`, by which `source` dates its readings, too; None
+    where nobody sets the wall clock."""
+
     consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
     """Plans what might be, and remembers nothing of it; None where the planner remembers nothing anyway."""
 
@@ -160,8 +162,12 @@ class VariantAutoscalingReconciler:
     def __init__(self, tools: Tools, settings: CycleSettings) -> None:
         self._tools = tools
         self._settings = settings
-        self._watch = EngineWatch(tools.source, settings.sizing, now=tools.now)
-        self._announcer = Announcer(tools.events)
+        self._steady = tools.steady or (lambda: tools.now().timestamp())
+        self._clocks = ClockWatch()
+        self._watch = EngineWatch(tools.source, settings.sizing, seconds=self._steady)
+        self._publisher = Publisher(
+            tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
+        )
         self._problems: tuple[str, ...] = ()
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
@@ -176,18 +182,21 @@ class VariantAutoscalingReconciler:
         """
         tools = self._tools
         world, policies = tools.world(), tools.policies()
+        self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
-        gathered = gather(
+        # Off the loop: for thousands of variants it takes seconds, and the Lease must be renewed meanwhile.
+        gathered = await asyncio.to_thread(
+            gather,
             world,
             policies=policies,
             report_age=self._watch.report_age(),
-            now_seconds=tools.now().timestamp(),
+            now_seconds=self._steady(),
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._watch.idleness,
             terms=self._terms(),
         )
         self._tell_problems((*policies.problems, *gathered.problems))
-        found = self._watch.sized(gathered)
+        found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(world, gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
@@ -196,17 +205,17 @@ class VariantAutoscalingReconciler:
         cycle = _Cycle(
             world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
         )
-        published, statuses = tools.now(), self._statuses(cycle, advices)
-        written, unwritten = await self._publish(world, statuses, plan)
-        tools.pulse.beat(world.autoscalings, statuses, unwritten, time=published)
+        published, statuses = tools.now(), await asyncio.to_thread(self._statuses, cycle, advices)
+        done = await self._publisher.publish(world.autoscalings, statuses, plan)
+        tools.pulse.beat(world.autoscalings, statuses, done, time=published)
         # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
-        evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **unwritten})
-        for error in unwritten.values():
+        evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **done.unwritten})
+        for error in done.unwritten.values():
             raise error
         return Outcome(
             plan=plan,
             gathered=gathered,
-            written=written,
+            written=len(done.written),
             scrape_failures=len(failures),
             advices=advices,
             evictions=evictions,
@@ -267,46 +276,6 @@ class VariantAutoscalingReconciler:
                 )
                 found[key] = planned_status(autoscaling, verdict, now=now)
         return found
-
-    async def _publish(
-        self, world: World, statuses: Mapping[Key, Json], plan: Plan
-    ) -> tuple[int, Mapping[Key, BaseException]]:
-        """Write the statuses that are due; returns how many those were, and why some were not written."""
-        decisions = {(item.namespace, item.name): item for item in plan.decisions}
-        due = [item for item in world.autoscalings if self._is_due(item, statuses.get(_key(item)))]
-        gate = asyncio.Semaphore(_WRITERS)
-
-        async def write(autoscaling: Json) -> None:
-            async with gate:
-                await self._write(autoscaling, statuses[_key(autoscaling)])
-            self._announcer.status_written(autoscaling, statuses[_key(autoscaling)])
-            if decision := decisions.get(_key(autoscaling)):
-                self._announcer.decided(autoscaling, decision, strategy=plan.solver.strategy)
-
-        results = await asyncio.gather(*(write(item) for item in due), return_exceptions=True)
-        ended = zip(map(_key, due), results, strict=True)
-        return len(due), {key: result for key, result in ended if isinstance(result, BaseException)}
-
-    def _is_due(self, autoscaling: Json, status: Json | None) -> bool:
-        return status is not None and is_news(autoscaling.get("status") or {}, status)
-
-    async def _write(self, autoscaling: Json, status: Json) -> None:
-        metadata = autoscaling["metadata"]
-        body = {
-            "apiVersion": VARIANT_AUTOSCALINGS.api_version,
-            "kind": VARIANT_AUTOSCALINGS.kind,
-            # The uid keeps a status from landing on a namesake that was created since.
-            "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
-            "status": status,
-        }
-        try:
-            await self._tools.cluster.apply(
-                VARIANT_AUTOSCALINGS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
-            )
-        except (NotFound, Conflict):
-            _log.info(
-                "gone before its status was written", namespace=metadata["namespace"], name=metadata["name"]
-            )
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:
         for problem in problems:

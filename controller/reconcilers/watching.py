@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
 from apiserver.schema.json import Json
@@ -32,24 +32,33 @@ class EngineWatch:
     """Asks all engines once per cycle, and remembers what sizing needs of it."""
 
     def __init__(
-        self, source: EngineSource, settings: SizingSettings, *, now: Callable[[], datetime]
+        self, source: EngineSource, settings: SizingSettings, *, seconds: Callable[[], float]
     ) -> None:
+        """`seconds` is the clock by which the source dates its readings."""
         self._source = source
         self._settings = settings
-        self._now = now
+        self._seconds = seconds
         self._engines = EngineRecords()
         self._memory = SizingMemory()
         self.idleness = Idleness()
 
     async def observe(self, world: World) -> Mapping[Key, str]:
         """Ask all engines that are ready; returns why some did not answer."""
-        every = engine_pods(world)
+        every = await asyncio.to_thread(engine_pods, world)
         pods = [pod for pod in every if is_ready(pod)]
         scraped = await self._source.scrape(pods)
+        return await asyncio.to_thread(self._noted, world, every, pods, scraped)
+
+    def _noted(
+        self, world: World, every: Sequence[Json], pods: Sequence[Json], scraped: Scraped
+    ) -> Mapping[Key, str]:
+        """Take in what engines said; returns why some did not answer."""
         readings, failures = _of_their_model(world, pods, scraped)
-        now_seconds = self._now().timestamp()
+        now_seconds = self._seconds()
         before = self._engines
-        self._engines = before.updated(readings, map(_key, every), now_seconds=now_seconds)
+        self._engines = before.updated(
+            readings, map(_key, every), asked=map(_key, pods), now_seconds=now_seconds
+        )
         self.idleness = self.idleness.updated(
             models_by_pod(world, every), before=before, after=self._engines, now_seconds=now_seconds
         )
@@ -57,7 +66,7 @@ class EngineWatch:
 
     def report_age(self) -> ReportAge:
         """Return what tells how old the newest answer of a pod's engine is."""
-        now_seconds, records = self._now().timestamp(), self._engines.records
+        now_seconds, records = self._seconds(), self._engines.records
 
         def age(pod: Key) -> float | None:
             record = records.get(pod)

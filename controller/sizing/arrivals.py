@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
 
 from controller.sizing.lengths import LengthCounts, total
-from controller.sizing.memory import ModelMemory, Tick
+from controller.sizing.memory import ModelMemory, Retries, Tick
 from controller.sizing.records import EngineInterval, SizingSettings
+
+RETRY_SECONDS: Final = 15.0
+"""How long clients ask again for what they had asked an engine that is gone."""
 
 
 def ticked(
     before: ModelMemory,
     intervals: Mapping[str, EngineInterval],
     *,
-    ready: int,
+    ready: AbstractSet[str],
     now_seconds: float,
     settings: SizingSettings,
-) -> tuple[Tick, ...]:
+) -> tuple[tuple[Tick, ...], Retries | None]:
     """Return the recent ticks with that of this cycle, if any engine counted; `intervals` are by pod.
 
-    Ready replicas that did not answer are taken to serve as much as the others. Where a pod left or an engine
-    started anew, its unfinished requests come again elsewhere: the rate is then at most the one before.
+    Ready replicas without an interval are taken to serve as much as the others: Prometheus has new samples of
+    some in each cycle. Where a pod is not ready any more or an engine started anew, its unfinished requests
+    come again elsewhere: for as long as they do, the rate is at most the one before. The second value is for
+    the next cycle.
     """
     since = now_seconds - settings.history_seconds
     kept = tuple([tick for tick in before.ticks if since < tick.moment_seconds < now_seconds])
     if not intervals:
-        return kept
+        return kept, before.retries
     rate = sum([item.arrivals / item.seconds for item in intervals.values()])
-    rate *= max(1.0, ready / len(intervals))
-    left = before.reporting - intervals.keys()
-    if kept and (left or any(item.restarted for item in intervals.values())):
-        rate = min(rate, kept[-1].requests_per_second)
+    rate *= max(1.0, len(ready) / len(intervals))
+    retries = before.retries
+    if retries is None and kept and _has_left(before, intervals, ready):
+        ticks = math.ceil(RETRY_SECONDS / settings.interval_seconds)
+        retries = Retries(ticks=ticks, most=kept[-1].requests_per_second)
+    if retries is not None and retries.ticks:
+        rate = min(rate, retries.most)
+        retries = replace(retries, ticks=retries.ticks - 1)
+    else:
+        # A tick without the cap, whoever leaves in it: pods that go one after the other, as in a rollout,
+        # must not hide that the load grows.
+        retries = None
     counts = total([counts_of(item) for item in intervals.values()])
-    return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts))
+    return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts)), retries
+
+
+def _has_left(before: ModelMemory, intervals: Mapping[str, EngineInterval], ready: AbstractSet[str]) -> bool:
+    return bool(before.reporting - ready) or any(item.restarted for item in intervals.values())
 
 
 def counts_of(interval: EngineInterval) -> LengthCounts:

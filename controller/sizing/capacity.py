@@ -41,13 +41,16 @@ def learned_capacity(
 ) -> Capacity:
     """Return what a replica with these step times serves; `batch` is the most sequences at a time."""
     limits = [*_limits(parameters, lengths, targets, batch=batch, settings=settings)]
-    met = sorted([item for item in limits if item.requests_per_second > 0], key=_rate)
-    unmet = [item for item in limits if item.requests_per_second <= 0]
+    met = sorted(
+        [RateLimit(target=of, text=text, requests_per_second=rate) for of, text, rate in limits if rate > 0],
+        key=_rate,
+    )
+    unmet = [of for of, _, rate in limits if rate <= 0]
     return Capacity(
         requests_per_second=min(MOST_RATE, met[0].requests_per_second),
         source=source,
         limits=tuple(met),
-        unreachable=tuple([_best(item.target, parameters, lengths, targets, settings) for item in unmet]),
+        unreachable=tuple([_best(of, parameters, lengths, targets, settings) for of in unmet]),
     )
 
 
@@ -65,21 +68,22 @@ def _limits(
     *,
     batch: float,
     settings: SizingSettings,
-) -> Iterator[RateLimit]:
+) -> Iterator[tuple[Target, str, float]]:
+    """Yield what each limit allows, in requests per second; 0 or less where it cannot be met."""
     alpha = parameters.alpha_ms / 1e3
     prefill = (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
     work = max(1e-12, parameters.beta_ms / 1e3 * lengths.output + prefill)
     sequences = settings.target_utilization * batch
     rate = sequences / (lengths.output * alpha + sequences * work)
-    yield RateLimit(target=Target.BATCH, text=f"a batch of {batch:.0f}", requests_per_second=rate)
+    yield Target.BATCH, f"a batch of {batch:.0f}", rate
     if targets.itl_seconds is not None:
         rate = (1 - alpha / (settings.itl_share * targets.itl_seconds)) / work
-        yield RateLimit(target=Target.ITL, text=_itl(targets.itl_seconds), requests_per_second=rate)
+        yield Target.ITL, _itl(targets.itl_seconds), rate
     if targets.ttft_seconds is not None:
         single = prefill + alpha
         busy = settings.wait_share * (targets.ttft_seconds - single) / (single * lengths.inequality / 2)
         rate = busy / ((1 + busy) * work) if busy > 0 else 0.0
-        yield RateLimit(target=Target.TTFT, text=_ttft(targets.ttft_seconds), requests_per_second=rate)
+        yield Target.TTFT, _ttft(targets.ttft_seconds), rate
 
 
 def declared_capacity(

@@ -19,9 +19,10 @@ from controller.sizing.trust import Grade, grade
 SYNC_SECONDS: Final = 15.0
 """Time between two looks of a HorizontalPodAutoscaler."""
 
-LEAST_AHEAD_SECONDS: Final = 120.0
+LEAST_AHEAD_CYCLES: Final = 8
 """How far ahead the forecast looks at least: bursts are shorter than what a cycle and a sync can follow, and
-the error of a forecast for the next moment does not cover them."""
+the error of a forecast for the next moment does not cover them. In cycles, as the history is, which is what
+limits how far ahead a line can be drawn: 120 s at the default interval."""
 
 RELEASE_DEVIATIONS: Final = 1.0
 """By how many standard deviations more than for growth capacity is kept, so that noise reverses nothing."""
@@ -56,11 +57,13 @@ def observed(
         settings=settings,
     )
     intervals = {key[1]: report.interval for key, report in answers.items() if report.interval}
-    ticks = ticked(before, intervals, ready=len(ready), now_seconds=now_seconds, settings=settings)
+    names = {name for _, name in ready}
+    ticks, retries = ticked(before, intervals, ready=names, now_seconds=now_seconds, settings=settings)
     memory = ModelMemory(
         ticks=ticks,
         lengths=lengths_of(total([tick.counts for tick in ticks]), before.lengths),
-        reporting=frozenset(intervals) if intervals else before.reporting & {name for _, name in ready},
+        reporting=frozenset((before.reporting & names) | intervals.keys()),
+        retries=retries,
         silent_since_seconds=verdict.silent_since_seconds,
     )
     usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
@@ -94,7 +97,9 @@ def load_of(
         return load
     trend = forecast(
         rates(ticks),
-        ahead_seconds=max(LEAST_AHEAD_SECONDS, start + settings.interval_seconds + SYNC_SECONDS),
+        ahead_seconds=max(
+            LEAST_AHEAD_CYCLES * settings.interval_seconds, start + settings.interval_seconds + SYNC_SECONDS
+        ),
         deviations=settings.deviations,
         release_deviations=settings.deviations + RELEASE_DEVIATIONS,
     )

@@ -24,6 +24,17 @@ class Tick:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Retries:
+    """Requests of engines that are gone may be coming again."""
+
+    ticks: int
+    """For how many more ticks that is so. After the last one comes a tick without a cap."""
+
+    most: float
+    """The rate before, which counts until then at most."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelMemory:
     """Of one model."""
 
@@ -32,7 +43,10 @@ class ModelMemory:
 
     lengths: Lengths | None = None
     reporting: frozenset[str] = frozenset()
-    """Pods that counted in the last cycle."""
+    """Ready pods that have counted."""
+
+    retries: Retries | None = None
+    """None while no engine has left lately."""
 
     silent_since_seconds: float | None = None
 

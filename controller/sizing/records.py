@@ -151,7 +151,7 @@ class SizingSettings:
     wait_share: float = 0.5
     """Share of what TTFT leaves beside the own prefill that the mean wait may take."""
 
-    forecast_confidence: float = 0.93
+    forecast_confidence: float = 0.95
     """Probability with which the load stays below the forecast's upper bound."""
 
     drain_seconds: float = 60.0

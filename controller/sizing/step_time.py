@@ -11,7 +11,6 @@ samples, so that the first real ones correct it and many replace it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -37,6 +36,10 @@ _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
 """beta / alpha and delta / alpha of common engines, which hold until the load has varied. Their weight is
 that of some ten samples at a tenth of an engine's capacity."""
+
+_CHANCE: Final = 4.0
+"""How many times as much the loads of samples vary by chance as the number of requests alone makes them:
+their lengths vary, too."""
 
 _OUTLIER: Final = 4.0
 _MOST_OUTLIERS: Final = 8
@@ -231,7 +234,8 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
 
     The ratios of beta and delta to alpha are held near those of the prior as far as samples leave them open,
     and as far as the loads of samples differ by chance alone, which would flatten the line.
-    A negative beta or delta is refitted as 0, whichever fits better.
+    Where beta or delta comes out negative, both keep their ratios: an engine whose batch is always full
+    decodes fewer tokens the slower it steps, whatever the cause.
     """
     xx, xy, least = times.xx, times.xy, _RATIO_WEIGHT
     if prior.parameters is not None:
@@ -242,55 +246,32 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
         return None
     matrix = [[xx[0], xx[1], xx[2]], [xx[1], xx[3], xx[4]], [xx[2], xx[4], xx[5]]]
     right = [*xy]
-    for row, ratio in ((1, prior.beta_ratio * _SCALE_G), (2, prior.delta_ratio * _SCALE_P)):
-        weight = _RIDGE * matrix[row][row] + times.noise[row - 1] + (least / ratio**2 if ratio else 0.0)
+    ratios = (prior.beta_ratio * _SCALE_G, prior.delta_ratio * _SCALE_P)
+    for row, ratio in enumerate(ratios, start=1):
+        weight = _RIDGE * matrix[row][row] + _CHANCE * times.noise[row - 1]
+        weight += least / ratio**2 if least and ratio else 0.0
         matrix[row][row] += weight
         right[row] += weight * ratio
-    best: tuple[float, StepParameters] | None = None
-    for point in _choices(matrix, right):
-        solution = _parameters(point)
-        if solution is not None:
-            loss = _loss(matrix, right, point)
-            if best is None or loss < best[0]:
-                best = (loss, solution)
-    return best[1] if best else None
-
-
-def _choices(matrix: list[list[float]], right: list[float]) -> Iterator[Vector]:
-    """Yield the free solution if its signs are right, else those with beta or delta fixed at 0, or both."""
-    free = _solve(matrix, right, (0, 1, 2))
+    free = _solved(matrix, right)
     if free is not None and free[0] > 0 and free[1] >= 0 and free[2] >= 0:
-        yield free
-        return
-    for rows in ((0, 1), (0, 2), (0,)):
-        fixed = _solve(matrix, right, rows)
-        if fixed is not None and fixed[0] > 0 and fixed[1] >= 0 and fixed[2] >= 0:
-            yield fixed
+        return _parameters(free)
+    inverse = (right[0] - matrix[0][1] * ratios[0] - matrix[0][2] * ratios[1]) / matrix[0][0]
+    return _parameters((inverse, *ratios)) if inverse > 0 else None
 
 
-def _solve(matrix: list[list[float]], right: list[float], rows: tuple[int, ...]) -> Vector | None:
-    """Return the solution over some rows and columns by Gaussian elimination, 0 for the others."""
-    work = [[*(matrix[row][column] for column in rows), right[row]] for row in rows]
-    size = len(rows)
-    for pivot in range(size):
-        best = max(range(pivot, size), key=lambda row: abs(work[row][pivot]))
+def _solved(matrix: list[list[float]], right: list[float]) -> Vector | None:
+    """Return the solution of three equations by Gaussian elimination; None where there is none."""
+    work = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for pivot in range(3):
+        best = max(range(pivot, 3), key=lambda row: abs(work[row][pivot]))
         if abs(work[best][pivot]) < 1e-300:  # noqa: PLR2004 (no number to divide by)
             return None
         work[pivot], work[best] = work[best], work[pivot]
-        for row in range(size):
+        for row in range(3):
             if row != pivot:
                 factor = work[row][pivot] / work[pivot][pivot]
                 work[row] = [a - factor * b for a, b in zip(work[row], work[pivot], strict=True)]
-    found = [0.0, 0.0, 0.0]
-    for place, row in enumerate(rows):
-        found[row] = work[place][size] / work[place][place]
-    return found[0], found[1], found[2]
-
-
-def _loss(matrix: list[list[float]], right: list[float], point: Vector) -> float:
-    """Return the squared error up to a constant: x'Ax - 2 b'x."""
-    quadratic = sum([point[i] * matrix[i][j] * point[j] for i in range(3) for j in range(3)])
-    return quadratic - 2.0 * sum([point[i] * right[i] for i in range(3)])
+    return work[0][3] / work[0][0], work[1][3] / work[1][1], work[2][3] / work[2][2]
 
 
 def _parameters(point: Vector) -> StepParameters | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -36,23 +36,27 @@ def at(time_seconds: float, requests: float, *, waiting: int = 0, **changes: Any
     return reading(time_seconds, counted(requests, prompt_tokens=100 * requests), waiting=waiting, **changes)
 
 
-def watched(*looks: Reading | None, came_at: int = 0) -> list[EngineReport | None]:
+def watched(
+    *looks: Reading | None, came_at: int = 0, ready_at: int | None = None
+) -> list[EngineReport | None]:
     """Return what is known of one pod after each look, one every 15 s; at None it does not answer.
 
-    Another pod is there from the beginning, this one from a look on.
+    Another pod is there from the beginning, this one from a look on; it is asked from then on, or from later.
     """
+    first = came_at if ready_at is None else ready_at
     records, found = EngineRecords(), []
     for number, look in enumerate(looks):
         now_seconds = STEP_SECONDS * number
         present = {OTHER, KEY} if number >= came_at else {OTHER}
-        records = records.updated({KEY: look} if look else {}, present, now_seconds=now_seconds)
+        asked = present if number >= first else {OTHER}
+        records = records.updated({KEY: look} if look else {}, present, asked=asked, now_seconds=now_seconds)
         found.append(records.reports(now_seconds=now_seconds).get(KEY))
     return found
 
 
-def interval(*looks: Reading | None, came_at: int = 0) -> EngineInterval | None:
+def interval(*looks: Reading | None, came_at: int = 0, ready_at: int | None = None) -> EngineInterval | None:
     """Return what was counted up to the last look."""
-    report = watched(*looks, came_at=came_at)[-1]
+    report = watched(*looks, came_at=came_at, ready_at=ready_at)[-1]
     assert report is not None
     return report.interval
 
@@ -77,7 +81,7 @@ def test_what_was_counted_between_two_answers() -> None:
 
 def test_a_report_is_the_newest_answer() -> None:
     """With its age, also where the pods' clock is ahead of ours."""
-    records = EngineRecords().updated({KEY: at(7, 50, waiting=2)}, {KEY}, now_seconds=10.0)
+    records = EngineRecords().updated({KEY: at(7, 50, waiting=2)}, {KEY}, asked={KEY}, now_seconds=10.0)
 
     assert records.reports(now_seconds=30.0) == {
         KEY: EngineReport(age_seconds=23.0, waiting=2, running=3, kv_tokens=160_000)
@@ -88,42 +92,68 @@ def test_a_report_is_the_newest_answer() -> None:
 def test_a_pod_that_is_gone_is_forgotten() -> None:
     """Nothing is remembered of nobody, nor of one that is no engine of ours."""
     records = EngineRecords().updated(
-        {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, now_seconds=0.0
+        {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, asked={KEY}, now_seconds=0.0
     )
 
     assert set(records.reports(now_seconds=0.0)) == {KEY}
-    assert records.updated({}, {OTHER}, now_seconds=15.0).reports(now_seconds=15.0) == {}
+    assert records.updated({}, {OTHER}, asked=(), now_seconds=15.0).reports(now_seconds=15.0) == {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """When a pod comes, becomes ready and first answers, and what that says."""
+
+    looks: tuple[Reading | None, ...]
+    came_at: int = 0
+    ready_at: int | None = None
+    """None: at once."""
+
+    want: tuple[float, float] | None
+    """What was finished, and in which time; None where there is nothing to go by."""
 
 
 FIRST_ANSWERS = {
-    "a pod that was there at the first look: it may have counted for days": ((at(0, 50),), 0, None),
-    "also where it answers later": ((None, None, at(30, 50)), 0, None),
-    "a pod that came under watch: all that it counted is new": ((None, at(15, 50)), 1, (50.0, 15.0)),
-    "since the look before, however long it took to start": (
-        (None, None, None, None, at(60, 50)),
-        2,
-        (50.0, 15.0),
+    "a pod that was there at the first look: it may have counted for days": First(
+        looks=(at(0, 50),), want=None
     ),
-    "as much of that time as was over when it answered": ((None, at(12, 50)), 1, (50.0, 12.0)),
-    "nothing where that was no time at all": ((None, at(0.5, 50)), 1, None),
-    "nothing where its clock is behind": ((None, at(-100, 50)), 1, None),
+    "also where it answers later": First(looks=(None, None, at(30, 50)), want=None),
+    "also where it becomes ready later": First(looks=(None, None, at(30, 50)), ready_at=2, want=None),
+    "a pod that was ready when it came under watch: its variant may be new, and the pod old": First(
+        looks=(None, at(15, 50)), came_at=1, want=None
+    ),
+    "a pod that was not ready when it came: all that it counted is new": First(
+        looks=(None, None, at(30, 50)), came_at=1, ready_at=2, want=(50.0, 15.0)
+    ),
+    "since the look before it was ready, however long it took to start": First(
+        looks=(None, None, None, None, at(60, 50)), came_at=1, ready_at=4, want=(50.0, 15.0)
+    ),
+    "since then also where its first answers failed": First(
+        looks=(None, None, None, None, at(60, 50)), came_at=1, ready_at=2, want=(50.0, 45.0)
+    ),
+    "as much of that time as was over when it answered": First(
+        looks=(None, None, at(27, 50)), came_at=1, ready_at=2, want=(50.0, 12.0)
+    ),
+    "nothing where that was no time at all": First(
+        looks=(None, None, at(15.5, 50)), came_at=1, ready_at=2, want=None
+    ),
+    "nothing where its clock is behind": First(
+        looks=(None, None, at(-100, 50)), came_at=1, ready_at=2, want=None
+    ),
 }
 
 
-@pytest.mark.parametrize(("looks", "came_at", "want"), FIRST_ANSWERS.values(), ids=FIRST_ANSWERS.keys())
-def test_the_first_answer_of(
-    looks: tuple[Reading | None, ...], came_at: int, want: tuple[float, float] | None
-) -> None:
-    """What was finished, and in which time; None where there is nothing to go by."""
-    found = interval(*looks, came_at=came_at)
+@pytest.mark.parametrize("first", FIRST_ANSWERS.values(), ids=FIRST_ANSWERS.keys())
+def test_the_first_answer_of(first: First) -> None:
+    """A rate over the time in which the pod can have had requests."""
+    found = interval(*first.looks, came_at=first.came_at, ready_at=first.ready_at)
 
-    assert (found and (found.finished, found.seconds)) == want
+    assert (found and (found.finished, found.seconds)) == first.want
     assert found is None or not found.restarted
 
 
 def test_the_queue_of_a_new_engine_counts_as_come() -> None:
     """It began without one."""
-    found = interval(None, at(15, 10, waiting=3), came_at=1)
+    found = interval(None, None, at(30, 10, waiting=3), came_at=1, ready_at=2)
 
     assert found is not None
     assert (found.waiting_change, found.arrivals) == (3.0, 13.0)
@@ -131,11 +161,12 @@ def test_the_queue_of_a_new_engine_counts_as_come() -> None:
 
 def test_a_pod_of_the_name_of_one_that_is_gone_is_a_new_one() -> None:
     """A StatefulSet makes its pods anew by the same names."""
-    records = EngineRecords().updated({KEY: at(0, 50)}, {KEY}, now_seconds=0.0)
-    records = records.updated({}, set(), now_seconds=15.0)
-    records = records.updated({KEY: at(30, 60)}, {KEY}, now_seconds=30.0)
+    records = EngineRecords().updated({KEY: at(0, 50)}, {KEY}, asked={KEY}, now_seconds=0.0)
+    records = records.updated({}, set(), asked=(), now_seconds=15.0)
+    records = records.updated({}, {KEY}, asked=(), now_seconds=30.0)
+    records = records.updated({KEY: at(45, 60)}, {KEY}, asked={KEY}, now_seconds=45.0)
 
-    found = records.reports(now_seconds=30.0)[KEY].interval
+    found = records.reports(now_seconds=45.0)[KEY].interval
     assert found is not None
     assert (found.finished, found.seconds) == (60.0, 15.0)
 
@@ -214,7 +245,7 @@ def test_answers_in_quick_succession_give_no_rate() -> None:
     [
         pytest.param(None, None, 3_000.0, id="all prompts where the engine does not tell"),
         pytest.param(1_000.0, 1_700.0, 700.0, id="without what the cache had"),
-        pytest.param(None, 700.0, 700.0, id="since it tells"),
+        pytest.param(None, 700.0, 3_000.0, id="all prompts where it did not tell before"),
         pytest.param(1_000.0, 900.0, 0.0, id="never less than nothing"),
     ],
 )

@@ -31,7 +31,7 @@ def watched(*looks: Reading | None) -> float:
     now_seconds = 0.0
     for look in looks:
         present = {POD} if look else set()
-        after = engines.updated({POD: look} if look else {}, present, now_seconds=now_seconds)
+        after = engines.updated({POD: look} if look else {}, present, asked=present, now_seconds=now_seconds)
         models = PODS if look else {}
         idleness = idleness.updated(models, before=engines, after=after, now_seconds=now_seconds)
         engines, now_seconds = after, now_seconds + 10
@@ -62,9 +62,9 @@ def test_while_no_engine_runs_nothing_is_idle() -> None:
 
 def test_an_engine_that_only_misses_a_look_does_not_start_the_time_over() -> None:
     """Its last word still stands; whether that may be acted on is another question."""
-    engines = EngineRecords().updated({POD: reading(0)}, {POD}, now_seconds=0.0)
+    engines = EngineRecords().updated({POD: reading(0)}, {POD}, asked={POD}, now_seconds=0.0)
     first = Idleness().updated(PODS, before=EngineRecords(), after=engines, now_seconds=0.0)
-    silent = engines.updated({}, {POD}, now_seconds=50.0)
+    silent = engines.updated({}, {POD}, asked={POD}, now_seconds=50.0)
 
     second = first.updated(PODS, before=engines, after=silent, now_seconds=50.0)
 

@@ -67,6 +67,7 @@ UNUSABLE: dict[str, tuple[Json, Json, str]] = {
     "a name is missing": ({"alpha": "20"}, PREFILL, "decodeParms.beta"),
     "several names are": ({"beta": "0"}, {"gamma": "1"}, "decodeParms.alpha, prefillParms.delta"),
     "a step takes no time": (DECODE | {"alpha": "0"}, PREFILL, "decodeParms.alpha"),
+    "a token takes next to no time": (DECODE | {"beta": "1e-200"}, PREFILL, "decodeParms.beta"),
     "a prompt takes for ever": (DECODE, PREFILL | {"delta": "9" * 30}, "prefillParms.delta"),
 }
 
@@ -79,7 +80,9 @@ def test_a_profile_that_cannot_be_used_is_told(decode: Json, prefill: Json, name
     found, doubts = facts(variantProfile={"perfParms": parms, "maxBatchSize": 48})
 
     assert found.profile is None
-    assert doubts == (f"variantProfile.perfParms is not used: {named} must be a number of ms, alpha above 0",)
+    assert doubts == (
+        f"variantProfile.perfParms is not used: {named} must be 0 or 1e-06 to 1000000000 ms, alpha not 0",
+    )
 
 
 def test_what_was_learned_comes_back_from_the_status() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from controller.observe.policies import read_policies, service_class
+import pytest
+
+from controller.observe.policies import PolicyReader, read_policies, service_class
 
 PREMIUM = "name: Premium\npriority: 1\ndata:\n- {model: llama, slo-tpot: 24, slo-ttft: 500}\n"
 FREE = (
@@ -45,3 +47,75 @@ def test_a_reference_wins_and_without_one_the_highest_priority_that_lists_the_mo
     assert by_model.name == "Premium"
     assert service_class(policies, None, "unknown") is None
     assert service_class(policies, {"name": "c", "key": "missing"}, "llama") is None
+
+
+TARGETS = {
+    "zero": "0",
+    "negative": "-5",
+    "no number": ".nan",
+    "endless": ".inf",
+    "so large that no float holds it": "1" + "0" * 400,
+    "text": "fast",
+    "true": "true",
+    "a fraction of a millisecond": "0.5",
+}
+
+
+@pytest.mark.parametrize("value", TARGETS.values(), ids=TARGETS.keys())
+def test_a_target_that_is_none_is_left_out_and_named(value: str) -> None:
+    """At the start nothing is known from before; the other target and the priority count."""
+    text = f"name: Premium\npriority: 1\ndata:\n- {{model: llama, slo-tpot: {value}, slo-ttft: 500}}\n"
+
+    policies = read_policies({"c": {"data": {"a": text}}}, unit_costs="costs")
+
+    found = policies.classes["c", "a"]
+    assert (found.priority, found.ttft_ms, found.tpot_ms) == (1, {"llama": 500}, {})
+    assert len(policies.problems) == 1
+    assert (
+        "slo-tpot of model 'llama' must be a whole number of ms from 1 to 100000000, was"
+        in (policies.problems[0])
+    )
+
+
+BROKEN = {
+    "no YAML": ("c", "a", "name: [Premium"),
+    "a priority that is none": ("c", "a", "name: Premium\npriority: high\n"),
+    "a target below zero": ("c", "a", "priority: 1\ndata:\n- {model: llama, slo-tpot: -1}\n"),
+    "targets that are no list": ("c", "a", "priority: 1\ndata: {model: llama}\n"),
+    "no service class any more": ("c", "a", "name Premium"),
+    "a price that is none": ("costs", "A100", '{"cost": "NaN"}'),
+    "a price below zero": ("costs", "A100", '{"cost": "-1"}'),
+    "no price": ("costs", "A100", "forty"),
+}
+
+
+@pytest.mark.parametrize(("name", "key", "text"), BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_broken_while_running_stands_as_it_was_and_is_named(name: str, key: str, text: str) -> None:
+    """Until it is mended; a price or a target must not jump for a typing error."""
+    reader = PolicyReader(unit_costs="costs")
+    good = {"c": {"data": {"a": PREMIUM}}, "costs": {"data": {"A100": '{"cost": "40"}'}}}
+    before = reader.read(good)
+
+    broken = [reader.read(good | {name: {"data": {key: text}}}) for _ in range(2)]
+    after = reader.read(good)
+
+    for found in broken:
+        assert (found.classes, found.unit_costs) == (before.classes, before.unit_costs)
+        assert len(found.problems) == 1
+        assert found.problems[0].startswith(f"ConfigMap {name}, key {key}: ")
+        assert found.problems[0].endswith("; what it said before stands")
+    assert after == before
+    assert before.problems == ()
+
+
+def test_what_is_broken_from_the_start_is_left_out_until_it_is_mended() -> None:
+    """And what is taken away is gone."""
+    reader = PolicyReader(unit_costs="costs")
+
+    broken = reader.read({"c": {"data": {"a": "priority: high", "b": FREE}}})
+    mended = reader.read({"c": {"data": {"a": PREMIUM, "b": FREE}}})
+    gone = reader.read({"c": {"data": {"b": FREE}}})
+
+    assert [*broken.classes] == [*gone.classes] == [("c", "b")]
+    assert [*mended.classes] == [("c", "a"), ("c", "b")]
+    assert not any("stands" in problem for problem in broken.problems)

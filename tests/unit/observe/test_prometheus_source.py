@@ -52,6 +52,9 @@ class Prometheus:
     def __init__(self, text: str = VLLM, *, age_seconds: float = 7.0) -> None:
         self.text = text
         self.age_seconds = age_seconds
+        self.pods: dict[str, list[str]] = {}
+        """Names by namespace; one pod `p` where nothing is said."""
+
         self.queries: list[str] = []
         self.tokens: set[str | None] = set()
         self.garbage: bytes | None = None
@@ -64,7 +67,13 @@ class Prometheus:
         if self.garbage is not None:
             return web.Response(body=self.garbage)
         (matcher,) = set(re.findall(r'namespace=~"([^"]*)"', query))
-        samples = [item for name in matcher.split("|") for item in values(self.text, namespace=name)]
+        known = values(self.text)
+        samples = [
+            (labels | {"namespace": name, "pod": pod}, value)
+            for name in matcher.split("|")
+            for pod in self.pods.get(name, ["p"])
+            for labels, value in known
+        ]
         if query.startswith("timestamp("):
             stamp = str(EVALUATED - self.age_seconds)
             waiting = [labels for labels, _ in samples if labels.pop("__name__").endswith("_waiting")]
@@ -105,6 +114,20 @@ async def test_two_hundred_namespaces_are_one_batch() -> None:
 
     assert len(scraped.readings) == 200
     assert len(prometheus.queries) == 2
+
+
+@pytest.mark.parametrize("namespaces", [1000, 7, 1])
+async def test_a_thousand_pods_are_asked_about_in_a_bounded_number_of_queries(namespaces: int) -> None:
+    """Also where each of them is alone in its namespace."""
+    prometheus = Prometheus()
+    pods = [pod(f"ns-{number % namespaces}", f"p-{number}") for number in range(1000)]
+    for item in pods:
+        prometheus.pods.setdefault(item["metadata"]["namespace"], []).append(item["metadata"]["name"])
+    async with prometheus.source() as source:
+        scraped = await source.scrape(pods)
+
+    assert (len(scraped.readings), scraped.failures) == (1000, {})
+    assert 0 < len(prometheus.queries) <= 32
 
 
 @given(st.lists(st.integers(1, 4000), max_size=60))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -63,13 +65,13 @@ def test_nobody_but_pods_is_asked(value: Json, networks: tuple[str, ...]) -> Non
         metrics_url(value, limits(*networks))
 
 
-async def serve(handler: web.Handler) -> tuple[web.AppRunner, int]:
+async def serve(handler: web.Handler, *, address: str = "127.0.0.1") -> tuple[web.AppRunner, int]:
     """Start a server with one `/metrics`."""
     app = web.Application()
     app.router.add_get("/metrics", handler)
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, address, 0)
     await site.start()
     port: int = runner.addresses[0][1]
     return runner, port
@@ -112,6 +114,85 @@ async def test_silent_pods_do_not_take_others_with_them() -> None:
         await alive.cleanup()
 
     assert list(scraped.readings) == [("ns", "engine-8")]
+
+
+async def test_each_of_a_thousand_pods_is_asked_once_in_a_cycle() -> None:
+    """On its own address; two cycles are two requests for each."""
+    asked: Counter[str] = Counter()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        asked[request.transport.get_extra_info("sockname")[0]] += 1
+        return web.Response(text=EXPOSITION)
+
+    runner, port = await serve(answer, address="0.0.0.0")  # noqa: S104 (each address of the loopback interface)
+    pods = [pod(f"127.9.{number // 250}.{number % 250 + 1}", port=port) for number in range(1000)]
+    for number, item in enumerate(pods):
+        item["metadata"] = {"namespace": "ns", "name": f"engine-{number}"}
+    try:
+        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=30, concurrency=64)) as scraper:
+            scraped = [await scraper.scrape(pods) for _ in range(2)]
+    finally:
+        await runner.cleanup()
+
+    assert [(len(item.readings), item.failures) for item in scraped] == [(1000, {})] * 2
+    assert asked == Counter({item["status"]["podIP"]: 2 for item in pods})
+
+
+async def test_an_engine_that_trickles_is_cut_off_and_stops_nobody_else() -> None:
+    """A byte now and then keeps a connection alive; time counts from the request to the last byte."""
+    held = asyncio.Event()
+
+    async def trickling(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for byte in EXPOSITION.encode():
+            await response.write(bytes([byte]))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(held.wait(), timeout=0.05)
+        return response
+
+    async def lively(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=EXPOSITION)
+
+    slow, slow_port = await serve(trickling)
+    alive, port = await serve(lively)
+    pods = [pod("127.0.0.1", port=slow_port), pod("127.0.0.1", port=port)]
+    pods[1]["metadata"] = {"namespace": "ns", "name": "other"}
+    try:
+        async with Scraper(replace(limits("127.0.0.0/8"), timeout_seconds=0.5)) as scraper:
+            scraped = await scraper.scrape(pods)
+    finally:
+        held.set()
+        await slow.cleanup()
+        await alive.cleanup()
+
+    assert list(scraped.readings) == [("ns", "other")]
+    assert scraped.failures["ns", "engine"].startswith("no answer: TimeoutError")
+
+
+async def test_an_answer_of_a_hundred_megabytes_is_not_read_to_its_end() -> None:
+    """Whether it says how long it is or not."""
+    sent = 0
+
+    async def huge(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(1600):
+            await response.write(b"x" * (1 << 16))
+            sent += 1 << 16
+        return response
+
+    runner, port = await serve(huge)
+    try:
+        async with Scraper(limits("127.0.0.0/8")) as scraper:
+            scraped = await scraper.scrape([pod("127.0.0.1", port=port)])
+    finally:
+        await runner.cleanup()
+
+    assert "longer than 65536 bytes" in scraped.failures["ns", "engine"]
+    assert sent < 32 << 20
 
 
 async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:

@@ -111,9 +111,9 @@ def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> Non
     _, out, _ = plan("-f", "-", "-o", "json", "--budget", "15", given=given)
 
     told = [text for text in json.loads(out)["warnings"] if "exceeded" in text]
-    assert [text.partition(";")[0] for text in told] == [
-        "budget given of 15 per hour is exceeded: 80",
-        "quota default/q (requests.nvidia.com/gpu) of 1 accelerator is exceeded: 2",
+    assert [text.partition(":")[0] for text in told] == [
+        "quota default/q (requests.nvidia.com/gpu) of 1 accelerator is exceeded by 1",
+        "budget given of 15 per hour is exceeded by 65",
     ]
 
 

@@ -308,6 +308,29 @@ def test_no_number_of_a_status_ends_the_plan(
     assert decided["chat"]["load"]["requests_per_second"] == 8.0
 
 
+LIMITS = {
+    "a latency": ("ITL 80 ms", ["ITL 80 ms"]),
+    "a batch": ("a batch of 256", ["a batch of 256"]),
+    "something that is none": ("whatever", []),
+}
+
+
+@pytest.mark.parametrize(("limit", "want"), LIMITS.values(), ids=LIMITS.keys())
+def test_the_limit_that_a_status_names_is_kept(
+    plan: Plan, parts: Callable[..., list[dict[str, Any]]], limit: object, want: list[str]
+) -> None:
+    """The plan says within what a replica serves what it serves, as the controller did."""
+    made = parts()
+    made[-1]["status"]["decision"]["capacityLimit"] = limit
+
+    _, out, _ = plan("-f", "-", "-o", "json", given=listed(*made))
+
+    decided = {item["name"]: item for item in json.loads(out)["plan"]["decisions"]}
+    capacity = decided["code"]["capacity"]
+    assert [item["text"] for item in capacity["limits"]] == want
+    assert ("within" in decided["code"]["message"]) == bool(want)
+
+
 def test_the_largest_load_that_can_be_said_is_planned(plan: Plan, world: World) -> None:
     """It is more than anybody can serve, and that is what the plan says."""
     code, out, err = plan("-f", "-", "--demand", "chat=999999999", given=world())

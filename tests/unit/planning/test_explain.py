@@ -64,6 +64,12 @@ def _nodes(*free: int) -> list[Node]:
 CHAT = _small("chat", "n2", "n2", "n2", size=2, priority=1, model_id="chat")
 NOBODY_KNOWS: tuple[ModelLoad, ...] = ()
 SURGE = (_growing(34, 41),)
+TOO_SLOW = replace(
+    capacity(12.8 * PER_SECOND),
+    is_usable=False,
+    unreachable=("ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",),
+)
+ESTIMATED = replace(capacity(12.8 * PER_SECOND, source=CapacitySource.ESTIMATED), is_usable=False)
 
 CASES = {
     "demand decides": (
@@ -72,7 +78,7 @@ CASES = {
         SURGE,
         (3, 3, Reason.SCALE_UP, BoundBy.DEMAND),
         "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
-        "to start, 85 % of 3 x 16; one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "a quorum decides": (
         _nodes(8, 8, 8),
@@ -80,7 +86,7 @@ CASES = {
         (_growing(34, 41, signal=Signal.QUORUM, silent_replicas=1),),
         (3, 3, Reason.SCALE_UP, BoundBy.DEMAND),
         "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
-        "to start, 85 % of 3 x 16; one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "some will wait": (
         _nodes(8, 8, 8),
@@ -88,24 +94,24 @@ CASES = {
         (_growing(34, 41, backlog_requests=119.6),),
         (3, 3, Reason.SCALE_UP, BoundBy.DEMAND),
         "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
-        "to start, 120 will wait by then, 85 % of 3 x 16; "
-        "one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "to start, 120 will wait by then, 85 % of 3 x 16.1; "
+        "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "inside the dead band": (
         _nodes(8, 8, 8),
         [_llama("n0", "n1")],
         (_asked(24),),
         (2, 2, Reason.STEADY, BoundBy.DEMAND),
-        "llama-70b stays at 2 replicas: 24 requests/s, 75 % of 2 x 16; "
-        "one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "llama-70b stays at 2 replicas: 24 requests/s, 75 % of 2 x 16.1; "
+        "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "less demand": (
         _nodes(8, 8, 8),
         [_llama("n0", "n1")],
         (_asked(9),),
         (1, 1, Reason.SCALE_DOWN, BoundBy.DEMAND),
-        "llama-70b goes from 2 to 1 replica: 9 requests/s, 56 % of 1 x 16; "
-        "one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "llama-70b goes from 2 to 1 replica: 9 requests/s, 56 % of 1 x 16.1; "
+        "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "a higher priority holds what is missing": (
         [*_nodes(8, 8), node("n2", 8)],
@@ -113,18 +119,18 @@ CASES = {
         (_growing(34, 41), _asked(30, model_id="chat")),
         (2, 3, Reason.SHORTAGE, BoundBy.PRIORITY),
         "llama-70b needs 3 replicas for 34 requests/s now, up to 41 in the 140 s that a replica needs "
-        "to start (85 % of 3 x 16; one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)); granted 2: "
-        "no H100 node has 8 free, 6 are held by priority 1 chat and 16 are held by its own replicas"
-        "; +1 free 8-accelerator H100 node would help",
+        "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
+        "granted 2: no H100 node has 8 free, 6 are held by priority 1 chat "
+        "and 16 are held by its own replicas; +1 free 8-accelerator H100 node would help",
     ),
     "enough in sum, but on no node": (
         _nodes(8, 8, 2, 2, 2, 2),
         [_llama("n0", "n1")],
         (_asked(41),),
         (2, 3, Reason.SHORTAGE, BoundBy.NODE_SIZE),
-        "llama-70b needs 3 replicas for 41 requests/s "
-        "(85 % of 3 x 16; one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)); granted 2: "
-        "no H100 node has 8 free, 8 are spread over 6 nodes, 16 are held by its own replicas "
+        "llama-70b needs 3 replicas for 41 requests/s, "
+        "85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
+        "granted 2: no H100 node has 8 free, 8 are spread over 6 nodes, 16 are held by its own replicas "
         "and 24 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
     "too few in sum": (
@@ -132,10 +138,10 @@ CASES = {
         [_llama("n0", "n1")],
         (_asked(41),),
         (2, 3, Reason.SHORTAGE, BoundBy.ACCELERATORS),
-        "llama-70b needs 3 replicas for 41 requests/s "
-        "(85 % of 3 x 16; one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)); granted 2: "
-        "no H100 node has 8 free, 16 are held by its own replicas and 7 are held by other workloads"
-        "; +1 free 8-accelerator H100 node would help",
+        "llama-70b needs 3 replicas for 41 requests/s, "
+        "85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
+        "granted 2: no H100 node has 8 free, 16 are held by its own replicas "
+        "and 7 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
     "no node is large enough": (
         [node("n0", 4)],
@@ -172,7 +178,7 @@ CASES = {
         [_llama("n0", "n1", max_replicas=2)],
         SURGE,
         (2, 2, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
-        "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48 requests/s of capacity that it needs; "
+        "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs; "
         "maxReplicas is 2; maxReplicas of llama-70b above 2 would help",
     ),
     "nobody knows what one serves": (
@@ -180,7 +186,7 @@ CASES = {
         [_llama("n0", capacity=None)],
         (_asked(15),),
         (1, 1, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
-        "llama-70b stays at 1 replica: llama lacks 100 % of the 18 requests/s of capacity that it needs; "
+        "llama-70b stays at 1 replica: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
         "what one replica serves is not known yet",
     ),
     "its own minimum": (
@@ -188,8 +194,8 @@ CASES = {
         [_llama("n0", "n1", min_replicas=2)],
         (_asked(0.1),),
         (2, 2, Reason.STEADY, BoundBy.MIN_REPLICAS),
-        "llama-70b stays at 2 replicas: minReplicas is 2, 0.1 requests/s, 0 % of 2 x 16; "
-        "one serves 16 within TTFT 2 s (ITL 80 ms would allow 19)",
+        "llama-70b stays at 2 replicas: minReplicas is 2, 0.1 requests/s, 0 % of 2 x 16.1; "
+        "one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
     ),
     "a minimum without room": (
         _nodes(8),
@@ -270,7 +276,62 @@ CASES = {
         [_small("a", "n0")],
         (_asked(15, signal=Signal.HELD, signal_age_seconds=130.0),),
         (2, 2, Reason.SCALE_UP, BoundBy.DEMAND),
-        "a goes from 1 to 2 replicas: 15 requests/s, 59 % of 2 x 13; one serves 13",
+        "a goes from 1 to 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
+    ),
+    "pinned while its engines have answered once": (
+        _nodes(8, 8),
+        [_small("a", "n0", "n1", pinned_replicas=3)],
+        (load(None, ready_replicas=2),),
+        (3, 3, Reason.SCALE_UP, BoundBy.ORDERED),
+        "a goes from 2 to 3 replicas: pinned to 3 replicas, "
+        "the load of llama is not known before its engines have answered twice",
+    ),
+    "paused while an engine is silent": (
+        _nodes(8, 8),
+        [_small("a", "n0", "n1", is_paused=True)],
+        (load(None, silent_replicas=1),),
+        (2, 2, Reason.STEADY, BoundBy.ORDERED),
+        "a stays at 2 replicas: scaling is paused, 1 of 2 ready replicas of llama does not report",
+    ),
+    "pinned while nothing is ready": (
+        _nodes(8, 8),
+        [_small("a", None, pinned_replicas=1)],
+        NOBODY_KNOWS,
+        (1, 1, Reason.STEADY, BoundBy.ORDERED),
+        "a stays at 1 replica: pinned to 1 replica, demand is unknown while nothing is ready",
+    ),
+    "spare replicas while the trend is young": (
+        _nodes(8, 8),
+        [_small("a", "n0", "n1")],
+        (_asked(1, releasable_requests_per_second=None),),
+        (2, 2, Reason.STEADY, BoundBy.DEMAND),
+        "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
+        "spare replicas stay until there are enough rates for a trend",
+    ),
+    "no spare replica while the trend is young": (
+        _nodes(8, 8),
+        [_small("a", "n0", "n1")],
+        (_asked(15, releasable_requests_per_second=None),),
+        (2, 2, Reason.STEADY, BoundBy.DEMAND),
+        "a stays at 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
+    ),
+    "another one that cannot meet the targets": (
+        _nodes(8),
+        [_small("a", "n0", max_replicas=1), _small("slow", capacity=TOO_SLOW)],
+        (_asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
+        "maxReplicas of a above 1 would help",
+    ),
+    "another one that never ran": (
+        _nodes(8),
+        [_small("a", "n0", max_replicas=1), _small("new", capacity=ESTIMATED)],
+        (_asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "it never ran, and nothing is started on an estimate alone; "
+        "maxReplicas of a above 1 would help",
     ),
     "another namespace holds it": (
         _nodes(1),
@@ -332,11 +393,11 @@ def test_a_substitute_is_named() -> None:
     decisions = _decide(nodes, h100, l40s, loads=(_asked(15),))
 
     assert decisions["h100"].message == (
-        "h100 needs 2 replicas for 15 requests/s (59 % of 2 x 13; one serves 13); granted 1, l40s instead: "
-        "no H100 is free, 1 is held by its own replicas and 7 are held by other workloads"
+        "h100 needs 2 replicas for 15 requests/s, 59 % of 2 x 12.8; one serves 12.8; granted 1, "
+        "l40s instead: no H100 is free, 1 is held by its own replicas and 7 are held by other workloads"
     )
     assert decisions["l40s"].message == (
-        "l40s goes from 0 to 1 replica: 15 requests/s, 59 % of 1 x 13 + 1 x 13 h100; one serves 13"
+        "l40s goes from 0 to 1 replica: 15 requests/s, 59 % of 1 x 12.8 + 1 x 12.8 h100; one serves 12.8"
     )
 
 

@@ -74,6 +74,63 @@ def test_a_budget_is_never_exceeded_and_is_named() -> None:
     assert made.cost == Decimal(25)
 
 
+EXCEEDED = {
+    "a quota": (
+        {"quotas": (Quota(name="gpus", namespace="llm", accelerators=2),)},
+        "quota llm/gpus of 2 accelerators",
+        "4",
+    ),
+    "a budget": (
+        {"budgets": (Budget(name="b", cost_per_hour=Decimal(20)),)},
+        "budget b of 20 per hour",
+        "10",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCEEDED)
+def test_a_limit_below_what_runs_takes_nothing_that_is_needed_and_starts_nothing(name: str) -> None:
+    """The other model waits although it is more important, and by how much it is exceeded is said of both."""
+    world, limit, excess = EXCEEDED[name]
+    made = _plan(
+        _variant("a", "n1", "n1", "n1", size=2, model_id="runs", priority=5),
+        _variant("b", size=2, model_id="waits", priority=1),
+        loads=(_wants("runs", 3), _wants("waits", 1)),
+        **world,
+    )
+
+    assert _granted(made) == {"a": 3, "b": 0}
+    assert {d.excess for d in made.decisions} == {(f"{limit} is exceeded by {excess}",)}
+    assert all(f"{limit} is exceeded by {excess}: nothing new starts" in d.message for d in made.decisions)
+
+
+def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
+    """Nothing else brings it back within the limit."""
+    variants, quota = (
+        _variant("a", "n1", "n1", "n1", size=2),
+        Quota(name="q", namespace="llm", accelerators=1),
+    )
+
+    free = _plan(variants, loads=(_wants("llama", 1),))
+    made = _plan(variants, loads=(_wants("llama", 1),), quotas=(quota,))
+
+    assert _granted(made) == _granted(free)
+    assert made.decisions[0].replicas < 3
+    assert made.decisions[0].excess
+
+
+def test_a_strict_budget_is_kept_at_once() -> None:
+    """Whoever runs has to go."""
+    made = _plan(
+        _variant("a", "n1", "n1", "n1", size=2),
+        loads=(_wants("llama", 3),),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(10), is_strict=True),),
+    )
+
+    assert _granted(made) == {"a": 1}
+    assert made.decisions[0].excess == ()
+
+
 def test_a_model_has_a_ceiling_over_all_its_variants() -> None:
     """Two variants together stay within what the model may have."""
     made = _plan(

@@ -150,7 +150,7 @@ def test_a_disruption_budget_lifts_no_other_budget() -> None:
         nodes=(node("n", 8),),
         variants=(protected,),
         loads=(load(39_000, "v"),),
-        budgets=(Budget(name="b", cost_per_hour=Decimal(10)),),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(10), is_strict=True),),
     )
     made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
 

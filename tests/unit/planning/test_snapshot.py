@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from planning_builders import load, node, variant
 
-from controller.planning.load import Capacity, CapacitySource, ModelLoad
+from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -54,6 +54,13 @@ def test_what_may_go_is_beyond_what_must_be_there() -> None:
         load(0, required_requests_per_second=2.0, releasable_requests_per_second=1.0)
 
     assert load(0, required_requests_per_second=2.0, releasable_requests_per_second=None)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 0.0], ids=str)
+def test_a_limit_that_is_no_rate_is_refused(value: float) -> None:
+    """One that can never be met is named as such, and is no limit."""
+    with pytest.raises(ValueError, match="must be greater than 0 and finite, was"):
+        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2e9], ids=str)

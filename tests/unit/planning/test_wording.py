@@ -12,15 +12,17 @@ from controller.planning.wording import rate_text
     [
         (0.0, "0"),
         (0.00004, "0.00004"),
-        (0.123, "0.12"),
+        (0.1234, "0.123"),
         (1.0, "1"),
-        (9.44, "9.4"),
-        (9.96, "10"),
-        (41.2, "41"),
+        (9.444, "9.44"),
+        (9.996, "10"),
+        (12.8, "12.8"),
+        (41.24, "41.2"),
+        (99.96, "100"),
         (1250.4, "1250"),
         (1e9, "1000000000"),
     ],
 )
-def test_a_rate_has_two_digits_or_all_before_the_point(rate: float, text: str) -> None:
+def test_a_rate_has_three_digits_or_all_before_the_point(rate: float, text: str) -> None:
     """And never an exponent."""
     assert rate_text(rate) == text

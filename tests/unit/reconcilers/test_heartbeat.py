@@ -9,6 +9,7 @@ import pytest
 from apiserver.cluster.heartbeat import LAST_CYCLE, MOST_UNCONFIRMED, Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
 from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.publishing import Published
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -53,7 +54,7 @@ def test_what_nobody_decided_on_is_not_confirmed() -> None:
     """Its number grows old, and the others' do not."""
     pulse, known = Pulse(), [stored(0), stored(1)]
 
-    pulse.beat(known, statuses(known[0]), (), time=NOW)
+    pulse.beat(known, statuses(known[0]), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "v1")}))
 
@@ -61,9 +62,9 @@ def test_what_nobody_decided_on_is_not_confirmed() -> None:
 def test_a_cycle_that_left_many_behind_counts_for_nothing() -> None:
     """The last good one stands."""
     pulse, known = Pulse(), [stored(number) for number in range(MOST_UNCONFIRMED + 1)]
-    pulse.beat(known, statuses(*known), (), time=NOW)
+    pulse.beat(known, statuses(*known), Published(), time=NOW)
 
-    pulse.beat(known, {}, (), time=NOW + timedelta(minutes=1))
+    pulse.beat(known, {}, Published(), time=NOW + timedelta(minutes=1))
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
@@ -73,6 +74,21 @@ def test_a_time_that_somebody_else_wrote_stops_nothing(decided: object) -> None:
     """It is passed over."""
     pulse, known = Pulse(), [stored(0, decided=decided), stored(1)]
 
-    pulse.beat(known, statuses(*known), (), time=NOW)
+    pulse.beat(known, statuses(*known), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
+
+
+def test_a_decision_whose_writing_waits_is_confirmed_as_it_stands() -> None:
+    """Readers must not wait for a time that is not in the store yet."""
+    pulse, old = Pulse(), stored(0)
+    later = (NOW + timedelta(minutes=5)).isoformat()
+    new = {("ns", "v0"): {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": later}}}
+
+    pulse.beat([old], new, Published(), time=NOW)
+    waiting = told(pulse)
+    pulse.beat([old], new, Published(written=frozenset(new)), time=NOW)
+    written = told(pulse)
+
+    assert waiting == Heartbeat(time=NOW, newest_decision=NOW)
+    assert written == Heartbeat(time=NOW, newest_decision=NOW + timedelta(minutes=5))

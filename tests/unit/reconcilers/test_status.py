@@ -18,11 +18,11 @@ from controller.planning.decision import SolverReport, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
+from controller.reconcilers.news import news
 from controller.reconcilers.rounds import BEING_MOVED
 from controller.reconcilers.status import (
     Shown,
     Verdict,
-    is_news,
     planned_status,
     unplanned_status,
 )
@@ -196,7 +196,7 @@ def test_engines_that_are_not_as_declared_are_a_condition() -> None:
     assert "PerformanceAsDeclared" not in kinds
     assert (told["status"], told["reason"]) == ("False", "PerformanceDiffers")
     assert told["message"] == "; ".join(wrong.problems)
-    assert is_news(planned_status(value, VERDICT, now=NOW), status)
+    assert news(planned_status(value, VERDICT, now=NOW), status)
 
 
 SIGNALS = {
@@ -259,9 +259,9 @@ def test_moving_numbers_are_no_news_but_decisions_are() -> None:
     moved = replace(DECISION, load=replace(LOAD, requests_per_second=41.1), message="chat goes short, still")
     decided = replace(DECISION, replicas=4)
 
-    assert not is_news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))
-    assert is_news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
-    assert not is_news(status, planned_status(value, VERDICT, now=NOW + timedelta(hours=30)))
+    assert not news(status, planned_status(value, replace(VERDICT, decision=moved), now=NOW))
+    assert news(status, planned_status(value, replace(VERDICT, decision=decided), now=NOW))
+    assert not news(status, planned_status(value, VERDICT, now=NOW + timedelta(hours=30)))
 
 
 def test_advice_is_told_in_full_and_gives_nobody_a_number_to_act_on() -> None:
@@ -293,8 +293,8 @@ def test_that_others_are_being_moved_is_news() -> None:
 
     later = planned_status(value, replace(VERDICT, decision=moving), now=NOW)
 
-    assert is_news(status, later)
-    assert not is_news(later, later)
+    assert news(status, later)
+    assert not news(later, later)
 
 
 def test_another_grant_is_news_even_where_it_is_advice() -> None:
@@ -303,9 +303,9 @@ def test_another_grant_is_news_even_where_it_is_advice() -> None:
     status = planned_status(value, advised, now=NOW)
     decided = replace(advised, decision=replace(DECISION, replicas=4))
 
-    assert not is_news(status, planned_status(value, advised, now=NOW))
-    assert is_news(status, planned_status(value, decided, now=NOW))
-    assert is_news(status, planned_status(value, VERDICT, now=NOW))
+    assert not news(status, planned_status(value, advised, now=NOW))
+    assert news(status, planned_status(value, decided, now=NOW))
+    assert news(status, planned_status(value, VERDICT, now=NOW))
 
 
 def test_an_order_that_is_not_understood_is_a_condition() -> None:

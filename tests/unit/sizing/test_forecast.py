@@ -12,7 +12,8 @@ from controller.sizing.forecast import FEWEST, MOST_GROWTH, forecast
 
 VECTORS = {
     "a straight rise goes on": ([40.0 + i for i in range(20)], 59, 69.0),
-    "noise around a level adds its error": ([58.0, 62.0] * 10, 62, 64.224),
+    "noise around a level adds its error to the line": ([58.0, 62.0] * 10, 62, 62.811),
+    "a rate beyond chance counts by itself": ([58.0, 62.0] * 9 + [58.0, 63.0], 63, 65.283),
     "a jump at the end is taken for a steep line": ([30.0] * 19 + [90.0], 90, 103.516),
 }
 

@@ -98,6 +98,10 @@ class Watch:
         self.memory = found.memory
         return found
 
+    def keep(self, ready: int) -> None:
+        """Let the last pods go."""
+        self.variants = (variant(ready=ready),)
+
     def pods(self) -> Iterator[str]:
         """Yield all pods."""
         yield from (pod.name for item in self.variants for pod in item.replicas)
@@ -165,10 +169,62 @@ def test_a_pod_that_left_takes_its_retries_out_of_the_rate() -> None:
     """What it had not finished comes again elsewhere, and is no growth."""
     watch = Watch(variants=(variant(),))
     watch.steady(10)
+    watch.keep(1)
 
     found = watch.see({"llama-0": report(interval(40.0))})
 
     assert load(found).requests_per_second == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("seconds", "ticks"), [(1.0, 15), (2.0, 8), (15.0, 1), (60.0, 1)])
+def test_retries_count_as_new_only_when_they_no_longer_come(seconds: float, ticks: int) -> None:
+    """A quarter of a minute long, however many cycles that is."""
+    watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=seconds))
+    watch.steady(10)
+    watch.keep(1)
+
+    seen = []
+    for _ in range(ticks + 1):
+        watch.see({"llama-0": report(interval(40.0))})
+        seen.append(watch.memory.models["llm", "llama"].ticks[-1].requests_per_second)
+
+    assert seen == pytest.approx([20.0] * ticks + [40.0])
+
+
+def test_a_dip_while_retries_come_does_not_hold_the_rate_down() -> None:
+    """What came before the pod left is the most, not what came since."""
+    watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=2.0))
+    watch.steady(10)
+    watch.keep(1)
+    watch.see({"llama-0": report(interval(5.0))})
+
+    found = watch.see({"llama-0": report(interval(40.0))})
+
+    assert load(found).requests_per_second == pytest.approx(20.0)
+
+
+def test_a_rollout_does_not_hide_that_the_load_grows() -> None:
+    """One pod is replaced in every cycle while the load rises fivefold."""
+    watch = Watch(variants=(variant(ready=0),))
+    for cycle in range(40):
+        pods = [f"llama-{number}" for number in range(cycle, cycle + 10)]
+        replicas = tuple(Replica(name=name, node="n", ready=True) for name in pods)
+        watch.variants = (replace(watch.variants[0], current_replicas=10, replicas=replicas),)
+        found = watch.see({name: report(interval(2 + 0.2 * cycle)) for name in pods})
+
+    assert load(found).requests_per_second == pytest.approx(98.0, rel=0.05)
+
+
+def test_engines_that_are_scraped_in_turns_do_not_hold_the_rate() -> None:
+    """Prometheus has new samples of one half of them in each cycle; nobody has left."""
+    watch = Watch(variants=(variant(ready=10),))
+    pods = list(watch.pods())
+    for cycle in range(40):
+        half = pods[cycle % 2 :: 2]
+        each = 10.0 if cycle < 20 else 20.0
+        found = watch.see({name: report(interval(2 * each, seconds=30.0)) for name in half})
+
+    assert load(found).requests_per_second == pytest.approx(200.0)
 
 
 def test_an_engine_that_started_anew_does_the_same() -> None:

@@ -1,0 +1,52 @@
+"""Two clocks: one for durations, which nobody can set, and the wall clock for what is published.
+
+A rate is a difference of counters over a duration. By the wall clock it would be wrong in the cycle in which
+that clock is set, and a model that was idle for a moment would seem to have been idle for hours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.lease import boot_time
+
+_NOTEWORTHY_SECONDS: Final = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+class SteadyClock:
+    """Seconds since 1970 by the wall clock when this began, and from then on by the time since boot."""
+
+    def __init__(
+        self, *, wall: Callable[[], float] = time.time, boot: Callable[[], float] = boot_time
+    ) -> None:
+        self._boot = boot
+        self._offset_seconds = wall() - boot()
+
+    def seconds(self) -> float:
+        """Return a time that passes evenly, whatever is done to the wall clock."""
+        return self._offset_seconds + self._boot()
+
+
+class ClockWatch:
+    """Says when the wall clock was set."""
+
+    def __init__(self) -> None:
+        self._ahead_seconds: float | None = None
+
+    def look(self, *, wall_seconds: float, steady_seconds: float) -> None:
+        """Compare the clocks once per cycle."""
+        ahead_seconds = wall_seconds - steady_seconds
+        moved_seconds = ahead_seconds - (
+            ahead_seconds if self._ahead_seconds is None else self._ahead_seconds
+        )
+        if abs(moved_seconds) >= _NOTEWORTHY_SECONDS:
+            _log.warning(
+                "the clock was set: rates and ages go on by elapsed time", by_seconds=round(moved_seconds, 1)
+            )
+        self._ahead_seconds = ahead_seconds

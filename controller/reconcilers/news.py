@@ -1,0 +1,83 @@
+"""What of a new status is worth a request to the API server, and how soon.
+
+Figures move in every cycle: they are written together with what changes beside them, and never cause a write.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.performance import learned_of
+from controller.reconcilers.rounds import BEING_MOVED
+from controller.sizing.records import Learned
+
+_MORE_SAMPLES: Final = 4.0
+_OTHER_SPEED: Final = 0.2
+_TYPICAL_SEQUENCES: Final = 32.0
+_TYPICAL_PROMPT_TOKENS: Final = 256.0
+_SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
+_SILENCE: Final = "MetricsAvailable"
+_NUMBER: Final = re.compile(r"\d+")
+_BY_THRESHOLD: Final = "PerformanceAsDeclared"
+"""A condition that noise around a threshold can turn to and fro."""
+
+
+class News(StrEnum):
+    """How soon a status is to be written."""
+
+    URGENT = "urgent"
+    """In this cycle: somebody acts on it, or waits for it."""
+
+    ORDINARY = "ordinary"
+    """When its turn comes: an explanation changed, or what is kept for a restart. Chance alone does that."""
+
+
+def news(old: Json, new: Json) -> News | None:
+    """Return how soon a status is to be written; None where it says nothing new beyond figures that move."""
+    if _acted_on(old) != _acted_on(new):
+        return News.URGENT
+    return News.ORDINARY if _explained(old) != _explained(new) or _has_learned(old, new) else None
+
+
+def _acted_on(status: Json) -> Json:
+    decision = status.get("decision") or {}
+    desired = status.get("desiredOptimizedAlloc") or {}
+    return {
+        "current": status.get("currentAlloc"),
+        "desired": {name: value for name, value in desired.items() if name != "lastRunTime"},
+        "applied": status.get("actuation"),
+        "decision": [decision.get(name) for name in _SAID_AT_ONCE],
+        "moving": BEING_MOVED in (decision.get("message") or ""),
+        "conditions": {
+            item["type"]: [item["status"], item.get("observedGeneration")]
+            for item in status.get("conditions") or []
+            if item["type"] != _BY_THRESHOLD
+        },
+    }
+
+
+def _explained(status: Json) -> Json:
+    conditions = status.get("conditions") or []
+    return {
+        "boundBy": (status.get("decision") or {}).get("boundBy"),
+        "conditions": {item["type"]: item["reason"] for item in conditions},
+        # Why engines are silent, without how old their answers are.
+        "silence": [_NUMBER.sub("", item["message"]) for item in conditions if item["type"] == _SILENCE],
+    }
+
+
+def _has_learned(old: Json, new: Json) -> bool:
+    """Tell whether step times are worth keeping anew: they are others, or known four times as well."""
+    before, now = (learned_of((status.get("decision") or {}).get("performance")) for status in (old, new))
+    if before is None or now is None:
+        return before != now
+    more = now.samples >= _MORE_SAMPLES * before.samples
+    return more or abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
+
+
+def _typical_step_ms(learned: Learned) -> float:
+    found = learned.parameters
+    return found.alpha_ms + found.beta_ms * _TYPICAL_SEQUENCES + found.delta_ms * _TYPICAL_PROMPT_TOKENS

@@ -1,0 +1,63 @@
+"""What happens when somebody sets the clock of the machine on which the controller runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from cycle_stage import NOW, STEP, Stage
+from structlog.testing import capture_logs
+
+from controller.reconcilers.advisory import Scope
+from controller.reconcilers.clock import SteadyClock
+
+JUMPS = {
+    "an hour ahead": timedelta(hours=1),
+    "ten minutes back": timedelta(minutes=-10),
+    "ten seconds back, so that a rate by that clock would be three times as high": timedelta(seconds=-10),
+    "half a minute ahead, so that it would be a third": timedelta(seconds=30),
+}
+
+
+@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS.keys())
+async def test_a_clock_that_is_set_changes_no_rate_and_no_decision(jump: timedelta) -> None:
+    """What is published is dated by the new time, and it is said once."""
+    stage, undisturbed = Stage(), Stage()
+    reconciler, other = await stage.watched(Scope()), await undisturbed.watched(Scope())
+
+    stage.time += jump
+    stage.set_by += jump
+    with capture_logs() as lines:
+        for _ in range(5):
+            outcome, expected = await reconciler.cycle(), await other.cycle()
+            assert outcome.plan.decisions == expected.plan.decisions
+            stage.time, undisturbed.time = stage.time + STEP, undisturbed.time + STEP
+
+    said = [line for line in lines if line["event"].startswith("the clock was set")]
+    assert [line["by_seconds"] for line in said] == [jump.total_seconds()]
+    beat = stage.pulse.annotations()["stowplan.dev/last-cycle"]
+    assert beat.startswith((stage.time - STEP).strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+async def test_a_clock_that_runs_says_nothing() -> None:
+    """However many cycles."""
+    stage = Stage()
+    reconciler = stage.reconciler(Scope())
+
+    with capture_logs() as lines:
+        for _ in range(5):
+            await reconciler.cycle()
+            stage.time += STEP
+
+    assert not [line for line in lines if "clock" in line["event"]]
+
+
+def test_the_steady_clock_begins_with_the_wall_clock_and_goes_on_without_it() -> None:
+    """By the time since boot, in which a machine that sleeps counts."""
+    wall, boot = NOW.timestamp(), 1000.0
+    clock = SteadyClock(wall=lambda: wall, boot=lambda: boot)
+    began = clock.seconds()
+
+    wall, boot = wall - 86_400.0, boot + 15.0
+
+    assert (began, clock.seconds()) == (NOW.timestamp(), NOW.timestamp() + 15.0)

@@ -1,0 +1,143 @@
+"""Which statuses are written in a cycle, and how many."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.reconcilers.news import News, news
+from controller.reconcilers.publishing import due
+
+FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
+SILENT = {
+    "type": "MetricsAvailable",
+    "status": "True",
+    "reason": "MetricsAvailable",
+    "message": "1 of 1 report, 30 s old",
+}
+STATUS: Json = {
+    "currentAlloc": {"numReplicas": 1},
+    "desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"},
+    "actuation": {"applied": True},
+    "decision": {
+        "reason": "Steady",
+        "message": "chat stays at 1 replica: minReplicas is 1, no requests come",
+        "boundBy": "MinReplicas",
+        "signal": "Fresh",
+        "grantedReplicas": 1,
+        "costPerReplica": "40",
+        "demand": {"requestsPerSecond": "0"},
+    },
+    "conditions": [FOUND, SILENT],
+}
+LEARNED = {"decodeParms": {"alpha": "13", "beta": "0.1"}, "prefillParms": {"delta": "0.1"}, "samples": 20}
+DIFFERS = {
+    "type": "PerformanceAsDeclared",
+    "status": "False",
+    "reason": "PerformanceDiffers",
+    "message": "41",
+}
+
+
+def with_decision(**changes: object) -> Json:
+    """Return the status with another decision."""
+    return STATUS | {"decision": STATUS["decision"] | changes}
+
+
+NEWS = {
+    "nothing": (STATUS, None),
+    "figures": (with_decision(demand={"requestsPerSecond": "7"}), None),
+    "a sentence": (with_decision(message="chat stays at 1 replica: 7 requests/s now"), None),
+    "the moment of the decision": (
+        STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T13:00:00Z"}},
+        None,
+    ),
+    "another number": (
+        STATUS | {"desiredOptimizedAlloc": STATUS["desiredOptimizedAlloc"] | {"numReplicas": 2}},
+        News.URGENT,
+    ),
+    "a replica that came": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
+    "a shortage": (with_decision(reason="Shortage"), News.URGENT),
+    "a load that is known worse": (with_decision(signal="Held"), News.URGENT),
+    "a condition that turned": (
+        STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]},
+        News.URGENT,
+    ),
+    "what bound the number": (with_decision(boundBy="Demand"), News.ORDINARY),
+    "why a condition holds": (
+        STATUS | {"conditions": [FOUND | {"reason": "TargetNotScaled"}, SILENT]},
+        News.ORDINARY,
+    ),
+    "another reason why an engine is silent": (
+        STATUS | {"conditions": [FOUND, SILENT | {"message": "0 of 1 report; p: no answer"}]},
+        News.ORDINARY,
+    ),
+    "the age of a report": (
+        STATUS | {"conditions": [FOUND, SILENT | {"message": "1 of 1 report, 7 s old"}]},
+        None,
+    ),
+    "a profile that is off by a little more than is tolerated": (
+        STATUS | {"conditions": [*STATUS["conditions"], DIFFERS]},
+        News.ORDINARY,
+    ),
+    "step times to keep": (with_decision(performance=LEARNED), News.ORDINARY),
+}
+
+
+@pytest.mark.parametrize(("new", "want"), NEWS.values(), ids=NEWS.keys())
+def test_how_soon_a_status_is_written_for(new: Json, want: News | None) -> None:
+    """What somebody acts on goes at once, what explains it in turn, and figures never cause a write."""
+    assert news(STATUS, new) is want
+
+
+def stored(number: int, status: Json, *, minute: int = 0) -> Json:
+    """Return an object whose status was written at some minute."""
+    desired = status["desiredOptimizedAlloc"] | {"lastRunTime": f"2026-01-01T12:{minute:02}:00Z"}
+    return {
+        "metadata": {"namespace": "ns", "name": f"v{number}"},
+        "status": status | {"desiredOptimizedAlloc": desired},
+    }
+
+
+def names(found: list[Json]) -> list[str]:
+    """Return who is written."""
+    return [item["metadata"]["name"] for item in found]
+
+
+ORDINARY, URGENT = with_decision(boundBy="Demand"), with_decision(grantedReplicas=2)
+
+
+def test_what_can_wait_is_written_by_age_up_to_the_limit() -> None:
+    """Who was written longest ago is first."""
+    known = [stored(number, STATUS, minute=59 - number) for number in range(10)]
+    statuses = {("ns", f"v{number}"): ORDINARY for number in range(10)}
+
+    assert names(due(known, statuses, most=3)) == ["v9", "v8", "v7"]
+
+
+def test_what_cannot_wait_is_written_whatever_the_limit() -> None:
+    """The others have what is left of it."""
+    known = [stored(number, STATUS) for number in range(6)]
+    statuses = {("ns", f"v{number}"): URGENT if number < 4 else ORDINARY for number in range(6)}
+
+    assert names(due(known, statuses, most=3)) == ["v0", "v1", "v2", "v3"]
+    assert names(due(known, statuses, most=5)) == ["v0", "v1", "v2", "v3", "v4"]
+
+
+def test_everybody_has_a_turn() -> None:
+    """Also where all of them would be written again in each cycle."""
+    known = [stored(number, STATUS) for number in range(7)]
+    seen: set[str] = set()
+    for minute in range(1, 4):
+        statuses = {("ns", f"v{number}"): with_decision(boundBy=f"reason {minute}") for number in range(7)}
+        for item in due(known, statuses, most=3):
+            number = int(item["metadata"]["name"].removeprefix("v"))
+            known[number] = stored(number, statuses["ns", f"v{number}"], minute=minute)
+            seen.add(item["metadata"]["name"])
+
+    assert len(seen) == 7
+
+
+def test_what_nobody_decided_on_is_not_written() -> None:
+    """Its status stands."""
+    assert due([stored(0, STATUS)], {}, most=5) == []
