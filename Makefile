@@ -43,9 +43,17 @@ fuzz-placement: setup ## Draw twenty times as many problems for placement as the
 fuzz-laws: setup ## Draw twenty times as many objects and reviews for the laws of conversion, checking and serving, others each time: about ten minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default tests/unit/kinds tests/unit/checking tests/unit/webhooks $(ARGS)
 
+.PHONY: oracles
+oracles: setup ## Hold the definitions against what releases demand, every page's promise, and a second judge of 20,000 objects of each kind: about ten minutes
+	STOWPLAN_JUDGED=20000 $(RUN) -m pytest tests/contract $(ARGS)
+
 .PHONY: clusters
 clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
 	$(RUN) -m hack.clusters $(ARGS)
+
+.PHONY: scale
+scale: setup ## Count what 10,000 VariantAutoscalings cost the API server, by its audit log: about half an hour
+	$(RUN) -m hack.scale $(ARGS)
 
 .PHONY: bench-admission
 bench-admission: setup ## Measure admission beside a straightforward server: about three minutes

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 _PRESSURE: Final = Path("/proc/pressure/cpu")
 _CPU_INFO: Final = Path("/proc/cpuinfo")
+_TIMES: Final = Path("/proc/stat")
+_STEAL: Final = 7
+_COUNTED: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +27,10 @@ class Machine:
     """Of the last minute."""
     pressure_percent: float | None
     """Share of the last 10 s in which something waited for a core; None where the kernel does not say."""
+    stolen_seconds: float | None = None
+    """CPU time since its start that the host gave to other machines; None where the kernel does not say."""
+    core_seconds: float | None = None
+    """CPU time since its start, of all cores, whatever was done with it."""
 
     def line(self) -> str:
         """Return one line for people."""
@@ -39,13 +47,36 @@ class Machine:
 
 def look() -> Machine:
     """Return the machine as it is now."""
+    times = core_times(_TIMES.read_text(), os.sysconf("SC_CLK_TCK")) if _TIMES.exists() else []
     return Machine(
         processor=_processor(_CPU_INFO.read_text(encoding="utf-8") if _CPU_INFO.exists() else ""),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
         load_average=os.getloadavg()[0],
         pressure_percent=pressure_percent(_PRESSURE.read_text()) if _PRESSURE.exists() else None,
+        stolen_seconds=times[_STEAL] if times else None,
+        core_seconds=sum(times) if times else None,
     )
+
+
+def busyness(states: Sequence[Machine]) -> str:
+    """Return how busy the machine was from its first look to its last, as one line for people."""
+    loads = " to ".join(f"{state.load_average:.2f}" for state in states)
+    return f"load average {loads}, {_stolen_share(states)} of its time taken by the host for others"
+
+
+def _stolen_share(states: Sequence[Machine]) -> str:
+    first, last = states[0], states[-1]
+    if first.stolen_seconds is None or last.stolen_seconds is None:
+        return "an unknown share"
+    passed = (last.core_seconds or 0.0) - (first.core_seconds or 0.0)
+    return f"{(last.stolen_seconds - first.stolen_seconds) / passed * 100 if passed else 0.0:.1f} %"
+
+
+def core_times(text: str, ticks_per_second: int) -> list[float]:
+    """Return seconds of all cores by the columns of the first line of /proc/stat, guests left out."""
+    ticks = text.partition("\n")[0].split()[1 : _COUNTED + 1]
+    return [int(tick) / ticks_per_second for tick in ticks]
 
 
 def pressure_percent(text: str) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hack.bench.goals import Goal
-from hack.bench.machine import Machine
+from hack.bench.machine import Machine, busyness
 from hack.bench.pace import Pace
 
 
@@ -52,6 +52,7 @@ class Measurement(ABC):
 
     def report(self) -> Iterator[str]:
         """Yield everything that was measured, line by line."""
+        yield f"busy: {busyness(self.machine)}"
         yield from (f"machine: {state.line()}" for state in self.machine)
         yield f"pace: {self.pace.line()}"
         yield ""

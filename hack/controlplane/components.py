@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.controlplane.auditing import LOG_FILE, POLICY_FILE
 from hack.controlplane.pki import PROXY_CLIENT
 from hack.controlplane.readiness import Probe
 
@@ -83,7 +84,7 @@ def etcd(layout: Layout) -> Component:
 
 
 def kube_apiserver(layout: Layout) -> Component:
-    """Run the API server: RBAC, service accounts, aggregation."""
+    """Run the API server: RBAC, service accounts, aggregation, and an audit log where there is a policy."""
     flags = {
         "advertise-address": _ADVERTISED_ADDRESS,
         "bind-address": layout.address,
@@ -99,6 +100,7 @@ def kube_apiserver(layout: Layout) -> Component:
         "profiling": "false",
     }
     flags |= _etcd_client_flags(layout) | _service_account_flags(layout) | _aggregation_flags(layout)
+    flags |= _audit_flags(layout)
     probe = Probe(
         url=f"{layout.url('kube-apiserver')}/readyz",
         authority=layout.pki("ca.crt"),
@@ -134,6 +136,13 @@ def _aggregation_flags(layout: Layout) -> dict[str, str]:
         "proxy-client-cert-file": layout.pki("front-proxy-client.crt"),
         "proxy-client-key-file": layout.pki("front-proxy-client.key"),
     }
+
+
+def _audit_flags(layout: Layout) -> dict[str, str]:
+    policy = layout.directory / POLICY_FILE
+    if not policy.exists():
+        return {}
+    return {"audit-policy-file": str(policy), "audit-log-path": str(layout.directory / LOG_FILE)}
 
 
 def kube_controller_manager(layout: Layout) -> Component:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from hack.controlplane import components
+from hack.controlplane.auditing import LOG_FILE, POLICY, POLICY_FILE, AuditLog
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.components import Layout
 from hack.controlplane.errors import KubectlFailedError
@@ -39,8 +40,8 @@ class ControlPlane:
 
     Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
     left running after the block, nor after this process has ended in whatever way. What this machine lacks is
-    built at `start`. `scheduler_profiles` is a KubeSchedulerConfiguration whose profiles the scheduler has
-    beside the default one.
+    built at `start`. With `audit`, kube-apiserver logs every request. `scheduler_profiles` is a
+    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class ControlPlane:
         scheduler: bool = True,
         kwok: bool = True,
         prometheus: bool = False,
+        audit: bool = False,
         scheduler_profiles: Path | None = None,
         progress: ProgressLine | None = None,
     ) -> None:
@@ -59,6 +61,7 @@ class ControlPlane:
             "kwok": kwok,
             "prometheus": prometheus,
         }
+        self._audit = audit
         self._scheduler_profiles = scheduler_profiles
         self._progress = progress if progress is not None else ProgressLine()
         self._processes: dict[str, Process] = {}
@@ -126,6 +129,11 @@ class ControlPlane:
     def pod_cidr(self) -> str:
         """Where pods get their addresses from; all are on the loopback interface and can be bound."""
         return self._network.pod_cidr
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """What kube-apiserver was asked, when it was to be logged."""
+        return AuditLog(self.directory / LOG_FILE)
 
     @property
     def processes(self) -> Mapping[str, Process]:
@@ -205,6 +213,8 @@ class ControlPlane:
     def _start_components(self) -> None:
         started_time = time.monotonic()
         self._start_and_wait(components.etcd(self._layout))
+        if self._audit:
+            (self.directory / POLICY_FILE).write_bytes(POLICY)
         self._start_and_wait(components.kube_apiserver(self._layout))
         if self._wanted["prometheus"]:
             configuration = prometheus_configuration(kubeconfig=str(self.kubeconfig))

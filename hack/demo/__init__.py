@@ -7,9 +7,10 @@ summary of what was seen, and succeeds only if all was seen that it promises.
 - the story, its nodes and its load: `scenario`; playing it: `director`, `performance`
 - engines in the place of containers: `engines`, `profiles`; the load on them: `traffic`, `clock`, `figures`
 - what can be seen: `stage` (live objects), `observe` (pure), `observation`, `history`
-- what must be seen: `checks`, `following`; what is said in the end: `summary`, `footprint`
+- what became of requests: `service`; what plain autoscalers would have made of them: `comparison`
+- what must be seen: `checks`, `following`, `giving_way`; what is said in the end: `summary`, `footprint`
 - watching: `screen`, `live`, `plain`, `newest`, `frame`
 - processes that end come back: `supervisor`
-- the whole story without a cluster, in seconds: `rehearsal`, `virtual`
+- the whole story without a cluster, in seconds: `rehearsal`
 - how the shipped traces were made: `compact_trace`
 """

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from hack.controlplane import ControlPlane, ControlPlaneError
@@ -16,8 +17,6 @@ from hack.demo import scenario
 from hack.demo.performance import Options, perform
 from hack.installation import Installation
 from hack.installation.installation import COMPONENTS
-
-_INTERVAL_SECONDS = 2
 
 
 def main(arguments: list[str]) -> int:
@@ -60,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with ControlPlane() as control_plane:
         settings = {
             "controller": {
-                "planning": {"intervalSeconds": _INTERVAL_SECONDS},
+                "planning": msgspec.to_builtins(scenario.PLANNING),
                 "engines": {"podNetworks": [control_plane.pod_cidr]},
             }
         }

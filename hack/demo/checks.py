@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from hack.demo.following import unfollowed
+from controller.closedloop.scoring import reversals
+from hack.demo.following import DOWN_SECONDS, unfollowed
 from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
 from hack.demo.history import model_view
-from hack.demo.scenario import CHAPTERS, END_SECONDS
+from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
     from hack.demo.history import History
     from hack.demo.observation import ModelView
 
-_DECIDED_WITHIN_SECONDS = 30.0
 _FEWEST_ERRORS = 3
+_LEAST_IN_TIME = 0.9
+_LEAST_OF_ALL = 0.8
+
+MOST_REVERSALS = 2 * len(CHAPTERS)
+"""Of one variant: in each chapter it may turn twice, once to follow it and once where it went too far."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +111,44 @@ def lower_priority_gives_way(history: History) -> Finding:
     )
 
 
+def premium_is_served_in_time(history: History) -> Finding:
+    """Check that nine of ten first tokens of premium come in time, before its surge and once it could be met.
+
+    The surge rises faster than engines start; of all together, those in between included, it is four of five.
+    """
+    name = "the premium model is served in time but while engines start"
+    begin, _ = _span("shortage")
+    if not history.served:
+        return Finding(name=name, holds=False, detail="the end was not reached")
+    told, holds = [], True
+    stretches = (
+        (0, begin, _LEAST_IN_TIME),
+        (begin + EXCUSED_SECONDS, END_SECONDS, _LEAST_IN_TIME),
+        (0, END_SECONDS, _LEAST_OF_ALL),
+    )
+    for from_seconds, to_seconds, least in stretches:
+        in_time, count = history.served[0].first_tokens(from_seconds, to_seconds)
+        told.append(f"{from_seconds:.0f} to {to_seconds:.0f} s: {in_time} of {count} first tokens in time")
+        holds = holds and count > 0 and in_time >= least * count
+    return Finding(name=name, holds=holds, detail=", ".join(told))
+
+
+def nobody_flaps(history: History) -> Finding:
+    """Check that the replicas of no variant change direction more often than the story does."""
+    counted = {
+        name: reversals([view.current_replicas for _, view in history.of_variant(name)])
+        for name in history.variant_names()
+    }
+    flapping = [f"{name} {count} times" for name, count in counted.items() if count > MOST_REVERSALS]
+    most = max(counted.values(), default=0)
+    return Finding(
+        name="no variant flaps",
+        holds=bool(counted) and not flapping,
+        detail=", ".join(flapping)
+        or f"at most {most} changes of direction of a variant, {MOST_REVERSALS} may be",
+    )
+
+
 def relief_scales_down(history: History) -> Finding:
     """Check that after the surges both models end with fewer replicas than at their peak."""
     name = "after the surges it scales down"
@@ -156,7 +199,9 @@ CHECKS = (
     autoscaler_follows,
     surge_scales_up,
     lower_priority_gives_way,
+    premium_is_served_in_time,
     relief_scales_down,
+    nobody_flaps,
     outages_change_nothing,
 )
 """In the order of the summary."""
@@ -195,7 +240,7 @@ def _undecided_changes(
         for (_, before), (seconds, after) in pairwise(views):
             if not from_seconds <= seconds <= to_seconds or before.current_replicas == after.current_replicas:
                 continue
-            since = seconds - _DECIDED_WITHIN_SECONDS
+            since = seconds - DOWN_SECONDS
             decided = {v.desired_replicas for moment, v in views if since <= moment <= seconds}
             if after.current_replicas not in decided:
                 yield name, before.current_replicas, after.current_replicas

@@ -12,6 +12,7 @@ from hack.demo.frame import Frame
 from hack.demo.history import History, Refusal
 from hack.demo.newest import Newest
 from hack.demo.observe import observe
+from hack.demo.rehearsal import served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ REFUSAL_SECONDS = 20.0
 
 _TICK_SECONDS = 0.1
 _OBSERVE_SECONDS = 1.0
-_READY_SECONDS = 60.0
+_READY_SECONDS = 120.0
 _ROOT = scenario.MANIFESTS.parents[2]
 
 
@@ -52,17 +53,21 @@ class Director:
         self.show.note(text)
 
     async def set_the_scene(self) -> None:
-        """Apply the manifests and wait until each model has an engine. Raises NotReadyError."""
+        """Apply the manifests and wait until all pods are Ready, engines and all. Raises NotReadyError."""
         await self._apply(scenario.SETTINGS, "--server-side")
         for path in scenario.MODELS:
             await self._apply(path)
-        routers = self.traffic.fleet.routers.values()
+        self.note(f"engines take {scenario.START_UP_SECONDS:.0f} s to start")
         try:
             async with asyncio.timeout(_READY_SECONDS):
-                while not all(router.engines for router in routers):  # noqa: ASYNC110 - engines are no event
+                while not self._is_set():  # noqa: ASYNC110 - engines are no event
                     await asyncio.sleep(_TICK_SECONDS)
         except TimeoutError as error:
-            raise NotReadyError(f"not every model has a running pod after {_READY_SECONDS:.0f} s") from error
+            raise NotReadyError(f"not every pod is Ready after {_READY_SECONDS:.0f} s") from error
+
+    def _is_set(self) -> bool:
+        engines = [len(router.engines) for router in self.traffic.fleet.routers.values()]
+        return all(engines) and sum(engines) == len(self.stage.pods())
 
     async def run_engines(self) -> None:
         """Match engines to pods and move the simulation on, until cancelled."""
@@ -80,6 +85,7 @@ class Director:
                 self._look()
                 await asyncio.sleep(_OBSERVE_SECONDS)
             await refusing
+            self.history.served += served(self.traffic.concluded(self.clock.seconds))
         finally:
             refusing.cancel()
 

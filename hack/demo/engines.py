@@ -1,8 +1,8 @@
 """Simulated engines in the place of containers: each listens on its pod's own address and port.
 
-Pods are followed through the API. A Running pod that asks for an engine gets one that joins the fleet; a
-pod that is being deleted is sent nothing new; with a pod that is gone goes its engine, and what it had not
-finished is retried.
+Pods are followed through the API. A Ready pod that asks for an engine gets one that joins the fleet; until it
+is Ready nobody listens there, as with a real engine that loads its model. A pod that is being deleted is sent
+nothing new; with a pod that is gone goes its engine, and what it had not finished is retried.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 
+from controller.observe.pods import is_ready
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import CONTENT_TYPE, exposition
 from hack.demo.profiles import is_simulated, profile_of
@@ -65,8 +66,8 @@ class EngineHost:
         return frozenset(self._engines)
 
     async def match(self, pods: Iterable[Json]) -> None:
-        """Start and stop engines until there is one for each Running pod that asks for it."""
-        wanted = {pod["metadata"]["uid"]: pod for pod in pods if is_simulated(pod) and _is_running(pod)}
+        """Start and stop engines until there is one for each Ready pod that asks for it."""
+        wanted = {pod["metadata"]["uid"]: pod for pod in pods if is_simulated(pod) and is_ready(pod)}
         for uid in [uid for uid in self._hosted if uid not in wanted]:
             await self._stop(uid)
         for uid, pod in wanted.items():
@@ -108,11 +109,6 @@ class EngineHost:
         if engine is None:
             raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
         return engine
-
-
-def _is_running(pod: Json) -> bool:
-    status = pod.get("status") or {}
-    return status.get("phase") == "Running" and bool(status.get("podIP"))
 
 
 def _port(pod: Json) -> int:

@@ -9,24 +9,27 @@ if TYPE_CHECKING:
 
     from hack.demo.observation import VariantView
 
-UP_SECONDS = 12.0
-"""A rise that stands so long must be carried out."""
+UP_SECONDS = 15.0
+"""There must not be fewer replicas than the least decision of so long."""
 
-DOWN_SECONDS = 35.0
-"""A fall must stand longer: the samples' scale-down window and one more look of the autoscaler are in it."""
+DOWN_SECONDS = 80.0
+"""There must not be more than the largest decision of so long: the scale-down window of 50 s, and what a slow
+machine may need on top."""
 
 
 def unfollowed(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:
-    """Yield the moments at which a decision stood long enough and yet was not carried out."""
+    """Yield the moments at which decisions had been out long enough and yet were not carried out."""
     for index, (seconds, view) in enumerate(views):
-        if view.desired_replicas is None or view.desired_replicas == view.current_replicas:
-            continue
-        patience_seconds = UP_SECONDS if view.desired_replicas > view.current_replicas else DOWN_SECONDS
-        later = [v for moment, v in views[index:] if moment <= seconds + patience_seconds]
-        is_over = views[-1][0] >= seconds + patience_seconds
-        if is_over and _stands(later) and later[-1].current_replicas != view.desired_replicas:
+        least = _decided(views[: index + 1], seconds - UP_SECONDS)
+        most = _decided(views[: index + 1], seconds - DOWN_SECONDS)
+        if (least and view.current_replicas < min(least)) or (most and view.current_replicas > max(most)):
             yield seconds
 
 
-def _stands(views: Sequence[VariantView]) -> bool:
-    return len({view.desired_replicas for view in views}) == 1
+def _decided(views: Sequence[tuple[float, VariantView]], since_seconds: float) -> list[int]:
+    """Return the decisions since a moment; none if there was not one all the time."""
+    if views[0][0] > since_seconds:
+        return []
+    decided = [view.desired_replicas for moment, view in views if moment >= since_seconds]
+    known = [replicas for replicas in decided if replicas is not None]
+    return known if len(known) == len(decided) else []

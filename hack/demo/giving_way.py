@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from hack.demo.history import History
     from hack.demo.observation import ModelView, VariantView
 
-CARRIED_OUT_SECONDS = 30.0
-"""How long after a decision replicas may go where it says, however slow the machine is."""
+CARRIED_OUT_SECONDS = 70.0
+"""How long after a decision replicas may go where it says: after the scale-down window of the freemium model,
+which is 40 s, and some more where the machine is slow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hack.demo.service import Served
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,6 +38,8 @@ class History:
     observations: list[Observation] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
+    served: list[Served] = field(default_factory=list)
+    """What became of the requests of each model, by priority; empty until the end."""
 
     def between(self, from_seconds: float, to_seconds: float) -> list[Observation]:
         """Return the observations in [from, to)."""

@@ -19,6 +19,9 @@ class VariantView:
     current_replicas: int
     """What the Deployment asks for."""
 
+    placed_replicas: int
+    """Those with a place on a node: they cost from then on."""
+
     ready_replicas: int
     desired_replicas: int | None
     """The published decision; None before the first."""
@@ -93,5 +96,5 @@ class Observation:
 
     @property
     def cost_per_hour(self) -> Decimal:
-        """Cost of all replicas that the Deployments ask for."""
-        return sum((v.cost_per_replica * v.current_replicas for v in self.variants), start=Decimal(0))
+        """Cost of all replicas that have a place on a node."""
+        return sum((v.cost_per_replica * v.placed_replicas for v in self.variants), start=Decimal(0))

@@ -71,6 +71,7 @@ def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView
         accelerators_per_replica=found.accelerators_per_replica,
         cost_per_replica=effective_cost(autoscaling, found, policies)[0],
         current_replicas=found.replicas,
+        placed_replicas=sum("nodeName" in pod["spec"] for pod in pods),
         ready_replicas=sum(map(is_ready, pods)),
         desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
         autoscaler_replicas=_autoscaled(world, target),

@@ -13,13 +13,14 @@ from hack.controlplane.progress import ProgressLine
 from hack.demo import scenario
 from hack.demo.checks import findings
 from hack.demo.clock import SimulatedClock
+from hack.demo.comparison import account_of, plain_accounts
 from hack.demo.director import Director
 from hack.demo.engines import EngineHost
 from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
 from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.plain import PlainLines
 from hack.demo.stage import Stage
-from hack.demo.summary import how_to_look_around, print_summary
+from hack.demo.summary import how_to_look_around, print_comparison, print_summary
 from hack.demo.supervisor import Supervisor
 from hack.demo.traffic import Traffic
 
@@ -73,6 +74,8 @@ async def perform(
             finally:
                 show.close()
             director.history.outages += supervisor.outages
+            plain = await asyncio.to_thread(plain_accounts)
+            print_comparison(console, [account_of(director.history, policy="Stowplan"), *plain])
             code = _conclude(director, installation, console=console, options=options)
             if options.keep:
                 await _stay(control_plane)

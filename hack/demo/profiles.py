@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from controller.observe.arguments import engine_argument
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"
 PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"
+START_UP_ANNOTATION = "simulation.stowplan.dev/start-up"
+"""Seconds such as `20s` from a place on a node until the pod is Ready; kwok waits for that long."""
+
+_SECONDS = re.compile(r"[0-9]{1,4}s\Z")
 _MODEL_FLAG = "--model="
 _SIZES = ("num-gpu-blocks-override", "max-num-seqs", "max-num-batched-tokens", "block-size")
 
@@ -32,6 +37,14 @@ def profile_of(pod: Json) -> EngineProfile:
         return _profile(pod["spec"], pod["metadata"]["annotations"])
     except (KeyError, TypeError, ValueError) as error:
         raise UnreadableProfileError(f"pod {pod['metadata']['name']}: {error}") from error
+
+
+def start_up_seconds_of(pod: Json) -> float:
+    """Return the seconds that an engine of a pod takes to start. Raises UnreadableProfileError."""
+    text = pod["metadata"]["annotations"].get(START_UP_ANNOTATION, "0s")
+    if not _SECONDS.match(text):
+        raise UnreadableProfileError(f"{START_UP_ANNOTATION}: must be seconds such as 20s, was {text!r}")
+    return float(text.removesuffix("s"))
 
 
 def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:

@@ -1,154 +1,176 @@
-"""Plays the demo's scenario without a cluster, on virtual time, against the real controller.
+"""Plays the demo's scenario without a cluster, on virtual time: the same manifests, the same controller.
 
-The manifests are the shipped ones, engines are scraped through their real exposition, and the controller's
-own reconciler observes, plans and writes status. Only Kubernetes is played, by a few rules. It shows within
-seconds whether the scenario still tells its story.
+It is what `stowplan simulate` plays, made of the shipped manifests. It shows within seconds whether the
+scenario still tells its story, and what another policy would have made of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+import json
+from functools import cache
+from typing import TYPE_CHECKING
 
-import yaml
-
-from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
-from apiserver.kinds.conversion import convert
-from controller.closedloop.reconciled import InlinePlanner
-from controller.config_planning import PlanningConfig, sizing_of
-from controller.observe.policies import read_policies
-from controller.observe.readings import parse_exposition, reading_of
-from controller.observe.scraping import Scraped
-from controller.reconcilers.variantautoscaling import (
-    CycleSettings,
-    Tools,
-    VariantAutoscalingReconciler,
-)
-from controller.simulation.engine import Engine
-from controller.simulation.exposition import exposition
+from apiserver.checking.sources import Source, read_sources
+from controller.closedloop.reconciled import ReconciledPolicy
+from controller.closedloop.run import play
+from controller.closedloop.scenario import Scenario
+from controller.config import NamesConfig
+from controller.config_planning import settings_of, sizing_of
+from controller.offline.reading import Found, of_kind, read
+from controller.reconcilers.variantautoscaling import CycleSettings
+from controller.simulating.exported import Supplied, read_export
+from controller.simulating.profiles import StatedProfile
+from controller.simulation.trace import TraceEntry
+from controller.simulation.workload import Played
 from hack.demo import scenario
+from hack.demo.figures import RecentFigures
+from hack.demo.history import History
 from hack.demo.observe import observe
-from hack.demo.profiles import profile_of
-from hack.demo.traffic import Traffic
-from hack.demo.virtual import VirtualCluster
+from hack.demo.profiles import profile_of, start_up_seconds_of
+from hack.demo.service import Served
+from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from apiserver.cluster.client import Cluster
-    from apiserver.cluster.events import EventRecorder
-    from apiserver.schema.json import Json
-    from controller.observe.policies import Policies
-    from hack.demo.observation import Observation
-
-TICK_SECONDS = 0.5
-PLAN_SECONDS = 2
-AUTOSCALE_SECONDS = 2.0
-_START = datetime(2026, 1, 1, tzinfo=UTC)
+    from controller.closedloop.cluster import VirtualCluster
+    from controller.closedloop.manifests import Manifests
+    from controller.closedloop.outcome import Outcome
+    from controller.simulation.request import Completion
+    from hack.demo.observation import ClientView
 
 
-@dataclass
-class Rehearsal:
-    """A virtual cluster, the traffic on its engines, and what the controller needs of the world."""
+class WatchedPolicy(ReconciledPolicy):
+    """The real controller, of which is kept in `history` what can be seen after each cycle."""
 
-    cluster: VirtualCluster
-    policies: Policies
-    traffic: Traffic
-    now_seconds: float = 0.0
-
-    async def run(self, *, until_seconds: float) -> AsyncIterator[Observation]:
-        """Play from the start and yield what can be seen, once per cycle of the controller."""
-        sizing = sizing_of(PlanningConfig(interval_seconds=PLAN_SECONDS))
-        reconciler = VariantAutoscalingReconciler(
-            self._tools(), CycleSettings(scale_to_zero=False, sizing=sizing)
+    def __init__(self, played: Scenario, manifests: Manifests) -> None:
+        super().__init__(
+            played,
+            manifests=manifests,
+            settings=settings_of(scenario.PLANNING),
+            cycle_settings=CycleSettings(scale_to_zero=False, sizing=sizing_of(scenario.PLANNING)),
         )
-        while self.now_seconds < until_seconds:
-            self.cluster.reconcile(self.now_seconds)
-            self._match_engines()
-            self.traffic.advance(self.now_seconds)
-            if self.now_seconds % PLAN_SECONDS == 0:
-                await reconciler.cycle()
-                yield self._observe()
-            if self.now_seconds % AUTOSCALE_SECONDS == 0:
-                self.cluster.autoscale(self.now_seconds)
-            self.now_seconds += TICK_SECONDS
+        self.history = History()
+        self._figures = {model.model_id: RecentFigures() for model in played.models}
+        self._read = dict.fromkeys(self._figures, 0)
+        self._cluster: VirtualCluster | None = None
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
-        """Read the engines of the pods through their text exposition."""
-        readings = {
-            (pod["metadata"]["namespace"], pod["metadata"]["name"]): reading_of(
-                parse_exposition(exposition(self._engine(pod)).decode()), time_seconds=self._now().timestamp()
+    async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+        """Run a cycle and look at what there is then."""
+        self._cluster = cluster
+        published = await super().publish(cluster)
+        self.history.observations.append(
+            observe(
+                self.world(),
+                policies=self.policies(),
+                clients=self._clients(cluster),
+                seconds=cluster.now_seconds,
             )
-            for pod in pods
-        }
-        return Scraped(readings=readings, failures={})
-
-    def _tools(self) -> Tools:
-        return Tools(
-            cluster=cast("Cluster", self.cluster),
-            events=cast("EventRecorder", self.cluster),
-            source=self,
-            planner=InlinePlanner(),
-            world=self.cluster.world,
-            policies=lambda: self.policies,
-            now=self._now,
         )
+        return published
 
-    def _now(self) -> datetime:
-        return _START + timedelta(seconds=self.now_seconds)
+    @property
+    def finished(self) -> Mapping[str, Sequence[Completion]]:
+        """What was finished of each model's requests."""
+        return self._cluster.traffic.finished if self._cluster else {}
 
-    def _engine(self, pod: Json) -> Engine:
-        return self.traffic.fleet.routers[profile_of(pod).model_id].engines[pod["metadata"]["name"]]
+    def _clients(self, cluster: VirtualCluster) -> dict[str, ClientView]:
+        traffic, views = cluster.traffic, {}
+        for model_id, figures in self._figures.items():
+            arrived, finished = traffic.arrived(model_id), traffic.finished[model_id]
+            new, self._read[model_id] = finished[self._read[model_id] :], len(finished)
+            figures.update(cluster.now_seconds, arrived=arrived, finished=new)
+            views[model_id] = figures.view(unfinished_requests=arrived - len(finished))
+        return views
 
-    def _match_engines(self) -> None:
-        now_us, fleet = round(self.now_seconds * 1e6), self.traffic.fleet
-        running = {
-            name: pod for name, pod in self.cluster.pods.items() if pod["status"]["phase"] == "Running"
-        }
-        for model_id, router in fleet.routers.items():
-            for name in [name for name in router.engines if name not in running]:
-                fleet.leave(name, model_id=model_id, now_us=now_us)
-        for name, pod in running.items():
-            profile = profile_of(pod)
-            if name not in fleet.routers[profile.model_id].engines:
-                fleet.join(name, Engine(profile, now_us=now_us), now_us=now_us)
 
-    def _observe(self) -> Observation:
-        return observe(
-            self.cluster.world(),
-            policies=self.policies,
-            clients=self.traffic.clients(),
-            seconds=self.now_seconds,
+async def rehearse() -> tuple[History, Outcome]:
+    """Play the whole scenario; return what was seen on the way and what it came to."""
+    played, manifests = simulated()
+    policy = WatchedPolicy(played, manifests)
+    outcome = await play(played, policy, manifests=manifests)
+    policy.history.served += served(policy.finished)
+    return policy.history, outcome
+
+
+def served(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
+    """Return what became of the demo's requests, by the priority of their models."""
+    models, requests = simulated()[0].models, scenario.requests_until_the_end()
+    end_us = round(scenario.END_SECONDS * 1e6)
+    return [
+        Served(
+            model=model,
+            requests=requests[model.model_id],
+            finished=[done for done in finished[model.model_id] if done.request.arrival_us < end_us],
         )
+        for model in sorted(models, key=lambda model: model.priority)
+    ]
 
 
-def prepare() -> Rehearsal:
-    """Set the scene from the shipped manifests."""
-    by_kind: dict[str, dict[str, Json]] = {}
-    for path in (scenario.SETTINGS, *scenario.MODELS):
-        for manifest in yaml.safe_load_all(path.read_text()):
-            by_kind.setdefault(manifest["kind"], {})[manifest["metadata"]["name"]] = manifest
-    return Rehearsal(
-        cluster=VirtualCluster(
-            nodes=[_ready(node.manifest()) for node in scenario.nodes()],
-            deployments={name: _defaulted(item) for name, item in by_kind["Deployment"].items()},
-            autoscalers=by_kind["HorizontalPodAutoscaler"],
-            autoscalings={name: _stored(item) for name, item in by_kind["VariantAutoscaling"].items()},
+@cache
+def simulated() -> tuple[Scenario, Manifests]:
+    """Return the demo as a scenario of the closed loop, made of the shipped manifests and the nodes.
+
+    Raises ValueError that says what is wrong with them.
+    """
+    found = read(
+        [*read_sources([str(path) for path in (scenario.SETTINGS, *scenario.MODELS)]), _nodes()], namespace=""
+    )
+    given = read_export(
+        found,
+        _supplied(found),
+        settings_namespace=INSTALLATION_NAMESPACE,
+        scenario=Scenario(
+            name="demo",
+            models=(),
+            variants=(),
+            nodes=(),
+            duration_seconds=scenario.END_SECONDS,
+            warm_up_seconds=0,
+            grace_seconds=0,
+            behaviour=scenario.DEFAULT_BEHAVIOUR,
+            sync_seconds=scenario.SYNC_SECONDS,
         ),
-        policies=read_policies(by_kind["ConfigMap"], unit_costs="accelerator-unit-costs"),
-        traffic=Traffic(scenario.arrivals()),
+        names=NamesConfig(),
+    )
+    if given.scenario is None or given.manifests is None:
+        raise ValueError("; ".join(given.problems))
+    return given.scenario, given.manifests
+
+
+def _nodes() -> Source:
+    items = [node.manifest() for node in scenario.nodes()]
+    return Source(
+        name="nodes", data=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
     )
 
 
-def _ready(node: Json) -> Json:
-    return node | {"status": node["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
-
-
-def _defaulted(deployment: Json) -> Json:
-    return deployment | {"spec": {"replicas": 1} | deployment["spec"]}
-
-
-def _stored(manifest: Json) -> Json:
-    stored = convert(manifest, VARIANT_AUTOSCALINGS.api_version)
-    return stored | {"metadata": stored["metadata"] | {"uid": stored["metadata"]["name"]}}
+def _supplied(found: Found) -> Supplied:
+    """Return what no object says to the controller: the load, and how the engines are simulated."""
+    templates = {
+        name: item.value["spec"]["template"]
+        for (_, name), item in of_kind(found.manifests, "Deployment").items()
+    }
+    profiles = {name: profile_of(template) for name, template in templates.items()}
+    return Supplied(
+        workloads={
+            model_id: Played(
+                trace=tuple(
+                    TraceEntry(
+                        offset_ms=round(request.arrival_us / 1000),
+                        prompt_tokens=request.prompt_tokens,
+                        output_tokens=request.output_tokens,
+                    )
+                    for request in requests
+                )
+            )
+            for model_id, requests in scenario.requests_until_the_end().items()
+        },
+        start_up_seconds={name: start_up_seconds_of(template) for name, template in templates.items()},
+        profiles={
+            name: StatedProfile(
+                alpha_ms=item.alpha_ms, beta_ms=item.beta_ms, delta_ms=item.delta_ms, gamma_ms=item.gamma_ms
+            )
+            for name, item in profiles.items()
+        },
+    )

@@ -7,10 +7,12 @@ were recorded. Only the pace is chosen, so that an hour of ups and downs fits in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from controller.closedloop.behaviour import Behaviour, Direction, Pace
+from controller.config_planning import PlanningConfig
 from controller.simulation.replay import Phase, requests
 from hack.controlplane.nodes import Node
 
@@ -25,6 +27,26 @@ MODELS = tuple(MANIFESTS / f"{name}.yaml" for name in ("llama-70b", "qwen-coder-
 REFUSED = MANIFESTS / "refused" / "mixed-shapes.yaml"
 NAMESPACE = "demo"
 
+# The pace: a start-up of 20 s stands for one of 120 s. What has to do with it is a sixth of what it is on a
+# cluster, too: the time between decisions (about), the time to work off a backlog, the time that a mix
+# stands, and the windows and periods of the HorizontalPodAutoscalers.
+START_UP_SECONDS = 20.0
+PLANNING = PlanningConfig(interval_seconds=3, drain_seconds=10, standing_seconds=100)
+SYNC_SECONDS = 1.5
+"""Between two looks of the simulated autoscalers; the real ones look each 2 s."""
+
+DEFAULT_BEHAVIOUR = Behaviour(
+    up=Direction(
+        window_seconds=0,
+        paces=(
+            Pace(type="Percent", value=100, period_seconds=3),
+            Pace(type="Pods", value=4, period_seconds=3),
+        ),
+    ),
+    down=Direction(window_seconds=50, paces=(Pace(type="Percent", value=100, period_seconds=3),)),
+)
+"""What Kubernetes does for an autoscaler that says nothing, at the demo's pace."""
+
 _CONVERSATION = "azure-llm-2023-conv"
 _CODE = "azure-llm-2023-code"
 
@@ -38,13 +60,31 @@ class Chapter:
     headline: str
 
 
+RAMP_SECONDS = 30.0
+"""How long the load of the premium model rises when it surges."""
+
 CHAPTERS = (
     Chapter(name="calm", from_seconds=0, headline="little load on every model"),
-    Chapter(name="surge", from_seconds=40, headline="a surge on the freemium model"),
-    Chapter(name="shortage", from_seconds=100, headline="the premium model surges too: not enough for all"),
-    Chapter(name="relief", from_seconds=165, headline="both surges are over"),
+    Chapter(name="surge", from_seconds=30, headline="a surge on the freemium model"),
+    Chapter(name="shortage", from_seconds=90, headline="the premium model surges too: not enough for all"),
+    Chapter(name="relief", from_seconds=215, headline="both surges are over"),
 )
-END_SECONDS = 225.0
+END_SECONDS = 300.0
+
+GIVES_WAY_SECONDS = 40.0
+"""The scale-down window of the freemium model: for so long it keeps what it is to give up."""
+
+EXCUSED_SECONDS = (
+    RAMP_SECONDS
+    + PLANNING.interval_seconds
+    + 2
+    + GIVES_WAY_SECONDS
+    + START_UP_SECONDS
+    + PLANNING.drain_seconds
+)
+"""How long after its surge began the premium model may miss its targets. What the top of the rise needs takes
+a decision and a look of the autoscaler, the lower priority gives way, engines start, and what waits is worked
+off."""
 
 
 def chapter_at(seconds: float) -> Chapter:
@@ -68,15 +108,19 @@ def load() -> dict[str, tuple[Phase, ...]]:
     """Return the load of each model, phase by phase."""
     return {
         "meta/llama-3.1-70b": (
-            _phase(_CONVERSATION, at=60, seconds=100, speed=0.2),
-            _phase(_CONVERSATION, at=1500, seconds=65, speed=2.2),
-            _phase(_CONVERSATION, at=2100, seconds=1800, speed=0.2),
+            *_ramp(at=60, seconds=30, speeds=(0.3, 0.5, 0.7)),
+            _phase(_CONVERSATION, at=110, seconds=60, speed=0.8),
+            *_ramp(at=1400, seconds=RAMP_SECONDS, speeds=(1.1, 1.6, 2.1)),
+            _phase(_CONVERSATION, at=1680, seconds=60, speed=2.4),
+            _phase(_CONVERSATION, at=1830, seconds=35, speed=3.5),
+            _phase(_CONVERSATION, at=2220, seconds=1000, speed=0.8),
         ),
-        "qwen/qwen2.5-coder-32b": (_phase(_CODE, at=1360, seconds=1800, speed=0.6, keep=0.15),),
+        "qwen/qwen2.5-coder-32b": (_phase(_CODE, at=1080, seconds=400, speed=5, keep=0.08),),
         "meta/llama-3.1-8b": (
-            _phase(_CONVERSATION, at=100, seconds=40, speed=0.8),
-            _phase(_CONVERSATION, at=1380, seconds=125, speed=4),
-            _phase(_CONVERSATION, at=1900, seconds=1200, speed=0.8),
+            *_ramp(at=100, seconds=30, speeds=(1, 1.7, 2.4)),
+            *_ramp(at=230, seconds=50, speeds=(4, 5.5, 7, 8.5, 9.5)),
+            _phase(_CONVERSATION, at=630, seconds=135, speed=10),
+            _phase(_CONVERSATION, at=2220, seconds=1000, speed=2),
         ),
     }
 
@@ -87,6 +131,23 @@ def arrivals() -> dict[str, Iterator[Request]]:
         model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
         for model_id, phases in load().items()
     }
+
+
+def requests_until_the_end() -> dict[str, list[Request]]:
+    """Return the requests of each model that arrive before the end."""
+    end_us = round(END_SECONDS * 1e6)
+    return {
+        model_id: list(takewhile(lambda request: request.arrival_us < end_us, stream))
+        for model_id, stream in arrivals().items()
+    }
+
+
+def _ramp(*, at: float, seconds: float, speeds: tuple[float, ...]) -> Iterator[Phase]:
+    """Yield phases that follow each other, each as long as the others."""
+    for speed in speeds:
+        phase = _phase(_CONVERSATION, at=at, seconds=seconds / len(speeds), speed=speed)
+        at = phase.to_seconds
+        yield phase
 
 
 def _phase(trace: str, *, at: float, seconds: float, speed: float, keep: float = 1.0) -> Phase:

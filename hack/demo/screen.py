@@ -96,7 +96,7 @@ def _variant_cells(variant: VariantView) -> tuple[RenderableType, ...]:
         Text.assemble(
             variant.name, (f" {variant.accelerators_per_replica}x{variant.accelerator}{shape}", "dim")
         ),
-        f"{variant.cost_per_replica * variant.current_replicas:,.0f}",
+        f"{variant.cost_per_replica * variant.placed_replicas:,.0f}",
         str(variant.ready_replicas),
         Text(f"{variant.current_replicas} -> {desired}", "bold" if is_moving else ""),
         Text(variant.reason, _REASON_STYLES.get(variant.reason, "dim")),

@@ -9,12 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rich.console import Console
 
     from hack.demo.checks import Finding
+    from hack.demo.comparison import Account
+
+_COMPARED = (
+    "Missed are requests beyond a target (TTFT or ITL) and those that never end. A replica costs from its"
+    " place on a node on. Reversals are changes of direction, of the variant that has most. The plain HPA"
+    " is simulated with the same requests, nodes and start-up times, by the default rules at the demo's"
+    " pace: so many requests that wait and run per replica, for each Deployment by itself, or for one"
+    " variant of each model, with hindsight the best. It knows no priorities."
+)
 
 
 def print_summary(console: Console, findings: Iterable[Finding]) -> None:
@@ -35,6 +44,33 @@ def print_summary(console: Console, findings: Iterable[Finding]) -> None:
     for finding in found:
         mark = Text("ok", "green") if finding.holds else Text("FAIL", "bold red")
         table.add_row(mark, finding.name, Text(finding.detail))
+    console.print(table)
+
+
+def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
+    """Print a row per policy: missed requests of each model, cost and reversals; on a pipe, one line."""
+    console.print(_COMPARED, highlight=False, soft_wrap=not console.is_terminal)
+    models = list(accounts[0].missed) if accounts else []
+    rows = [
+        (
+            account.policy,
+            *(f"{account.missed[model_id]:.1%}" for model_id in models),
+            f"{account.cost:.0f}",
+            str(max(account.reversals.values(), default=0)),
+        )
+        for account in accounts
+    ]
+    headings = ("", *(f"{model_id} missed" for model_id in models), "cost", "reversals")
+    if not console.is_terminal:
+        for row in rows:
+            said = (f"{heading} {cell}".strip() for heading, cell in zip(headings, row, strict=True))
+            console.print(", ".join(said), soft_wrap=True, highlight=False, markup=False)
+        return
+    table = Table(box=box.SIMPLE_HEAD, title="what it came to", title_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 

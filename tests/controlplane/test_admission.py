@@ -70,7 +70,10 @@ REFUSED = {
     ),
     "a megabyte of text": (
         variant("x", modelID="x" * 1_000_000),
-        ["spec.modelID: Too long: may not be more than 512 bytes"],
+        [  # kubectl keeps the whole manifest in an annotation
+            "metadata.annotations: Too long: may not be more than 262144 bytes",
+            "spec.modelID: Too long: may not be more than 512 bytes",
+        ],
     ),
 }
 

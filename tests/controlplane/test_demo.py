@@ -24,3 +24,6 @@ def test_without_the_controller_the_demo_fails_and_says_what_is_missing() -> Non
     assert "ok   a bad manifest is refused" in finished.stdout
     assert "FAIL a surge scales up" in finished.stdout
     assert "FAIL in a shortage the lower priority gives way" in finished.stdout
+    assert "FAIL the premium model is served in time but while engines start" in finished.stdout
+    assert "Stowplan, meta/llama-3.1-70b missed" in finished.stdout
+    assert "plain HPA on every variant: 24, meta/llama-3.1-70b missed" in finished.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,3 +136,26 @@ def test_a_service_account_has_its_own_rights_only(control_plane: ControlPlane, 
     assert who.stdout == f"system:serviceaccount:{namespace}:default"
     assert refused.returncode == 1
     assert "Forbidden" in refused.stderr
+
+
+def test_a_pod_that_takes_time_to_start_runs_at_once_and_is_ready_later(
+    control_plane: ControlPlane, namespace: str, node: str
+) -> None:
+    """It has its address from the beginning, and both moments are in its status."""
+    slow = deployment(node, replicas=1, accelerators=1)
+    annotations = {"simulation.stowplan.dev/start-up": "4s"}
+    slow["spec"]["template"]["metadata"]["annotations"] = annotations
+    control_plane.apply(slow)
+    pods = ("pods", "--selector=app=engine", f"--namespace={namespace}")
+    control_plane.kubectl("wait", "--for=create", *pods)
+    control_plane.kubectl("wait", "--for=jsonpath={.status.phase}=Running", *pods)
+    control_plane.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *pods)
+    (pod,) = json.loads(control_plane.kubectl("get", *pods, "--output=json").stdout)["items"]
+    ready = next(c for c in pod["status"]["conditions"] if c["type"] == "Ready")
+    began, ended = (
+        datetime.fromisoformat(moment) for moment in (pod["status"]["startTime"], ready["lastTransitionTime"])
+    )
+
+    assert (ended - began).total_seconds() >= 4
+    assert pod["status"]["podIP"]
+    assert pod["status"]["containerStatuses"][0]["ready"] is True

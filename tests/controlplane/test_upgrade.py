@@ -272,12 +272,34 @@ async def test_an_object_that_cannot_be_taken_along_is_named(
     assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
 
 
+async def test_an_object_without_a_spec_can_be_labelled_and_deleted_after_the_upgrade(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """No release demanded a spec; the upgrade names such an object, and nothing of it is ever in the way."""
+    await asyncio.to_thread(enter, old_plane, "v0.5.1")
+    metadata = {"name": "bare", "namespace": NAMESPACE, "finalizers": ["example.com/held"]}
+    bare = {"apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": metadata}
+    await fill(old_plane, cluster, samples("v0.5.1"), created=[bare])
+    upgraded = await stowplan(old_plane, "upgrade", "--apply")
+    where = (f"--namespace={NAMESPACE}", "va", "bare")
+    old_plane.kubectl("label", *where, "seen=again")
+    old_plane.kubectl("delete", *where, "--wait=false")
+    old_plane.kubectl("patch", *where, "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+
+    assert upgraded.returncode == 0, upgraded.stdout
+    assert f"{NAMESPACE}/bare has no spec" in upgraded.stdout
+    assert "bare" not in {item["metadata"]["name"] for item in (await cluster.list(NEW))["items"]}
+    refused = old_plane.kubectl("create", "--filename=-", input=json.dumps(bare), check=False)
+    assert "spec: Required value" in refused.stderr
+
+
 async def test_the_controller_and_an_upgrade_do_not_fight(
     old_plane: ControlPlane, old_installation: Installation, cluster: Cluster
 ) -> None:
     """It watches the new version as soon as there is one, and finds its trust where it wants it."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
     await fill(old_plane, cluster, samples("v0.4.2"))
+    owners = await ownership(cluster)
     old_installation.start_component("controller")
     try:
         assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
@@ -294,3 +316,7 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     assert "leads by the lease stowplan-system/stowplan-controller" in refused.stdout
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
+    old_plane.kubectl("label", f"--namespace={NAMESPACE}", "va", "--all", "seen=again")
+    left = await ownership(cluster)
+    assert {name: set(owners[name]) - set(left[name]) for name in owners} == {name: set() for name in owners}
+    assert not any("v1alpha2" in entry for entries in left.values() for entry in entries)

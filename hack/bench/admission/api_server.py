@@ -8,9 +8,9 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,6 +25,7 @@ _DURATIONS: Final = "apiserver_admission_webhook_admission_duration_seconds"
 _NAMESPACE: Final = "bench"
 _WARM_UP_CALLS: Final = 20
 _TIMEOUT_SECONDS: Final = 30.0
+_TRIES: Final = 5
 _OURS: Final = ".stowplan.dev"
 
 Totals = Mapping[tuple[str, str], tuple[float, float]]
@@ -33,6 +34,10 @@ Totals = Mapping[tuple[str, str], tuple[float, float]]
 
 class WriteRefusedError(Exception):
     """The API server refused what it should take."""
+
+
+class ConflictError(WriteRefusedError):
+    """Somebody else wrote the object since it was read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +58,7 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
     """
     with ControlPlane(scheduler=False, kwok=False) as control_plane, Installation(control_plane):
         control_plane.kubectl("create", "namespace", _NAMESPACE)
-        client = _Client(control_plane)
+        client = _connected(control_plane)
         found: list[MeanCall] = []
         for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
             if value["kind"] in kinds:
@@ -62,7 +67,7 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
 
 
 def _waits(
-    control_plane: ControlPlane, client: _Client, value: Json, plural: str, *, calls: int
+    control_plane: ControlPlane, client: Client, value: Json, plural: str, *, calls: int
 ) -> Iterator[MeanCall]:
     collection = f"/apis/{value['apiVersion']}/namespaces/{_NAMESPACE}/{plural}"
     for _ in range(_WARM_UP_CALLS):
@@ -70,11 +75,10 @@ def _waits(
     before = _totals(control_plane)
     for _ in range(calls):
         client.write("POST", f"{collection}?dryRun=All", value)
-    stored = client.write("POST", collection, value)
-    changed = objects.rewritten(stored)
+    client.write("POST", collection, value)
     item = f"{collection}/{value['metadata']['name']}"
     for _ in range(calls):
-        client.write("PUT", f"{item}?dryRun=All", changed)
+        client.rewrite(item, objects.rewritten)
     yield from mean_calls(value["kind"], before, _totals(control_plane))
 
 
@@ -119,25 +123,52 @@ def _submitted(value: Json) -> Json:
     return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
 
 
-class _Client:
-    """One keep-alive connection to the API server as administrator."""
-
-    def __init__(self, control_plane: ControlPlane) -> None:
-        pki = control_plane.directory / "pki"
-        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-        context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        address = urlsplit(control_plane.server)
-        self._connection = http.client.HTTPSConnection(
+def _connected(control_plane: ControlPlane) -> Client:
+    pki = control_plane.directory / "pki"
+    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    address = urlsplit(control_plane.server)
+    return Client(
+        http.client.HTTPSConnection(
             address.hostname or "", address.port, context=context, timeout=_TIMEOUT_SECONDS
         )
+    )
 
-    def write(self, method: str, path: str, value: Json) -> dict[str, Any]:
-        """Write an object and return what the server made of it. Raises WriteRefusedError."""
+
+class Client:
+    """One keep-alive connection to the API server, as administrator."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+        self._read: dict[str, Json] = {}
+
+    def rewrite(self, path: str, change: Callable[[Json], Json]) -> None:
+        """Update a stored object in a dry run, reading it anew where somebody else changed it meanwhile.
+
+        Raises WriteRefusedError.
+        """
+        for _ in range(_TRIES):
+            if path not in self._read:
+                self._read[path] = change(self.write("GET", path))
+            try:
+                self.write("PUT", f"{path}?dryRun=All", self._read[path])
+            except ConflictError:
+                del self._read[path]
+            else:
+                return
+        raise WriteRefusedError(f"PUT {path}: somebody else changed it {_TRIES} times")
+
+    def write(self, method: str, path: str, value: Json | None = None) -> Json:
+        """Write an object and return what the server made of it; without one, read.
+
+        Raises ConflictError where it is not the stored object that was changed, and WriteRefusedError.
+        """
         headers = {"Content-Type": "application/json"}
-        self._connection.request(method, path, json.dumps(value), headers)
+        self._connection.request(method, path, None if value is None else json.dumps(value), headers)
         response = self._connection.getresponse()
         body = response.read()
         if response.status >= http.client.BAD_REQUEST:
-            raise WriteRefusedError(f"{method} {path}: {response.status}: {body.decode(errors='replace')}")
-        answered: dict[str, Any] = json.loads(body)
+            refused = ConflictError if response.status == http.client.CONFLICT else WriteRefusedError
+            raise refused(f"{method} {path}: {response.status}: {body.decode(errors='replace')}")
+        answered: Json = json.loads(body)
         return answered

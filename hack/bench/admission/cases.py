@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -15,7 +15,6 @@ from hack.bench import admission_reviews as reviews
 from hack.bench.admission import objects
 from hack.bench.admission.straightforward import Verb
 from hack.bench.load import WrongAnswerError
-from hack.bench.model import model
 from hack.bench.webhook_request import http_request
 
 Outcome = Literal["allowed", "patched", "refused"]
@@ -23,15 +22,15 @@ Outcome = Literal["allowed", "patched", "refused"]
 SERVER_NAME: Final = "stowplan-webhooks.stowplan-system.svc"
 VERBS: Final[tuple[Verb, ...]] = ("mutate", "validate")
 MODEL_CREATE: Final = "Model, create"
-MODEL_UNLIKE: Final = "Model, create, no two alike"
 MODEL_REFUSED: Final = "Model, refused"
 MODEL_UNCHANGED: Final = "Model, update unchanged"
 MODEL_CHANGED: Final = "Model, update changed"
 VARIANT_CREATE: Final = "VariantAutoscaling, create"
 
 _TIMEOUT_SECONDS: Final = 5
-_UNLIKE: Final = 1024
-"""Enough that a memory of some hundred workers or backends has forgotten the first when it comes again."""
+_UNLIKE: Final = 512
+"""Models of each case, no two alike: enough that a memory of some hundred workers or backends has forgotten
+the first when it comes again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,21 +71,33 @@ class Case:
 
 def cases() -> Sequence[Case]:
     """Return every case, by object and then by path."""
-    created, stored = model(), objects.stored(model())
-    unlike = tuple(reviews.create(value) for value in objects.unlike_models(_UNLIKE))
-    asked: Sequence[tuple[str, tuple[bytes, ...], Outcome]] = (
-        (MODEL_CREATE, (reviews.create(created),), "patched"),
-        (MODEL_UNLIKE, unlike, "patched"),
-        (MODEL_UNCHANGED, (reviews.update(objects.relabelled(stored), stored),), "allowed"),
-        (MODEL_CHANGED, (reviews.update(objects.with_new_image(created), stored),), "patched"),
-        (MODEL_REFUSED, (reviews.create(objects.spoilt_model()),), "refused"),
-        (VARIANT_CREATE, (reviews.create(objects.variant()),), "patched"),
+    asked: Sequence[tuple[str, Callable[[Json], bytes], Outcome]] = (
+        (MODEL_CREATE, reviews.create, "patched"),
+        (MODEL_UNCHANGED, _unchanged, "allowed"),
+        (MODEL_CHANGED, _changed, "patched"),
+        (MODEL_REFUSED, lambda value: reviews.create(objects.spoilt(value)), "refused"),
+    )
+    models = list(objects.unlike_models(_UNLIKE))
+    large = [(name, tuple(map(review, models)), outcome) for name, review, outcome in asked]
+    small: tuple[str, tuple[bytes, ...], Outcome] = (
+        VARIANT_CREATE,
+        (reviews.create(objects.variant()),),
+        "patched",
     )
     return [
         Case(name=name, verb=verb, bodies=_for(verb, bodies), outcome=_on(verb, outcome))
-        for name, bodies, outcome in asked
+        for name, bodies, outcome in (*large, small)
         for verb in VERBS
     ]
+
+
+def _unchanged(value: Json) -> bytes:
+    stored = objects.stored(value)
+    return reviews.update(objects.relabelled(stored), stored)
+
+
+def _changed(value: Json) -> bytes:
+    return reviews.update(objects.with_new_image(value), objects.stored(value))
 
 
 def outcome_of(response: Json) -> Outcome:

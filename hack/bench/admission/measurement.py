@@ -44,7 +44,7 @@ class AdmissionMeasurement(Measurement):
     @property
     def goals(self) -> list[Goal]:
         """The goals that were measured."""
-        return goals(self.over_tls, self.in_process, self.pace)
+        return goals(self.over_tls, self.pace)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows for a results file."""

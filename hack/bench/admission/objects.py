@@ -13,9 +13,9 @@ from hack.bench.model import model
 from hack.bench.received import received
 
 
-def spoilt_model() -> Json:
-    """Return the Model with three mistakes of three sorts: a pattern, a bound, and two fields at odds."""
-    spoilt = model()
+def spoilt(value: Json) -> Json:
+    """Return a copy of a Model with three mistakes of three sorts: a pattern, a bound, two fields at odds."""
+    spoilt = copy.deepcopy(value)
     backends = spoilt["spec"]["backends"]
     backends[0]["modelURI"] = "https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct"
     backends[1]["routeWeight"] = 130

@@ -19,7 +19,17 @@ from jsonschema import Draft202012Validator
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.ruling import change_errors, rule_errors, ruled
+from apiserver.schema.model import node_of
+from apiserver.schema.ruling import (
+    Finder,
+    Ruled,
+    change_errors,
+    finder,
+    is_check,
+    is_transition,
+    rule_errors,
+    rules_on,
+)
 from apiserver.schema.structural import crd_manifest
 
 Verb = Literal["mutate", "validate"]
@@ -35,18 +45,19 @@ class Known:
     validator: Any
     """A `jsonschema` validator; its type is a protocol without public name."""
 
+    checks: Finder | None
+    changes: Ruled | None
+
     def messages(self, value: Json, old: Json | None) -> list[str]:
         """Return everything wrong with an object whose defaults are there: the rules, if the schema holds."""
         found = [f"{error.json_path}: {error.message}" for error in self.validator.iter_errors(value)]
         return found or list(self._broken_rules(value, old))
 
     def _broken_rules(self, value: Json, old: Json | None) -> Iterator[str]:
-        rules = ruled(self.version.declaration)
-        if rules is None:
-            return
-        yield from (f"{error.path}: {error.body}" for error in rule_errors(rules, value))
-        if old is not None:
-            yield from (f"{error.path}: {error.body}" for error in change_errors(rules, old, value))
+        if self.checks is not None:
+            yield from (f"{error.path}: {error.body}" for error in rule_errors(self.checks(value)))
+        if self.changes is not None and old is not None:
+            yield from (f"{error.path}: {error.body}" for error in change_errors(self.changes, old, value))
 
 
 class Straightforward:
@@ -54,9 +65,15 @@ class Straightforward:
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._known = {
-            (f"{kind.group}/{version.name}", kind.kind): Known(version=version, validator=validator)
+            (f"{kind.group}/{version.name}", kind.kind): Known(
+                version=version,
+                validator=validator,
+                checks=None if checks is None else finder(checks),
+                changes=rules_on(node_of(version.declaration), is_transition),
+            )
             for kind in kinds
             for version, validator in zip(kind.versions, _validators(kind), strict=True)
+            for checks in [rules_on(node_of(version.declaration), is_check)]
         }
 
     def answer(self, verb: Verb, body: bytes) -> bytes:

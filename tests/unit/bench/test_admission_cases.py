@@ -72,9 +72,11 @@ def test_models_that_are_to_be_unlike_share_no_worker() -> None:
 
 def test_unlike_models_are_answered_alike() -> None:
     """So that a wrong answer to any of them is noticed."""
-    bodies = CASES["Model, create, no two alike on /mutate"].bodies
+    for name in ("create", "refused", "update changed", "update unchanged"):
+        bodies = CASES[f"Model, {name} on /mutate"].bodies
 
-    assert answer_mutate(bodies[0]) == answer_mutate(bodies[1]) == answer_mutate(bodies[-1])
+        assert len(set(bodies)) == len(bodies)
+        assert answer_mutate(bodies[0]) == answer_mutate(bodies[1]) == answer_mutate(bodies[-1])
 
 
 def test_the_request_is_one_that_a_server_can_read() -> None:

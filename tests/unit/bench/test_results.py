@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from hack.bench.goals import Goal
-from hack.bench.machine import Machine, pressure_percent
+from hack.bench.machine import Machine, busyness, core_times, pressure_percent
 from hack.bench.pace import Pace
 from hack.bench.results import results, write_results
 
@@ -58,3 +59,23 @@ def test_pressure_is_read_from_the_kernel_s_file() -> None:
 def test_a_machine_without_pressure_says_so() -> None:
     """Not every kernel keeps the account."""
     assert "waiting for a core unknown" in MACHINE.line()
+
+
+def test_the_first_line_says_how_busy_the_machine_was() -> None:
+    """Load at each look, and what the host took meanwhile."""
+    before = replace(MACHINE, stolen_seconds=1.0, core_seconds=100.0)
+    after = replace(MACHINE, load_average=2.25, stolen_seconds=1.5, core_seconds=120.0)
+
+    assert busyness([before, after]) == (
+        "load average 0.50 to 2.25, 2.5 % of its time taken by the host for others"
+    )
+    assert busyness([MACHINE, MACHINE]).endswith(
+        ", an unknown share of its time taken by the host for others"
+    )
+
+
+def test_stolen_time_is_the_eighth_column() -> None:
+    """Columns of guests, which others hold too, are left out."""
+    assert core_times("cpu  1 2 3 4 5 6 7 800 9 10\ncpu0 1\n", 100) == [
+        *(0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 8.0)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.named import policy_name, policy_problem, simulate
 from controller.closedloop.outcome import Outcome
-from controller.closedloop.rivals import ConstantPolicy
+from controller.closedloop.rivals import ConstantPolicy, LoadPolicy
 from controller.closedloop.run import run
 from controller.closedloop.scenario import NodeGroup, Scenario, Targets, VariantSetup
 from controller.closedloop.scoring import quantile, reversals
@@ -77,6 +78,24 @@ def test_metrics_are_published_when_they_are_due(scenario: Scenario, interval: f
 
     assert all(moment % step == 0 for moment in moments)
     assert len(moments) == -(-300 // max(interval, 15.0))
+
+
+def test_autoscalers_look_as_often_as_the_scenario_says(scenario: Scenario) -> None:
+    """A compressed pace has shorter looks; a load that is read by the autoscaler itself is as fresh."""
+    scenario = replace(scenario, duration_seconds=60.0, sync_seconds=2.0)
+    policy = LoadPolicy(
+        scenario=scenario, load="concurrency", per_replica=4, scaled=frozenset({"h100"}), name="plain"
+    )
+
+    outcome = run(scenario, policy)
+
+    assert [point.seconds for point in outcome.points] == [2.0 * number for number in range(30)]
+    changes = [
+        after.seconds
+        for before, after in pairwise(outcome.points)
+        if before.variants[0].published != after.variants[0].published
+    ]
+    assert min(after - before for before, after in pairwise(changes)) == 2.0
 
 
 def test_a_constant_fleet_costs_its_price_and_never_turns(scenario: Scenario) -> None:

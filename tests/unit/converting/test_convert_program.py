@@ -93,12 +93,17 @@ def test_there_and_back_says_the_same_again(convert: Convert) -> None:
     assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
 
 
-def test_the_annotation_is_written_only_where_something_is_kept(convert: Convert) -> None:
-    """A target that follows from the object's name is no reason for it."""
-    _, out, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY.replace("special", "meta/llama"))
+def test_a_target_that_was_not_named_is_not_named_after_the_way_back(convert: Convert) -> None:
+    """The annotation keeps that nothing was said, too; whoever wants no annotation can leave it out."""
+    plain = LEGACY.replace("special", "meta/llama")
+    _, there, err = convert("-f", "-", "--to", "v1alpha2", given=plain)
+    _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there)
+    _, dropped, _ = convert("-f", "-", "--to", "v1alpha2", "--drop-kept", given=plain)
 
-    assert "kept-by-conversion" not in out
+    assert "scaleTargetRef" in there
+    assert "scaleTargetRef" not in back
     assert err == ["<stdin>:9: 1 comment went with spec.variantID"]
+    assert "kept-by-conversion" not in dropped
 
 
 def test_comments_within_a_part_that_is_rewritten_are_told(convert: Convert) -> None:
@@ -165,13 +170,13 @@ def test_a_target_without_a_name_is_told(convert: Convert, metadata: str, *, is_
     assert ("name: d\n" in out) is not is_told
 
 
-def test_an_edit_between_there_and_back_wins(convert: Convert) -> None:
-    """The kept identifier counts only as long as what it was made of still stands."""
+def test_an_edit_between_there_and_back_leaves_an_identifier_that_somebody_chose(convert: Convert) -> None:
+    """It follows from nothing, so no edit of the model changes it."""
     _, there, _ = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there.replace("'meta/llama'", "mistral"))
 
     assert "modelID: mistral   # exactly" in back
-    assert "variantID: mistral-A100-4" in back
+    assert "variantID: special-A100-4" in back
 
 
 def test_what_is_in_that_version_already_keeps_every_byte(convert: Convert) -> None:
@@ -247,7 +252,7 @@ def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
         "--to",
         "v1alpha1",
         "--shape",
-        "v0.4.2",
+        "v0.0.4",
         given=CURRENT.replace("name: llama}\n  v", "name: d}\n  v"),
     )
 
@@ -255,11 +260,13 @@ def test_a_release_can_be_named_as_the_shape(convert: Convert) -> None:
     assert "modelProfile:" in out
     assert "scaleTargetRef" not in out
     assert [line.split(": ")[2:4] for line in err] == [
+        ["lost", "spec.variantCost"],
         ["lost", "spec.scaleTargetRef"],
         ["made up", "spec.modelProfile.accelerators[0].acc"],
         ["made up", "spec.modelProfile.accelerators[0].accCount"],
         ["made up", "spec.modelProfile.accelerators[0].perfParms"],
         ["made up", "spec.modelProfile.accelerators[0].maxBatchSize"],
+        ["made up", "spec.sloClassRef"],
     ]
 
 

@@ -3,58 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pytest
+from demo_history import answered, seen, variant
 
 from hack.demo import checks
 from hack.demo.history import History, Outage, Refusal
-from hack.demo.observation import ClientView, ModelView, Observation, VariantView
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
-QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_requests=1)
+if TYPE_CHECKING:
+    from hack.demo.observation import VariantView
+
 START = {chapter.name: chapter.from_seconds for chapter in CHAPTERS}
-
-
-def variant(name: str, replicas: int, *, desired: int | None = None, **changes: object) -> VariantView:
-    """Build a variant at rest."""
-    view = VariantView(
-        name=name,
-        shape="current",
-        accelerator="A100",
-        accelerators_per_replica=1,
-        cost_per_replica=Decimal(40),
-        current_replicas=replicas,
-        ready_replicas=replicas,
-        desired_replicas=replicas if desired is None else desired,
-        autoscaler_replicas=replicas,
-        unconstrained_replicas=replicas,
-        reason="Steady",
-        bound_by="Demand",
-        message="",
-    )
-    return replace(view, **changes)  # type: ignore[arg-type] # tests name the fields
 
 
 def saying(view: VariantView, said: dict[str, object]) -> VariantView:
     """Let a variant's decision say something."""
     return replace(view, **said)  # type: ignore[arg-type] # tests name the fields
-
-
-def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observation:
-    """Build an observation of two models with one variant each."""
-    models = [
-        ModelView(
-            model_id=name,
-            class_name=name,
-            priority=priority,
-            ttft_target_ms=1000,
-            clients=QUIET,
-            variants=(view,),
-        )
-        for name, priority, view in (("big", 1, premium), ("small", 10, freemium))
-    ]
-    return Observation(seconds=seconds, models=tuple(models), accelerators=())
 
 
 GIVES_WAY: dict[str, object] = {
@@ -77,14 +43,15 @@ WHOLE_STORY: tuple[Row, ...] = (
 
 
 def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
-    """Turn rows into a history."""
+    """Turn rows into a history in which premium is served at once."""
     return History(
+        served=[answered()],
         observations=[
             seen(
                 seconds, variant("big-h100", big, shape="legacy"), saying(variant("small-a100", small), said)
             )
             for seconds, big, small, said in rows
-        ]
+        ],
     )
 
 
@@ -146,7 +113,7 @@ def test_the_surge_tells_its_reaction_time() -> None:
                 (
                     *WHOLE_STORY[:5],
                     (START["shortage"] + 9, 1, 2, GIVES_WAY),
-                    (START["shortage"] + 60, 5, 2, {}),
+                    (START["shortage"] + 85, 5, 2, {}),
                     *WHOLE_STORY[6:],
                 )
             ),
@@ -172,7 +139,7 @@ LATE: tuple[Row, ...] = (
     (START["shortage"] - 1, 1, 3, {}),
     (START["shortage"] + 8, 5, 3, {}),
     (START["shortage"] + 30, 5, 8, {}),
-    (START["shortage"] + 55, 5, 8, GIVES_WAY | {"desired_replicas": 4}),
+    (START["relief"] - 10, 5, 8, GIVES_WAY | {"desired_replicas": 4}),
     (START["relief"] + 4, 5, 4, GIVES_WAY),
     (END_SECONDS - 1, 1, 1, {}),
 )
@@ -200,11 +167,11 @@ def test_who_gives_way_may_take_its_time() -> None:
     "history",
     [
         pytest.param(
-            late(START["shortage"] + 55, bound_by="Accelerators"), id="nobody of a higher priority has them"
+            late(START["relief"] - 10, bound_by="Accelerators"), id="nobody of a higher priority has them"
         ),
-        pytest.param(late(START["shortage"] + 55, desired_replicas=6), id="it goes elsewhere than it said"),
+        pytest.param(late(START["relief"] - 10, desired_replicas=6), id="it goes elsewhere than it said"),
         pytest.param(
-            story((*LATE[:-2], (START["relief"] + 30, 5, 4, {}), *LATE[-1:])), id="it goes long after"
+            story((*LATE[:-2], (START["relief"] + 65, 5, 4, {}), *LATE[-1:])), id="it goes long after"
         ),
         pytest.param(
             story((*LATE[:-3], (START["relief"] + 1, 5, 8, GIVES_WAY | {"desired_replicas": 4}), *LATE[-2:])),
@@ -333,14 +300,20 @@ def followed(*rows: tuple[float, int, int]) -> bool:
         pytest.param(
             [(0, 1, 4), (5, 1, 4), (11, 2, 4), (20, 2, 4)], False, id="a rise that is left half-way"
         ),
-        pytest.param([(0, 1, 4), (5, 1, 1), (20, 2, 2)], True, id="a rise that did not stand"),
-        pytest.param([(0, 4, 1), (20, 4, 1), (30, 1, 1), (60, 1, 1)], True, id="a fall after its window"),
-        pytest.param([(0, 4, 1), (20, 4, 1), (34, 4, 1), (60, 4, 1)], False, id="a fall that never comes"),
+        pytest.param([(0, 1, 4), (5, 1, 2), (20, 2, 2)], True, id="a rise that did not stand"),
+        pytest.param(
+            [(0, 1, 4), (5, 1, 6), (20, 2, 5)], False, id="a rise to ever other numbers that never comes"
+        ),
+        pytest.param([(0, 4, 1), (60, 4, 1), (75, 1, 1), (99, 1, 1)], True, id="a fall after its window"),
+        pytest.param([(0, 4, 1), (40, 4, 1), (75, 4, 1), (99, 4, 1)], False, id="a fall that never comes"),
+        pytest.param(
+            [(0, 4, 1), (40, 4, 3), (75, 4, 1), (99, 3, 1)], True, id="a fall to the largest number"
+        ),
         pytest.param([(0, 1, 1), (20, 1, 1)], False, id="nothing ever happened"),
     ],
 )
 def test_standing_decisions_must_be_carried_out(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
-    """A rise within seconds, a fall after the scale-down window; what changed meanwhile does not count."""
+    """To the least decision within seconds, to the largest after the scale-down window."""
     assert followed(*rows) is holds
 
 

@@ -12,7 +12,7 @@ import pytest
 from controller.simulation.request import Request
 from hack.demo.clock import SimulatedClock
 from hack.demo.engines import EngineHost
-from hack.demo.profiles import UnreadableProfileError
+from hack.demo.profiles import START_UP_ANNOTATION, UnreadableProfileError, start_up_seconds_of
 from hack.demo.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def port(address: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def pod(address: str, port: int, *, uid: str = "one", phase: str = "Running") -> Json:
+def pod(address: str, port: int, *, uid: str = "one") -> Json:
     """Build a pod that asks for an engine."""
     return {
         "metadata": {
@@ -55,7 +55,11 @@ def pod(address: str, port: int, *, uid: str = "one", phase: str = "Running") ->
                 }
             ]
         },
-        "status": {"phase": phase, "podIP": address},
+        "status": {
+            "phase": "Running",
+            "podIP": address,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
@@ -71,7 +75,7 @@ async def scrape(address: str, port: int, path: str = "/metrics") -> tuple[int, 
         return response.status, await response.text()
 
 
-async def test_a_running_pod_gets_an_engine_at_its_own_address(
+async def test_a_ready_pod_gets_an_engine_at_its_own_address(
     traffic: Traffic, address: str, port: int
 ) -> None:
     """What the pod's arguments say comes back in its series."""
@@ -144,7 +148,7 @@ async def test_an_address_may_be_used_again(traffic: Traffic, address: str, port
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"phase": "Pending"}, id="not running yet"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "False"}]}, id="still loading its model"),
         pytest.param({"annotations": {}}, id="a pod that asks for none"),
         pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="on its way out already"),
     ],
@@ -152,9 +156,9 @@ async def test_an_address_may_be_used_again(traffic: Traffic, address: str, port
 async def test_some_pods_get_no_engine(
     change: dict[str, object], traffic: Traffic, address: str, port: int
 ) -> None:
-    """Only Running pods with the annotations, and none that is about to go."""
+    """Only Ready pods with the annotations, and none that is about to go."""
     unwanted = pod(address, port)
-    part = "status" if "phase" in change else "metadata"
+    part = "status" if "conditions" in change else "metadata"
     unwanted[part] = {**unwanted[part], **change}
 
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
@@ -201,3 +205,16 @@ async def test_a_pod_that_does_not_say_how_is_an_error_that_names_it(
     async with EngineHost(traffic.fleet, SimulatedClock()) as host:
         with pytest.raises(UnreadableProfileError, match=f"pod llama-one: .*{message}"):
             await host.match([unclear])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("20s", 20.0), ("0s", 0.0)])
+def test_a_pod_says_how_long_it_takes_to_start(text: str, seconds: float) -> None:
+    """In the form that kwok's stages read, too."""
+    assert start_up_seconds_of({"metadata": {"annotations": {START_UP_ANNOTATION: text}}}) == seconds
+
+
+@pytest.mark.parametrize("text", ["20", "2m", "soon", "-1s"])
+def test_a_time_in_another_form_is_an_error_that_says_which_form_it_takes(text: str) -> None:
+    """Kwok would make such a pod Ready at once, or never."""
+    with pytest.raises(UnreadableProfileError, match="must be seconds such as 20s"):
+        start_up_seconds_of({"metadata": {"annotations": {START_UP_ANNOTATION: text}}})

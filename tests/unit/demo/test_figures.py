@@ -6,11 +6,24 @@ import os
 
 import pytest
 
+from controller.simulation.engine import Engine
+from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Completion, Request
 from hack.demo.clock import SimulatedClock
 from hack.demo.figures import RecentFigures
 from hack.demo.footprint import mean_call_milliseconds, resident_mebibytes
-from hack.demo.scenario import CHAPTERS, END_SECONDS, arrivals, chapter_at, load
+from hack.demo.rehearsal import simulated
+from hack.demo.scenario import (
+    CHAPTERS,
+    END_SECONDS,
+    GIVES_WAY_SECONDS,
+    START_UP_SECONDS,
+    arrivals,
+    chapter_at,
+    load,
+    requests_until_the_end,
+)
+from hack.demo.traffic import Traffic
 
 
 def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
@@ -82,6 +95,50 @@ def test_each_load_lasts_beyond_the_end() -> None:
     for model_id, stream in arrivals().items():
         last = next(r for r in stream if r.arrival_us > 2 * 3600 * 1_000_000)
         assert last.arrival_us < 3 * 3600 * 1_000_000, model_id
+
+
+def test_the_engines_take_as_long_to_start_as_the_story_counts_on() -> None:
+    """Kwok goes by the manifests, the checks by the story; at no pace is that nothing."""
+    played, _ = simulated()
+
+    assert {variant.start_up_seconds for variant in played.variants} == {START_UP_SECONDS}
+    assert START_UP_SECONDS >= 20
+
+
+def test_the_freemium_model_gives_way_after_the_window_that_the_story_counts_on() -> None:
+    """The premium model is excused for so long; no window is shorter than a start-up."""
+    played, _ = simulated()
+    windows = {
+        variant.name: played.published_behaviour(variant).down.window_seconds for variant in played.variants
+    }
+
+    assert {windows["llama-8b-a100"], windows["llama-8b-l40s"]} == {GIVES_WAY_SECONDS}
+    assert min(windows.values()) >= START_UP_SECONDS
+
+
+def test_requests_end_with_the_story() -> None:
+    """What is scored are all arrivals until then, those of the last second included."""
+    for model_id, made in requests_until_the_end().items():
+        stream = arrivals()[model_id]
+        assert made == [next(stream) for _ in made], model_id
+        assert made[-1].arrival_us < END_SECONDS * 1e6 <= next(stream).arrival_us
+
+
+def test_what_runs_at_the_end_is_finished_without_disturbing_the_engines() -> None:
+    """Ten requests run when the story ends; they count as finished, and go on running."""
+    profile = EngineProfile(
+        model_id="m", alpha_ms=10, beta_ms=0.1, gamma_ms=5, delta_ms=0.1, num_gpu_blocks=1000
+    )
+    asked = [Request(request_id=n, arrival_us=n, prompt_tokens=10, output_tokens=500) for n in range(10)]
+    traffic = Traffic({"m": iter(asked)})
+    traffic.fleet.join("one", Engine(profile, now_us=0), now_us=0)
+    traffic.advance(1.0)
+
+    finished = traffic.concluded(1.0)["m"]
+
+    assert sorted(done.request.request_id for done in finished) == list(range(10))
+    assert min(done.finish_us for done in finished) > 1_000_000
+    assert traffic.clients()["m"].unfinished_requests == 10
 
 
 METRICS = """

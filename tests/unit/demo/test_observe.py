@@ -103,12 +103,12 @@ def test_everything_is_read_from_where_it_belongs(world: World) -> None:
     assert (model.class_name, model.priority, model.ttft_target_ms) == ("Premium", 1, 500)
     assert model.clients.requests_per_second == 3.0
     assert (variant.accelerator, variant.accelerators_per_replica) == ("A100", 2)
-    assert (variant.current_replicas, variant.ready_replicas) == (3, 2)
+    assert (variant.current_replicas, variant.placed_replicas, variant.ready_replicas) == (3, 2, 2)
     assert (variant.desired_replicas, variant.unconstrained_replicas) == (4, 5)
     assert variant.autoscaler_replicas == 4
     assert (variant.reason, variant.bound_by, variant.message) == ("ScaleUp", "Demand", "needs 4")
     assert variant.cost_per_replica == Decimal(80)
-    assert look(world).cost_per_hour == Decimal(240)
+    assert look(world).cost_per_hour == Decimal(160)
 
 
 def test_accelerators_in_use_are_those_of_bound_pods(world: World) -> None:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from hack.demo import scenario
+import pytest
+
+from controller.closedloop.named import silent
 from hack.demo.checks import findings
-from hack.demo.history import History
-from hack.demo.rehearsal import prepare
+from hack.demo.comparison import CHOSEN, account_of, plain_accounts
+from hack.demo.rehearsal import rehearse
 
 
 async def test_scenario_shows_what_the_demo_promises() -> None:
-    """Every check but the refusal, which needs an API server, holds."""
-    history = History()
-    async for observation in prepare().run(until_seconds=scenario.END_SECONDS):
-        history.observations.append(observation)
+    """Every check but the refusal, which needs an API server, holds; the cost is that of the simulation."""
+    with silent():
+        history, outcome = await rehearse()
 
     wrong = {finding.name: finding.detail for finding in findings(history) if not finding.holds}
+    account = account_of(history, policy="Stowplan")
 
     assert wrong == {"a bad manifest is refused": "none was tried"}
+    assert account.cost == pytest.approx(outcome.cost, rel=0.03)
+    assert account.missed == {model.model_id: model.missed for model in outcome.models}
+
+
+def test_a_plain_autoscaler_serves_less_the_less_it_costs() -> None:
+    """It knows no priorities: on every variant, the premium model goes short beside the freemium one."""
+    accounts = plain_accounts()
+    every, chosen = accounts[:3], accounts[3:]
+
+    for generous, middle, tight in (every, chosen):
+        premium = [account.missed["meta/llama-3.1-70b"] for account in (generous, middle, tight)]
+        assert generous.cost > middle.cost > tight.cost
+        assert premium == sorted(premium)
+    assert min(account.missed["meta/llama-3.1-70b"] for account in every) > 0.1
+    assert every[0].reversals.keys() >= CHOSEN

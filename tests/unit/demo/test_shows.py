@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from hack.demo.checks import Finding
+from hack.demo.comparison import Account
 from hack.demo.frame import Frame
 from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.newest import Newest
@@ -18,7 +19,7 @@ from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observ
 from hack.demo.plain import PlainLines
 from hack.demo.scenario import CHAPTERS
 from hack.demo.screen import screen
-from hack.demo.summary import print_summary
+from hack.demo.summary import print_comparison, print_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,7 @@ VARIANT = VariantView(
     accelerators_per_replica=4,
     cost_per_replica=Decimal(400),
     current_replicas=2,
+    placed_replicas=2,
     ready_replicas=1,
     desired_replicas=3,
     autoscaler_replicas=3,
@@ -163,6 +165,20 @@ def test_the_summary_names_what_failed(*, is_terminal: bool) -> None:
     text = stream.getvalue()
     assert "FAIL" in text
     assert ("FAIL it falls: 5 -> 5\n" in text) is not is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_comparison_has_missed_requests_cost_and_reversals_of_each_policy(*, is_terminal: bool) -> None:
+    """A table on a terminal, one line per policy on a pipe."""
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=is_terminal, width=100)
+    account = Account(policy="Stowplan", missed={"m": 0.056}, cost=193.4, reversals={"a": 1, "b": 3})
+
+    print_comparison(console, [account, replace(account, policy="plain HPA", missed={"m": 0.25})])
+
+    text = stream.getvalue()
+    assert ("Stowplan, m missed 5.6%, cost 193, reversals 3\n" in text) is not is_terminal
+    assert all(said in text for said in ("plain HPA", "5.6%", "25.0%", "193"))
 
 
 def test_only_decisions_that_mean_something_new_are_newest() -> None:

@@ -95,9 +95,9 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
         "  replicas    1 now (1 ready), 2 granted, 3 wanted with unlimited nodes",
         "  decided     Shortage, 12 s ago",
         "  bound by    Accelerators",
-        "  demand      34 requests/s, up to 41 within 140 s, of 1155 + 211 tokens of the whole model (signal",
-        "              Fresh); 48 to provide, 33.6 % of that unmet",
-        "  capacity    16 requests/s per replica within ITL 80 ms (Learned)",
+        "  demand      34.1 requests/s for the model, up to 41 within 140 s, with 1155 prompt and 211 answer",
+        "              tokens each (signal Fresh); 48.2 to provide, 33.6 % of that unmet",
+        "  capacity    16.1 requests/s per replica within ITL 80 ms (Learned)",
         "  priority    5 (1 is served first)",
         "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
         "  solver      Feasible, gap 1.25 %",
@@ -109,18 +109,18 @@ def test_the_facts_stand_in_the_order_of_questions() -> None:
 UNKNOWN = {
     "no load": (
         {"demand": None, "requiredRequestsPerSecond": "0", "signal": "Unknown", "unmetPerMille": 0},
-        "  demand      unknown of the whole model (signal Unknown); 0 to provide",
+        "  demand      unknown (signal Unknown); 0 to provide",
     ),
     "no lengths": (
         {"demand": {"requestsPerSecond": "0.4", "upperRequestsPerSecond": "1.26", "startSeconds": 60}},
-        "  demand      0.4 requests/s, up to 1.3 within 60 s of the whole model (signal Fresh); "
-        "48 to provide, 33.6 % of that unmet",
+        "  demand      0.4 requests/s for the model, up to 1.26 within 60 s (signal Fresh); "
+        "48.2 to provide, 33.6 % of that unmet",
     ),
     "no capacity": (
         {"capacityPerReplica": None, "capacityLimit": None, "capacitySource": "Unknown"},
         "  capacity    unknown (Unknown)",
     ),
-    "no limit": ({"capacityLimit": None}, "  capacity    16 requests/s per replica (Learned)"),
+    "no limit": ({"capacityLimit": None}, "  capacity    16.1 requests/s per replica (Learned)"),
 }
 
 

@@ -116,15 +116,24 @@ def test_a_rate_that_is_none_is_said_so_in_a_sentence(rate: str, capsys: pytest.
 
 def test_the_way_back_refuses_what_would_have_to_be_made_up() -> None:
     """Unless a person accepts it; what is lost is only said."""
-    snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.4.2"]
+    snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.0.4"]
     refused = downgrade.planned(snapshot, "https://cluster", shape)
     taken = downgrade.planned(snapshot, "https://cluster", shape, accept_incomplete=True)
 
     assert [item.check for item in refused.problems] == ["shape"]
     assert taken.problems == ()
     changes = {item["name"]: item for item in refused.as_json()["changes"]}
-    assert changes["s2"]["lost"]
+    assert changes["s3"]["lost"]
     assert changes["s3"]["madeUp"]
+
+
+def test_the_way_back_says_what_is_lost_and_names_no_object_that_stays_as_it_is() -> None:
+    """The last release of the modelProfile shape has no service classes, and demands the model only."""
+    back = downgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
+
+    assert back.problems == ()
+    changes = {item["name"]: item for item in back.as_json()["changes"]}
+    assert changes["s2"]["lost"]
     assert "s1" not in changes
 
 

@@ -128,6 +128,7 @@ BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
             Action.RESHAPE,
             Action.REWRITE,
             Action.PRUNE,
+            Action.DISOWN,
             Action.WITHDRAW,
             Action.SWEEP,
         ],
@@ -135,12 +136,12 @@ BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
     "upgraded, and every object has the shape already": (
         both(storage=NEW, stored=(NEW,)),
         CLEAN,
-        [Action.STORE, Action.REWRITE, Action.PRUNE, Action.WITHDRAW, Action.SWEEP],
+        [Action.STORE, Action.REWRITE, Action.PRUNE, Action.DISOWN, Action.WITHDRAW, Action.SWEEP],
     ),
     "cut off after all is stored in the old version": (
         both(storage=OLD, stored=(OLD,)),
         BARE,
-        [Action.WITHDRAW, Action.SWEEP],
+        [Action.DISOWN, Action.WITHDRAW, Action.SWEEP],
     ),
     "cut off before our annotations were taken out": (alone(), CLEAN, [Action.SWEEP]),
     "done, and another shape is asked for": (

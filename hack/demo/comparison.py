@@ -1,0 +1,87 @@
+"""What the demo came to, beside what a plain HorizontalPodAutoscaler would have had.
+
+A plain one scales a Deployment by the requests that wait and run in its own pods, so many per replica, down
+to one replica, by the default rules at the demo's pace: what a person sets up without Stowplan. There is
+one for each Deployment, or one for each model on the variant with which least is missed. It is simulated
+with the same requests, nodes and start-up times, by what `stowplan simulate` plays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from controller.closedloop.rivals import LoadPolicy
+from controller.closedloop.run import run
+from controller.closedloop.scoring import reversals
+from hack.demo.rehearsal import simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hack.demo.history import History
+
+REQUESTS_PER_REPLICA = (12, 24, 48)
+"""Targets of the plain autoscaler. Nobody knows beforehand which one suits."""
+
+CHOSEN = frozenset({"llama-70b-h100", "llama-8b-a100", "qwen-coder-32b-a100"})
+"""One variant of each model. It is known with hindsight: the other eleven such choices miss more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """What a policy came to; shares are 0 to 1, cost is in the unit of the prices."""
+
+    policy: str
+    missed: Mapping[str, float]
+    """Share of each model's requests that missed a target, TTFT or ITL, by priority."""
+
+    cost: float
+    reversals: Mapping[str, int]
+    """How often the replicas that were asked for changed direction, by variant."""
+
+
+def account_of(history: History, *, policy: str) -> Account:
+    """Return what was seen, as an account."""
+    return Account(
+        policy=policy,
+        missed={served.model.model_id: served.outcome.missed for served in history.served},
+        cost=sum(
+            float(before.cost_per_hour) * (after.seconds - before.seconds) / 3600
+            for before, after in pairwise(history.observations)
+        ),
+        reversals={
+            name: reversals([view.current_replicas for _, view in history.of_variant(name)])
+            for name in history.variant_names()
+        },
+    )
+
+
+def plain_accounts(targets: Sequence[int] = REQUESTS_PER_REPLICA) -> list[Account]:
+    """Simulate the plain autoscaler with each target; for use where no event loop runs."""
+    every = frozenset(variant.name for variant in simulated()[0].variants)
+    return [
+        _plain(f"plain HPA on {name}: {target}", scaled, target)
+        for name, scaled in (("every variant", every), ("one each", CHOSEN))
+        for target in targets
+    ]
+
+
+def _plain(name: str, scaled: frozenset[str], target: int) -> Account:
+    played, manifests = simulated()
+    policy = LoadPolicy(scenario=played, load="concurrency", per_replica=target, scaled=scaled, name=name)
+    outcome = run(played, policy, manifests=manifests)
+    courses = {
+        variant.name: [
+            seen.spec for point in outcome.points for seen in point.variants if seen.name == variant.name
+        ]
+        for variant in played.variants
+    }
+    return Account(
+        policy=policy.name,
+        missed={model.model_id: model.missed for model in outcome.models},
+        cost=outcome.cost,
+        reversals={name: reversals(course) for name, course in courses.items()},
+    )

@@ -1,0 +1,40 @@
+"""What became of the requests of one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.closedloop.scoring import model_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.closedloop.outcome import ModelOutcome
+    from controller.closedloop.scenario import Model
+    from controller.simulation.request import Completion, Request
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """All requests that arrived until the end, and those of them that were finished."""
+
+    model: Model
+    requests: Sequence[Request]
+    finished: Sequence[Completion]
+
+    @property
+    def outcome(self) -> ModelOutcome:
+        """How many missed which target."""
+        return model_outcome(self.model, len(self.requests), self.finished)
+
+    def first_tokens(self, from_seconds: float, to_seconds: float) -> tuple[int, int]:
+        """Return how many requests arrived in [from, to): those whose first token came in time, and all."""
+        most = self.model.targets.ttft_seconds
+        arrived = [r for r in self.requests if from_seconds <= r.arrival_us / 1e6 < to_seconds]
+        in_time = sum(
+            from_seconds <= done.request.arrival_us / 1e6 < to_seconds
+            for done in self.finished
+            if most is None or done.time_to_first_token_seconds <= most
+        )
+        return in_time, len(arrived)

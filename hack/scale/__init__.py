@@ -1,0 +1,1 @@
+"""How many requests many VariantAutoscalings cost the API server, by its own audit log."""

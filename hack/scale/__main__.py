@@ -1,0 +1,64 @@
+"""`python -m hack.scale`: what many VariantAutoscalings cost the API server, phase by phase."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+
+from hack.bench.goals import Goal
+from hack.controlplane import ControlPlane
+from hack.scale import fleet
+from hack.scale.campaign import LEASE_WRITES_PER_SECOND, Phase, running
+
+_STARTING = 6
+"""Cycles until decisions are taken anew, and the statuses say so."""
+
+_IDLE = 5
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line for each phase; 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(prog="python -m hack.scale", description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000, help="VariantAutoscalings (%(default)s)")
+    parser.add_argument("--cycles", type=int, default=16, help="cycles with load (%(default)s)")
+    options = parser.parse_args(arguments)
+    with ControlPlane(audit=True, controller_manager=False, scheduler=False, kwok=False) as control_plane:
+        fleet.install(control_plane, options.count)
+        return asyncio.run(_campaign(control_plane, options.count, options.cycles))
+
+
+async def _campaign(control_plane: ControlPlane, count: int, cycles: int) -> int:
+    began = time.monotonic()
+    async with running(control_plane, count) as campaign:
+        print(f"{count} VariantAutoscalings created in {time.monotonic() - began:.0f} s", flush=True)
+        phases: dict[str, Phase] = {}
+        for name, number, loaded in (
+            ("start", _STARTING, False),
+            ("idle", _IDLE, False),
+            ("load", cycles, True),
+        ):
+            phases[name] = await campaign.phase(name, number, loaded=loaded)
+            print(phases[name].line(), flush=True)
+    goals = (
+        Goal(
+            name="writes under load, the Lease's included",
+            value=phases["load"].writes_per_second + LEASE_WRITES_PER_SECOND,
+            unit="per second",
+            most=5.0,
+        ),
+        Goal(
+            name="requests of idle cycles, beside the Lease",
+            value=float(sum(phases["idle"].requests.values())),
+            unit="requests",
+            most=0.0,
+        ),
+    )
+    for goal in goals:
+        print(goal.line())
+    return int(not all(goal.is_met for goal in goals))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+"""One run: the controller's own caches, planner, reconciler, events and Lease beside a real API server.
+
+Engines and time are ours: a cycle takes as long as it takes, and is 15 s of the engines' time. So requests
+per second of the engines' time are those of a controller that keeps its interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.lease import LeaderElector, LeaseOptions
+from controller.caches import Caches
+from controller.observe.policies import PolicyReader
+from controller.planner import RememberingPlanner
+from controller.planning.settings import Settings
+from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
+from controller.solver import Solver
+from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import AuditLog, Request
+from hack.scale import fleet
+from hack.scale.engines import NoisyEngines
+
+INTERVAL_SECONDS: Final = 15.0
+USER_AGENT: Final = "stowplan"
+LEASE_WRITES_PER_SECOND: Final = 0.5
+"""By the options of the controller's Lease: one renewal in two seconds."""
+
+_BEGAN_SECONDS: Final = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
+_PATIENCE_SECONDS: Final = 120.0
+_POLL_SECONDS: Final = 0.05
+_READING: Final = frozenset({"get", "list", "watch"})
+_LEASES: Final = "leases"
+_LOOKED_FOR: Final = frozenset({"list leaderworkersets", "list nodepools"})
+"""Kinds that this control plane has not: a cache looks every few minutes whether they have come."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """What some cycles in a row cost."""
+
+    name: str
+    cycles: int
+    real_seconds: float
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """By verb and resource, without the Lease and what keeps copies current."""
+
+    copying: int
+    """Watches that began anew, and looks for kinds that nobody has defined."""
+
+    lease_writes_per_second: float
+    """Of real time."""
+
+    most_writes_of_a_cycle: int
+
+    @property
+    def writes(self) -> int:
+        """Requests that change something."""
+        return sum(count for what, count in self.requests.items() if _is_write(what))
+
+    @property
+    def writes_per_second(self) -> float:
+        """Of the engines' time."""
+        return self.writes / (self.cycles * INTERVAL_SECONDS)
+
+    def line(self) -> str:
+        """Return the figures as one line."""
+        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "nothing"
+        return (
+            f"{self.name:9} {self.cycles:3} cycles of {self.real_seconds / self.cycles:5.1f} s:"
+            f" {self.writes_per_second:6.2f} writes/s, at most {self.most_writes_of_a_cycle} in a cycle;"
+            f" asked: {asked}; {self.copying} watches anew;"
+            f" Lease {self.lease_writes_per_second:.2f} writes/s"
+        )
+
+
+class Campaign:
+    """Cycles over a fleet. Use as `async with running(control_plane, count) as campaign`."""
+
+    def __init__(
+        self,
+        reconciler: VariantAutoscalingReconciler,
+        caches: Caches,
+        events: EventRecorder,
+        engines: NoisyEngines,
+        log: AuditLog,
+    ) -> None:
+        self._reconciler = reconciler
+        self._caches = caches
+        self._events = events
+        self._engines = engines
+        self._log = log
+
+    async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
+        """Run some cycles and count what they asked for."""
+        self._engines.is_loaded = loaded
+        self._log.since(user_agent=USER_AGENT)
+        began, asked, most = time.monotonic(), Counter[str](), 0
+        for _ in range(cycles):
+            self._engines.pass_seconds(INTERVAL_SECONDS)
+            before = self._versions()
+            outcome = await self._reconciler.cycle()
+            await self._seen(before, outcome.written)
+            await self._events.flush()
+            found = Counter(map(_about, self._log.since(user_agent=USER_AGENT)))
+            most = max(most, sum(count for what, count in found.items() if _is_write(what)))
+            asked += found
+        seconds = time.monotonic() - began
+        return Phase(
+            name=name,
+            cycles=cycles,
+            real_seconds=seconds,
+            requests={what: n for what, n in asked.items() if _LEASES not in what and not _is_copying(what)},
+            copying=sum(n for what, n in asked.items() if _is_copying(what)),
+            lease_writes_per_second=sum(n for what, n in asked.items() if _LEASES in what) / seconds,
+            most_writes_of_a_cycle=most,
+        )
+
+    def _versions(self) -> Mapping[str, str]:
+        items = self._caches.world().autoscalings
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
+
+    async def _seen(self, before: Mapping[str, str], written: int) -> None:
+        """Wait until the copy has what was written, as it has long before the next cycle of a real one."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while sum(before.get(uid) != version for uid, version in self._versions().items()) < written:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{written} statuses were written and not all of them came back")
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+@asynccontextmanager
+async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Campaign]:
+    """Create a fleet and run the controller's parts beside it."""
+    engines = NoisyEngines([*fleet.pods_of(count)], began_seconds=_BEGAN_SECONDS)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(await Cluster.connect(control_plane.kubeconfig))
+        await fleet.create(cluster, count)
+        settings = Settings(wall_seconds=20.0)
+        solver = await stack.enter_async_context(Solver(deadline_seconds=60.0))
+        planner, pulse = RememberingPlanner(solver, settings), Pulse()
+        reader = PolicyReader(unit_costs="unit-costs", default_classes=fleet.CLASSES)
+        caches = Caches(cluster, namespace=fleet.NAMESPACE)
+        events = EventRecorder(cluster, controller="stowplan.dev/controller", instance="scale")
+        tools = Tools(
+            cluster=cluster,
+            events=events,
+            source=engines,
+            planner=planner,
+            consider=planner.consider,
+            world=caches.world,
+            policies=lambda: reader.read(caches.config_maps()),
+            now=lambda: datetime.fromtimestamp(engines.seconds, UTC),
+            steady=engines.now,
+            pulse=pulse,
+        )
+        await stack.enter_async_context(_background(caches.run(), events.run(), _lead(cluster, pulse)))
+        await caches.synced()
+        reconciler = VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False))
+        yield Campaign(reconciler, caches, events, engines, control_plane.audit_log)
+
+
+@asynccontextmanager
+async def _background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run something until the block ends; what fails in it is raised then."""
+    together = asyncio.ensure_future(asyncio.gather(*work))
+    try:
+        yield
+    finally:
+        together.cancel()
+        with suppress(asyncio.CancelledError):
+            await together
+
+
+async def _lead(cluster: Cluster, pulse: Pulse) -> None:
+    options = LeaseOptions(namespace=fleet.NAMESPACE, name="stowplan-controller", identity="scale")
+
+    async def lead() -> None:
+        await asyncio.Event().wait()
+
+    await LeaderElector(cluster, options, on_lost=_lost, annotations=pulse.annotations).run(lead)
+
+
+def _lost() -> None:
+    raise RuntimeError("the lease is lost")
+
+
+def _about(request: Request) -> str:
+    return request.about
+
+
+def _is_copying(what: str) -> bool:
+    return what.startswith("watch") or what in _LOOKED_FOR
+
+
+def _is_write(what: str) -> bool:
+    return what.split(maxsplit=1)[0] not in _READING and _LEASES not in what

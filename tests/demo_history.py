@@ -1,0 +1,71 @@
+"""Pieces of the demo's history: a variant, a moment with two models, and what their clients got."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from controller.closedloop.scenario import Model, Targets
+from controller.simulation.request import Completion, Request
+from controller.simulation.workload import Played
+from hack.demo.observation import ClientView, ModelView, Observation, VariantView
+from hack.demo.service import Served
+
+QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_requests=1)
+
+
+def variant(name: str, replicas: int, *, desired: int | None = None, **changes: object) -> VariantView:
+    """Build a variant at rest."""
+    view = VariantView(
+        name=name,
+        shape="current",
+        accelerator="A100",
+        accelerators_per_replica=1,
+        cost_per_replica=Decimal(40),
+        current_replicas=replicas,
+        placed_replicas=replicas,
+        ready_replicas=replicas,
+        desired_replicas=replicas if desired is None else desired,
+        autoscaler_replicas=replicas,
+        unconstrained_replicas=replicas,
+        reason="Steady",
+        bound_by="Demand",
+        message="",
+    )
+    return replace(view, **changes)  # type: ignore[arg-type] # tests name the fields
+
+
+def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
+    """Build a request per second of the premium model; those at some moments wait too long."""
+    model = Model(model_id="big", workload=Played(trace=()), targets=Targets(ttft_seconds=1.0), priority=1)
+    requests = [
+        Request(request_id=n, arrival_us=n * 1_000_000, prompt_tokens=1, output_tokens=1)
+        for n in range(count)
+    ]
+    done = [
+        Completion(
+            request=request,
+            submitted_us=request.arrival_us,
+            first_token_us=request.arrival_us + (3_000_000 if request.request_id in late_at else 100_000),
+            finish_us=request.arrival_us + 3_000_000,
+            preemptions=0,
+        )
+        for request in requests
+    ]
+    return Served(model=model, requests=requests, finished=done)
+
+
+def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observation:
+    """Build an observation of two models with one variant each."""
+    models = [
+        ModelView(
+            model_id=name,
+            class_name=name,
+            priority=priority,
+            ttft_target_ms=1000,
+            clients=QUIET,
+            variants=(view,),
+        )
+        for name, priority, view in (("big", 1, premium), ("small", 10, freemium))
+    ]
+    return Observation(seconds=seconds, models=tuple(models), accelerators=())
