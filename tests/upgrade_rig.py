@@ -84,7 +84,7 @@ def apply_definition(control_plane: ControlPlane, era: str) -> None:
     """Apply the definition of an era as its release tells people to."""
     path = str(ERAS / f"{era}-definition.yaml")
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "--filename", path)
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    control_plane.wait_until_established(f"crd/{CRD}")
 
 
 async def fill(

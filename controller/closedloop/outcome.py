@@ -37,13 +37,17 @@ class ModelOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantOutcome:
-    """What one variant did. A reversal is a change of direction of the replicas that were asked for."""
+    """What one variant did. A reversal is a change of direction of the replicas that were asked for.
+
+    Decided reversals are those of what its metric alone asks for, whether the autoscaler followed or not.
+    """
 
     name: str
     model_id: str
     cost: float
     replica_hours: float
     reversals_per_hour: float
+    decided_reversals_per_hour: float
     peak_replicas: int
 
 
@@ -105,3 +109,8 @@ class Outcome:
     def reversals_per_hour(self) -> float:
         """Of all variants together."""
         return sum(variant.reversals_per_hour for variant in self.variants)
+
+    @property
+    def decided_reversals_per_hour(self) -> float:
+        """Of all variants together."""
+        return sum(variant.decided_reversals_per_hour for variant in self.variants)

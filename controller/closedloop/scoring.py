@@ -107,12 +107,15 @@ def _variant(
         seen for point in points if point.seconds >= 0 for seen in point.variants if seen.name == variant.name
     ]
     hours = replica_seconds / 3600
+    scored_hours = scenario.duration_seconds / 3600
+    decided = [math.ceil(seen.wanted) for seen in course if seen.wanted is not None]
     return VariantOutcome(
         name=variant.name,
         model_id=variant.model_id,
         cost=hours * variant.price_per_hour,
         replica_hours=hours,
-        reversals_per_hour=reversals([seen.spec for seen in course]) * 3600 / scenario.duration_seconds,
+        reversals_per_hour=reversals([seen.spec for seen in course]) / scored_hours,
+        decided_reversals_per_hour=reversals(decided) / scored_hours,
         peak_replicas=max((seen.spec for seen in course), default=0),
     )
 

@@ -187,6 +187,15 @@ class ControlPlane:
         stored: dict[str, Any] = json.loads(self.kubectl(*arguments, input=json.dumps(manifest)).stdout)
         return stored
 
+    def wait_until_established(self, *what: str) -> None:
+        """Wait until custom resource definitions are served; raises KubectlFailedError after a minute.
+
+        `what` selects them, as `kubectl wait` takes it. Waiting for a condition fails at once while a
+        definition has `conditions: null`, as every new one has; waiting for a path does not.
+        """
+        for condition in ("jsonpath={.status.conditions[0].type}", "condition=Established"):
+            self.kubectl("wait", f"--for={condition}", "--timeout=60s", *what)
+
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig of an existing service account, with a token that lives for a day."""
         created = self.kubectl(

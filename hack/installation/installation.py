@@ -129,7 +129,7 @@ class Installation:
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
         if not self._without_definitions:
             selector = "--selector=app.kubernetes.io/part-of=stowplan"
-            kubectl("wait", "--for=condition=Established", "crd", selector)
+            self._control_plane.wait_until_established("crd", selector)
         claim = str(ROOT / "manifests" / "external-metrics")
         kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", claim)
 

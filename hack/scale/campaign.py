@@ -57,9 +57,7 @@ class Phase:
     copying: int
     """Watches that began anew, and looks for kinds that nobody has defined."""
 
-    lease_writes_per_second: float
-    """Of real time."""
-
+    lease_writes: int
     most_writes_of_a_cycle: int
 
     @property
@@ -79,7 +77,7 @@ class Phase:
             f"{self.name:9} {self.cycles:3} cycles of {self.real_seconds / self.cycles:5.1f} s:"
             f" {self.writes_per_second:6.2f} writes/s, at most {self.most_writes_of_a_cycle} in a cycle;"
             f" asked: {asked}; {self.copying} watches anew;"
-            f" Lease {self.lease_writes_per_second:.2f} writes/s"
+            f" Lease {self.lease_writes / self.real_seconds:.2f} writes/s"
         )
 
 
@@ -121,7 +119,7 @@ class Campaign:
             real_seconds=seconds,
             requests={what: n for what, n in asked.items() if _LEASES not in what and not _is_copying(what)},
             copying=sum(n for what, n in asked.items() if _is_copying(what)),
-            lease_writes_per_second=sum(n for what, n in asked.items() if _LEASES in what) / seconds,
+            lease_writes=sum(n for what, n in asked.items() if _LEASES in what),
             most_writes_of_a_cycle=most,
         )
 

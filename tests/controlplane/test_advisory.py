@@ -47,7 +47,7 @@ class Stage:
         """Apply a variant of a model of its own name, with everything around it, and await its replica."""
         value = variant(name, modelID=name, labels={"inference.optimization/acceleratorName": PRODUCT})
         value["metadata"]["annotations"] = annotations or {}
-        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=6))
+        manifests = listed(deployment(name, product=PRODUCT, accelerators=1), value, autoscaler(name, most=3))
         self.kubectl("apply", "--filename=-", input=manifests)
         self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
 
@@ -60,7 +60,7 @@ class Stage:
         return self.kubectl("get", what, f"--output=jsonpath={path}")
 
     def loaded(self) -> ExitStack:
-        """Return engines on the addresses of all pods, each with a load for more than six."""
+        """Return engines on the addresses of all pods, each with a load for more than three."""
         stack = ExitStack()
         for pod in json.loads(self.kubectl("get", "pods", "--output=json"))["items"]:
             model = pod["metadata"]["labels"]["app"]
@@ -81,16 +81,16 @@ def test_an_advised_variant_is_told_and_left_alone_while_another_is_scaled(stage
     stage.apply("acted")
 
     with stage.loaded():
-        stage.wait("deploy/acted", "jsonpath={.spec.replicas}=6")
-        stage.wait("va/told", "jsonpath={.status.decision.grantedReplicas}=6")
+        stage.wait("deploy/acted", "jsonpath={.spec.replicas}=3")
+        stage.wait("va/told", "jsonpath={.status.decision.grantedReplicas}=3")
         stage.wait("hpa/told", "condition=ScalingActive=False")
         assert stage.read("deploy/told", "{.spec.replicas}") == "1"
 
         stage.kubectl("scale", "deploy/told", "--replicas=2")
         stage.wait("hpa/told", "jsonpath={.status.currentReplicas}=2")
         assert stage.read("deploy/told", "{.spec.replicas}") == "2"
+        said = stage.read("va/told", "{.status.conditions[?(@.type=='Advisory')].message}")
 
-    said = stage.read("va/told", "{.status.conditions[?(@.type=='Advisory')].message}")
     assert said.startswith("stowplan.dev/advisory is true: nothing is scaled, following it would cost")
     assert stage.read("va/told", "{.status.desiredOptimizedAlloc.numReplicas}") == ""
     assert stage.read("va/acted", "{.status.conditions[?(@.type=='Advisory')].status}") == ""

@@ -53,7 +53,7 @@ def controller_log(control_plane: ControlPlane, installation: Installation) -> I
 def defined(control_plane: ControlPlane, installation: Installation, controller_log: Path) -> int:
     """Define the kind before the controller starts; returns where its log begins."""
     control_plane.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
-    control_plane.kubectl("wait", "--for=condition=Established", f"--filename={DEFINITION}")
+    control_plane.wait_until_established(f"--filename={DEFINITION}")
     installation.processes["controller"].stop(patience_seconds=20.0)
     begins_bytes = controller_log.stat().st_size
     installation.start_component("controller")

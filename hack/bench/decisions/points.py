@@ -42,6 +42,7 @@ class Played:
     """The highest of its models; None where one finished nothing."""
 
     reversals_per_hour: float
+    decided_reversals_per_hour: float
     by_priority: Mapping[int, float]
     """Missed share of the models of each priority."""
 
@@ -73,6 +74,7 @@ def mean(items: Sequence[Played]) -> Played:
         missed_itl=fmean(item.missed_itl for item in items),
         ttft_p99_seconds=fmean(known) if len(known) == len(slowest) else None,
         reversals_per_hour=fmean(item.reversals_per_hour for item in items),
+        decided_reversals_per_hour=fmean(item.decided_reversals_per_hour for item in items),
         by_priority={
             priority: fmean(item.by_priority[priority] for item in items) for priority in first.by_priority
         },
@@ -102,6 +104,7 @@ def _played(row: Row, outcome: Outcome, *, seconds: float) -> Played:
         missed_itl=outcome.missed_itl,
         ttft_p99_seconds=max(known) if len(known) == len(slowest) else None,
         reversals_per_hour=outcome.reversals_per_hour,
+        decided_reversals_per_hour=outcome.decided_reversals_per_hour,
         by_priority={priority: _missed(row, outcome, priority) for priority in row.priorities},
         note=outcome.note,
         seconds=seconds,

@@ -20,6 +20,7 @@ _HEAD = (
     "ITL %",
     "TTFT p99 s",
     "reversals/h",
+    "decided/h",
     "missed % by priority",
     "",
 )
@@ -64,6 +65,7 @@ def _cells(title: str, played: Played | None, result: RowResult) -> Row:
         percent(played.missed_itl),
         _NONE if p99 is None else shown(p99),
         f"{played.reversals_per_hour:.1f}",
+        f"{played.decided_reversals_per_hour:.1f}",
         " / ".join(percent(share) for share in played.by_priority.values())
         if len(played.by_priority) > 1
         else _NONE,

@@ -108,6 +108,7 @@ def _curves() -> list[Row]:
             Most(of_concurrency=0.65, missed_percent=6.0),
         ),
         "spikes": (loads.drawn(loads.spikes(40, 160, length_seconds=120, period_seconds=1200)), Most()),
+        "constant-28": (loads.drawn(loads.constant(28), noise=0.0), Most(reversals_per_hour=0.0)),
         "constant-60": (loads.drawn(loads.constant(60), noise=0.0), Most(reversals_per_hour=0.0)),
     }
     return [
