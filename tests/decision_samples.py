@@ -25,6 +25,7 @@ def played(
         missed_itl=0.0,
         ttft_p99_seconds=0.25,
         reversals_per_hour=reversals,
+        decided_reversals_per_hour=reversals,
         by_priority=by_priority or {10: missed},
     )
 

@@ -81,7 +81,7 @@ def _outcome(scenario: Scenario, policy: str) -> Outcome:
         variants=tuple(
             VariantOutcome(
                 name=item.name, model_id=item.model_id, cost=12, replica_hours=1, reversals_per_hour=0,
-                peak_replicas=3,
+                decided_reversals_per_hour=0, peak_replicas=3,
             )
             for item in scenario.variants
         ),
