@@ -33,6 +33,7 @@ def test_the_rows_are_complete() -> None:
         "sine",
         "step",
         "spikes",
+        "constant-28",
         "constant-60",
         "cheap-known",
         "cheap-unknown",
