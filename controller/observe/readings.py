@@ -13,7 +13,14 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.observe.said import MOST_COUNTED, Said, Series, UnreadableMetricsError, refuse_duplicates
+from controller.observe.said import (
+    MOST_COUNTED,
+    Endpoint,
+    Said,
+    Series,
+    UnreadableMetricsError,
+    refuse_duplicates,
+)
 from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
 
 _FULL: Final = 1.01
@@ -25,7 +32,7 @@ _MOST_DIGITS: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Counters since the engines of a pod started, summed over them."""
+    """Counters since the engines behind one endpoint started, summed over them."""
 
     first_tokens: float
     """Requests that got their first token."""
@@ -53,6 +60,14 @@ class Totals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What one endpoint of a pod says. Endpoints fail and begin anew one by one, so each is counted alone."""
+
+    waiting: int
+    totals: Totals
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
     """State of one pod's engines at one moment; several engines in one pod count as one."""
 
@@ -60,13 +75,17 @@ class Reading:
     kv_usage: float
     """Share of the KV cache in use, 0 to 1."""
 
-    waiting: int
     running: int
     kv_tokens: int | None
     """Size of the KV cache in tokens; None where the engine does not tell."""
 
-    totals: Totals
+    parts: Mapping[Endpoint, Part]
     model_names: frozenset[str]
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queues of all engines."""
+        return sum(part.waiting for part in self.parts.values())
 
 
 def parse_exposition(text: str) -> list[Series]:
@@ -100,19 +119,24 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
     can mean.
     """
     said = Said.of(series)
-    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
-    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
-    said.refuse_partial(gauges)
-    usages, running = said.values(Meaning.KV_USAGE, most=_FULL), said.requests(Meaning.RUNNING)
+    parts = {endpoint: _part(one) for endpoint, one in said.by_endpoint().items()}
+    usages = said.values(Meaning.KV_USAGE, most=_FULL)
     return Reading(
         time_seconds=said.time_seconds(time_seconds),
         kv_usage=min(math.fsum(usages) / len(usages), 1.0),
-        waiting=said.requests(Meaning.WAITING),
-        running=running,
+        running=said.requests(Meaning.RUNNING),
         kv_tokens=_kv_tokens(said),
-        totals=_totals(said, running=running),
+        parts=parts,
         model_names=said.model_names(),
     )
+
+
+def _part(said: Said) -> Part:
+    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
+    said.refuse_partial(gauges)
+    totals = _totals(said, running=said.requests(Meaning.RUNNING))
+    return Part(waiting=said.requests(Meaning.WAITING), totals=totals)
 
 
 def _totals(said: Said, *, running: int) -> Totals:

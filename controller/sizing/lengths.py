@@ -44,7 +44,7 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
         finished=sum([item.finished for item in every]),
-        prompt_lengths=_added([item.prompt_lengths for item in every]),
+        prompt_lengths=added([item.prompt_lengths for item in every]),
     )
 
 
@@ -71,12 +71,7 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     )
 
 
-def _mean(tokens: float, requests: float) -> float | None:
-    """Return the mean over at least one request; None where there is none, or no number that is a length."""
-    return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
-
-
-def _added(histograms: list[PromptLengths]) -> PromptLengths:
+def added(histograms: list[PromptLengths]) -> PromptLengths:
     """Return the sum of histograms with the same bounds; others than those of the newest are left out."""
     known = [item for item in histograms if item]
     if not known:
@@ -84,6 +79,11 @@ def _added(histograms: list[PromptLengths]) -> PromptLengths:
     bounds = tuple([bound for bound, _ in known[-1]])
     alike = [item for item in known if tuple([bound for bound, _ in item]) == bounds]
     return tuple([(bound, sum([item[place][1] for item in alike])) for place, bound in enumerate(bounds)])
+
+
+def _mean(tokens: float, requests: float) -> float | None:
+    """Return the mean over at least one request; None where there is none, or no number that is a length."""
+    return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
 
 
 def _inequality(histogram: PromptLengths) -> float | None:
