@@ -12,7 +12,7 @@ from typing import Final
 
 from controller.observe.readings import Part, Reading, Totals
 from controller.sizing.lengths import added
-from controller.sizing.records import EngineInterval, EngineReport
+from controller.sizing.records import EngineInterval, EngineReport, PromptLengths
 
 Key = tuple[str, str]
 
@@ -187,16 +187,13 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
     )
 
 
-def _lengths_since(before: Totals, now: Totals) -> tuple[tuple[float, float], ...]:
+def _lengths_since(before: Totals, now: Totals) -> PromptLengths:
     """Return the histogram of what was counted since; that of all where the bounds are others."""
-    if [bound for bound, _ in before.prompt_lengths] != [bound for bound, _ in now.prompt_lengths]:
+    bounds, counts = now.prompt_lengths
+    known, former = before.prompt_lengths
+    if bounds != known:
         return now.prompt_lengths
-    return tuple(
-        [
-            (bound, max(0.0, count - former))
-            for (bound, count), (_, former) in zip(now.prompt_lengths, before.prompt_lengths, strict=True)
-        ]
-    )
+    return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
 
 
 def _restarted(before: Totals, now: Totals) -> bool:

@@ -22,6 +22,7 @@ from controller.observe.said import (
     refuse_duplicates,
 )
 from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
+from controller.sizing.records import NO_LENGTHS, PromptLengths
 
 _FULL: Final = 1.01
 """A share of the KV cache above 1 by rounding is 1; a percentage is nonsense."""
@@ -50,9 +51,7 @@ class Totals:
     inter_tokens: float
     """How many such times."""
 
-    prompt_lengths: tuple[tuple[float, float], ...] = ()
-    """Upper bound of the prompt's length in tokens and requests up to it, ascending, the last bound
-    infinite; empty where the engine does not tell."""
+    prompt_lengths: PromptLengths = NO_LENGTHS
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
@@ -194,7 +193,7 @@ def _computed(said: Said, prompt_tokens: float) -> float | None:
     return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
 
 
-def _prompt_lengths(said: Said) -> tuple[tuple[float, float], ...]:
+def _prompt_lengths(said: Said) -> PromptLengths:
     """Return the buckets that all engines have, summed; none where they are no cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
     for item in said.by_meaning.get(Meaning.PROMPT_LENGTHS, ()):
@@ -202,12 +201,13 @@ def _prompt_lengths(said: Said) -> tuple[tuple[float, float], ...]:
         others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
         buckets = engines.setdefault(others, {})
         if bound is None or bound in buckets or not 0 <= item.value <= MOST_COUNTED:
-            return ()
+            return NO_LENGTHS
         buckets[bound] = item.value
     if not engines or not all(_is_cumulative(buckets) for buckets in engines.values()):
-        return ()
+        return NO_LENGTHS
     bounds = sorted(set.intersection(*(set(buckets) for buckets in engines.values())))
-    return tuple((bound, math.fsum(buckets[bound] for buckets in engines.values())) for bound in bounds)
+    counts = [math.fsum(buckets[bound] for buckets in engines.values()) for bound in bounds]
+    return tuple(bounds), tuple(counts)
 
 
 def _bound(text: str) -> float | None:

@@ -56,7 +56,7 @@ def test_engines_of_one_pod_count_as_one() -> None:
                 finished=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
-                prompt_lengths=((500, 10), (1000, 16), (math.inf, 16)),
+                prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
                 time_to_first_token_seconds=2,
                 computed_prompt_tokens=6000,
             ),
@@ -225,14 +225,14 @@ def test_what_is_missing_is_never_zero(text: str, want: str) -> None:
 )  # fmt: skip
 def test_lengths_that_are_no_histogram_are_none(text: str) -> None:
     """The rest of the reading stands."""
-    assert totals_of(read(text)).prompt_lengths == ()
+    assert totals_of(read(text)).prompt_lengths == ((), ())
 
 
 def test_engines_with_other_buckets_are_summed_where_they_agree() -> None:
     """Counts up to a bound add up at that bound only."""
     text = VLLM.replace('le="500.0",engine="1"', 'le="700.0",engine="1"')
 
-    assert totals_of(read(text)).prompt_lengths == ((1000, 16), (math.inf, 16))
+    assert totals_of(read(text)).prompt_lengths == ((1000, math.inf), (16, 16))
 
 
 def scraped(text: str, instance: str) -> list[Series]:
@@ -316,7 +316,7 @@ def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) ->
         totals.inter_tokens,
         totals.time_to_first_token_seconds,
         totals.computed_prompt_tokens or 0.0,
-        *(count for _, count in totals.prompt_lengths),
+        *totals.prompt_lengths[1],
     ]
     assert 0 <= reading.kv_usage <= 1
     assert 0 <= reading.waiting <= 1e7
