@@ -126,6 +126,8 @@ class Telemetry:
             if change * direction < 0:
                 self._reversals.labels(*key).inc()
             courses[key] = decision.replicas, change or direction
+        for key in self._courses.keys() - courses.keys():
+            self._reversals.remove(*key)
         self._courses = courses
 
     def _tell_load(self, decision: Decision) -> None:

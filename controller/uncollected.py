@@ -1,4 +1,4 @@
-"""Planning without the cyclic garbage collector."""
+"""Work without the cyclic garbage collector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let the collector rest: a plan makes many records and few cycles, and each time it would look at all.
+    """Let the collector rest: sizing and planning make many records and few cycles, and it would look at all.
 
     What it misses is collected afterwards.
     """

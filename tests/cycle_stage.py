@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from engine_totals import counted
+from engine_totals import alone, counted
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
@@ -236,9 +236,8 @@ def _reading(name: str, time: datetime) -> Reading:
     return Reading(
         time_seconds=time.timestamp(),
         kv_usage=0.4 if rate else 0.0,
-        waiting=0,
         running=2 * rate,
         kv_tokens=16_000,
-        totals=counted(requests, prompt_tokens=100 * requests, generation_tokens=100 * requests),
+        parts=alone(counted(requests, prompt_tokens=100 * requests, generation_tokens=100 * requests)),
         model_names=frozenset(),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from controller.observe.readings import Totals
+from controller.observe.readings import Part, Totals
+from controller.observe.said import Endpoint
 
 
 def counted(
@@ -22,3 +23,8 @@ def counted(
         inter_tokens=generated - requests,
         time_to_first_token_seconds=0.2 * (requests + in_flight),
     )
+
+
+def alone(totals: Totals, *, waiting: int = 0) -> dict[Endpoint, Part]:
+    """Return the parts of a pod that was asked itself."""
+    return {frozenset(): Part(waiting=waiting, totals=totals)}

@@ -20,6 +20,9 @@ class Told:
     seconds: float
     variant: str
     replicas: int
+    current_replicas: int
+    """Those that there were when it was taken."""
+
     sentence: str
 
 

@@ -113,6 +113,7 @@ class ReconciledPolicy:
                         seconds=cluster.now_seconds,
                         variant=name,
                         replicas=decision.replicas,
+                        current_replicas=decision.current_replicas,
                         sentence=decision.message,
                     )
                 )

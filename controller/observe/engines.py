@@ -6,28 +6,37 @@ which grows old; sizing decides what age still means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
-from controller.observe.readings import Reading, Totals
-from controller.sizing.records import EngineInterval, EngineReport
+from controller.observe.readings import Part, Reading, Totals
+from controller.sizing.lengths import added
+from controller.sizing.records import EngineInterval, EngineReport, PromptLengths
 
 Key = tuple[str, str]
 
 _SHORTEST_SECONDS: Final = 1.0
 """Answers that lie closer together give no rate."""
 
-_NOTHING: Final = Totals(
-    first_tokens=0.0,
-    prompt_tokens=0.0,
-    generation_tokens=0.0,
-    finished=0.0,
-    inter_token_seconds=0.0,
-    inter_tokens=0.0,
-    time_to_first_token_seconds=0.0,
-    computed_prompt_tokens=0.0,
+_NEW: Final = Part(
+    waiting=0,
+    totals=Totals(
+        first_tokens=0.0,
+        prompt_tokens=0.0,
+        generation_tokens=0.0,
+        finished=0.0,
+        inter_token_seconds=0.0,
+        inter_tokens=0.0,
+        time_to_first_token_seconds=0.0,
+        computed_prompt_tokens=0.0,
+    ),
 )
+"""What an endpoint says before its first request."""
+
+_NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "restarted"})
+_COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
+"""What several endpoints of a pod add up to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +45,8 @@ class EngineRecord:
 
     reading: Reading
     interval: EngineInterval | None = None
-    """Between the last reading and the one before; None unless the last one is of the last cycle."""
+    """Between the last reading and the one before; None unless the last one is of the last cycle and of the
+    same endpoints as the one before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,54 +116,84 @@ def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: f
     if record is not None:
         if reading.time_seconds <= record.reading.time_seconds:
             return record  # the source has nothing newer
+        if record.reading.parts.keys() != reading.parts.keys():
+            return _of_other_endpoints(record, reading)
         return EngineRecord(reading=reading, interval=_between(record.reading, reading))
     if since_seconds is None:
         return EngineRecord(reading=reading)
     seconds = reading.time_seconds - since_seconds
-    return EngineRecord(reading=reading, interval=_counted(_NOTHING, reading, 0, seconds=seconds))
+    if seconds < _SHORTEST_SECONDS:
+        return EngineRecord(reading=reading)
+    counted = [_counted(_NEW, part, seconds=seconds) for part in reading.parts.values()]
+    return EngineRecord(reading=reading, interval=_together(counted))
+
+
+def _of_other_endpoints(record: EngineRecord, reading: Reading) -> EngineRecord:
+    """Return the record with a reading from which an endpoint is missing, or in which one is new.
+
+    What an endpoint counted while its answers were missing is not of one cycle, and what the others counted
+    meanwhile is not all: the rate is not known, and counting goes on from here. The size of the cache stands
+    until the same endpoints have answered twice: one that missed a scrape has not lost its cache.
+    """
+    return EngineRecord(reading=replace(reading, kv_tokens=record.reading.kv_tokens))
 
 
 def _between(before: Reading, now: Reading) -> EngineInterval | None:
-    """Return what was counted between two readings; counters that fell began anew at 0."""
+    """Return what was counted between two readings of the same endpoints."""
     seconds = now.time_seconds - before.time_seconds
-    if _restarted(before.totals, now.totals):
-        interval = _counted(_NOTHING, now, 0, seconds=seconds)
-        return replace(interval, restarted=True) if interval else None
-    return _counted(before.totals, now, before.waiting, seconds=seconds)
-
-
-def _counted(before: Totals, now: Reading, waiting_before: int, *, seconds: float) -> EngineInterval | None:
     if seconds < _SHORTEST_SECONDS:
         return None
-    totals = now.totals
-    prompt_tokens = totals.prompt_tokens - before.prompt_tokens
+    return _together([_since(before.parts[key], part, seconds=seconds) for key, part in now.parts.items()])
+
+
+def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+    """Return what one endpoint counted; counters that fell began anew at 0."""
+    if _restarted(before.totals, now.totals):
+        return replace(_counted(_NEW, now, seconds=seconds), restarted=True)
+    return _counted(before, now, seconds=seconds)
+
+
+def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+    former, totals = before.totals, now.totals
+    prompt_tokens = totals.prompt_tokens - former.prompt_tokens
     computed = prompt_tokens
-    if totals.computed_prompt_tokens is not None and before.computed_prompt_tokens is not None:
-        computed = max(0.0, totals.computed_prompt_tokens - before.computed_prompt_tokens)
+    if totals.computed_prompt_tokens is not None and former.computed_prompt_tokens is not None:
+        computed = max(0.0, totals.computed_prompt_tokens - former.computed_prompt_tokens)
     return EngineInterval(
         seconds=seconds,
-        first_tokens=totals.first_tokens - before.first_tokens,
-        waiting_change=now.waiting - waiting_before,
+        first_tokens=totals.first_tokens - former.first_tokens,
+        waiting_change=now.waiting - before.waiting,
         prompt_tokens=prompt_tokens,
         computed_prompt_tokens=computed,
-        generation_tokens=totals.generation_tokens - before.generation_tokens,
-        finished=totals.finished - before.finished,
-        inter_token_seconds=totals.inter_token_seconds - before.inter_token_seconds,
-        inter_tokens=totals.inter_tokens - before.inter_tokens,
-        prompt_lengths=_lengths_since(before, totals),
+        generation_tokens=totals.generation_tokens - former.generation_tokens,
+        finished=totals.finished - former.finished,
+        inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
+        inter_tokens=totals.inter_tokens - former.inter_tokens,
+        prompt_lengths=_lengths_since(former, totals),
     )
 
 
-def _lengths_since(before: Totals, now: Totals) -> tuple[tuple[float, float], ...]:
+def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
+    """Return what a pod's endpoints counted in one and the same time."""
+    first, *others = intervals
+    if not others:
+        return first
+    counts = {name: sum([getattr(item, name) for item in intervals]) for name in _COUNTS}
+    return EngineInterval(
+        **counts,
+        seconds=first.seconds,
+        prompt_lengths=added([item.prompt_lengths for item in intervals]),
+        restarted=any(item.restarted for item in intervals),
+    )
+
+
+def _lengths_since(before: Totals, now: Totals) -> PromptLengths:
     """Return the histogram of what was counted since; that of all where the bounds are others."""
-    if [bound for bound, _ in before.prompt_lengths] != [bound for bound, _ in now.prompt_lengths]:
+    bounds, counts = now.prompt_lengths
+    known, former = before.prompt_lengths
+    if bounds != known:
         return now.prompt_lengths
-    return tuple(
-        [
-            (bound, max(0.0, count - former))
-            for (bound, count), (_, former) in zip(now.prompt_lengths, before.prompt_lengths, strict=True)
-        ]
-    )
+    return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
 
 
 def _restarted(before: Totals, now: Totals) -> bool:

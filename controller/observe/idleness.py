@@ -48,4 +48,4 @@ def _is_busy(before: EngineRecord | None, after: EngineRecord) -> bool:
     now = after.reading
     if now.running or now.waiting or before is None:
         return bool(now.running or now.waiting)
-    return now.totals != before.reading.totals
+    return now.parts != before.reading.parts

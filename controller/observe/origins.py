@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.observe.said import Series, UnreadableMetricsError
-from controller.observe.series import SERIES, Meaning
+from controller.observe.series import ENDPOINT_LABELS, SERIES, Meaning
 
 _OWN: Final = frozenset(
     {
@@ -30,9 +30,6 @@ _OWN: Final = frozenset(
     }
 )
 """Labels that engines give their series."""
-
-_ENDPOINT: Final = frozenset({"instance", "container", "endpoint"})
-"""Labels by which one job tells the ports of a pod apart."""
 
 _WAITING: Final = frozenset(named.name for named in SERIES if named.meaning is Meaning.WAITING)
 
@@ -52,7 +49,7 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
     for item in times:
         origin = _part(item.labels, names)
         ages[origin] = max(ages[origin], item.value)
-        endpoints[origin].add(_part(item.labels, _ENDPOINT))
+        endpoints[origin].add(_part(item.labels, ENDPOINT_LABELS))
     if not ages:
         raise UnreadableMetricsError("Prometheus has no series with this pod's name in the label `pod`")
     chosen = _chosen(ages, endpoints)
@@ -73,7 +70,7 @@ def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]
 
 def _origin_labels(waiting: Sequence[Series]) -> frozenset[str]:
     names = frozenset(name for item in waiting for name in item.labels)
-    return names - _OWN - _ENDPOINT
+    return names - _OWN - ENDPOINT_LABELS
 
 
 def _part(labels: Mapping[str, str], names: frozenset[str]) -> Origin:

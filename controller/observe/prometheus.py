@@ -1,8 +1,9 @@
 """Asks a Prometheus that already scrapes the engines, instead of the pods.
 
-All namespaces are asked about together, in at most `_MOST_BATCHES` batches of two instant queries each: the
-values, and when each was scraped, since an instant query would otherwise pass a five-minute-old sample off as
-fresh. Ages are by Prometheus' own clock, so that ours may differ from it.
+Namespaces are asked about together, in batches of at most `PODS_OF_A_BATCH` pods, and one with more pods in
+several: an answer has some 13 kB for each engine. A batch takes two instant queries: the values, and when
+each was scraped, since an instant query would otherwise pass a five-minute-old sample off as fresh. Ages are
+by Prometheus' own clock, so that ours may differ from it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from controller.observe.series import NAMES, Kind, Meaning, names_of
 
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
-_PODS_OF_A_BATCH: Final = 1000
-_MOST_BATCHES: Final = 16
+PODS_OF_A_BATCH: Final = 500
+"""So ten engines in each pod still fit into an answer."""
+
 _AT_ONCE: Final = 4
 _WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
 
@@ -68,14 +70,14 @@ class PrometheusSource:
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods that Prometheus knows, and why there are none of the others."""
         batches = batched(pods)
-        answers = await asyncio.gather(*(self._batch(namespaces) for namespaces in batches))
-        found = {name: answer for names, answer in zip(batches, answers, strict=True) for name in names}
+        answers = await asyncio.gather(*(self._batch(batch) for batch in batches))
+        found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
             key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
             try:
-                readings[key] = self._reading(found[key[0]], key)
+                readings[key] = self._reading(found[key], key)
             except UnreadableMetricsError as error:
                 failures[key] = str(error)
         return Scraped(readings=readings, failures=failures)
@@ -87,19 +89,19 @@ class PrometheusSource:
         dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
         return reading_of(dated, time_seconds=answer.asked_seconds)
 
-    async def _batch(self, namespaces: Sequence[str]) -> _Answers | str:
-        within = json.dumps("|".join(_escaped(name) for name in namespaces))
+    async def _batch(self, batch: Batch) -> _Answers | str:
+        within = batch.matchers
         try:
             async with self._gate:
                 # Just before the question, however long the answer takes: a sample that is told again must
                 # not seem to be a newer one.
                 asked_seconds = self._clock()
                 # One name each: `timestamp` drops it, and a pod with both would then spoil the whole answer.
-                stamps = (f"timestamp({name}{{namespace=~{within}}})" for name in _WAITING)
+                stamps = (f"timestamp({name}{{{within}}})" for name in _WAITING)
                 times = await self._query(" or ".join(stamps))
                 # At the same moment, or a scrape in between would pair new values with old stamps.
                 moment = times[0].value[0] if times else None
-                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",namespace=~{within}}}', moment)
+                values = await self._query(f'{{__name__=~"{"|".join(NAMES)}",{within}}}', moment)
             return _Answers(
                 values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds
             )
@@ -115,6 +117,21 @@ class PrometheusSource:
             if response.status != _OK:
                 raise UnreadableMetricsError(f"HTTP {response.status}: {body[:200].decode(errors='replace')}")
         return _vector(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pods that are asked about together."""
+
+    pods: tuple[Key, ...]
+    is_part: bool = False
+    """Whether they are some of the pods of one namespace; else they are all of each of theirs."""
+
+    @property
+    def matchers(self) -> str:
+        """The label matchers of a query. Pods are named only where their namespace has more."""
+        namespaces = f"namespace=~{_any(sorted({namespace for namespace, _ in self.pods}))}"
+        return f"{namespaces},pod=~{_any([name for _, name in self.pods])}" if self.is_part else namespaces
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,21 +157,25 @@ class _Envelope(msgspec.Struct, frozen=True):
     data: _Data
 
 
-def batched(pods: Sequence[Json]) -> list[list[str]]:
-    """Return the namespaces of some pods in batches: two that follow each other never fit into one."""
-    counts: dict[str, int] = defaultdict(int)
+def batched(pods: Sequence[Json]) -> list[Batch]:
+    """Return pods in batches: two of whole namespaces that follow each other never fit into one."""
+    by_namespace: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
-        counts[pod["metadata"]["namespace"]] += 1
-    size = max(_PODS_OF_A_BATCH, math.ceil(2 * len(pods) / (_MOST_BATCHES - 1)))
-    batches: list[list[str]] = []
-    held = size
-    for name in sorted(counts):
-        if held + counts[name] > size:
-            batches.append([])
-            held = 0
-        batches[-1].append(name)
-        held += counts[name]
-    return batches
+        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        by_namespace[key[0]].append(key)
+    batches: list[Batch] = []
+    held: tuple[Key, ...] = ()
+    for _, keys in sorted(by_namespace.items()):
+        names = tuple(sorted(keys))
+        if len(names) > PODS_OF_A_BATCH:
+            starts = range(0, len(names), PODS_OF_A_BATCH)
+            batches += [Batch(names[start : start + PODS_OF_A_BATCH], is_part=True) for start in starts]
+        elif len(held) + len(names) > PODS_OF_A_BATCH:
+            batches.append(Batch(held))
+            held = names
+        else:
+            held += names
+    return [*batches, Batch(held)] if held else batches
 
 
 def _vector(body: bytes) -> Sequence[_Sample]:
@@ -193,6 +214,10 @@ def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
     for item in series:
         found[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
     return found
+
+
+def _any(names: Sequence[str]) -> str:
+    return json.dumps("|".join(_escaped(name) for name in names))
 
 
 def _escaped(name: str) -> str:

@@ -13,8 +13,16 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.observe.said import MOST_COUNTED, Said, Series, UnreadableMetricsError, refuse_duplicates
+from controller.observe.said import (
+    MOST_COUNTED,
+    Endpoint,
+    Said,
+    Series,
+    UnreadableMetricsError,
+    refuse_duplicates,
+)
 from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
+from controller.sizing.records import NO_LENGTHS, PromptLengths
 
 _FULL: Final = 1.01
 """A share of the KV cache above 1 by rounding is 1; a percentage is nonsense."""
@@ -25,7 +33,7 @@ _MOST_DIGITS: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """Counters since the engines of a pod started, summed over them."""
+    """Counters since the engines behind one endpoint started, summed over them."""
 
     first_tokens: float
     """Requests that got their first token."""
@@ -43,13 +51,19 @@ class Totals:
     inter_tokens: float
     """How many such times."""
 
-    prompt_lengths: tuple[tuple[float, float], ...] = ()
-    """Upper bound of the prompt's length in tokens and requests up to it, ascending, the last bound
-    infinite; empty where the engine does not tell."""
+    prompt_lengths: PromptLengths = NO_LENGTHS
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
     """Prompt tokens that were not found in the prefix cache; None where the engine does not tell."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What one endpoint of a pod says. Endpoints fail and begin anew one by one, so each is counted alone."""
+
+    waiting: int
+    totals: Totals
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,13 +74,17 @@ class Reading:
     kv_usage: float
     """Share of the KV cache in use, 0 to 1."""
 
-    waiting: int
     running: int
     kv_tokens: int | None
     """Size of the KV cache in tokens; None where the engine does not tell."""
 
-    totals: Totals
+    parts: Mapping[Endpoint, Part]
     model_names: frozenset[str]
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queues of all engines."""
+        return sum(part.waiting for part in self.parts.values())
 
 
 def parse_exposition(text: str) -> list[Series]:
@@ -100,19 +118,24 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
     can mean.
     """
     said = Said.of(series)
-    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
-    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
-    said.refuse_partial(gauges)
-    usages, running = said.values(Meaning.KV_USAGE, most=_FULL), said.requests(Meaning.RUNNING)
+    parts = {endpoint: _part(one) for endpoint, one in said.by_endpoint().items()}
+    usages = said.values(Meaning.KV_USAGE, most=_FULL)
     return Reading(
         time_seconds=said.time_seconds(time_seconds),
         kv_usage=min(math.fsum(usages) / len(usages), 1.0),
-        waiting=said.requests(Meaning.WAITING),
-        running=running,
+        running=said.requests(Meaning.RUNNING),
         kv_tokens=_kv_tokens(said),
-        totals=_totals(said, running=running),
+        parts=parts,
         model_names=said.model_names(),
     )
+
+
+def _part(said: Said) -> Part:
+    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
+    said.refuse_partial(gauges)
+    totals = _totals(said, running=said.requests(Meaning.RUNNING))
+    return Part(waiting=said.requests(Meaning.WAITING), totals=totals)
 
 
 def _totals(said: Said, *, running: int) -> Totals:
@@ -170,7 +193,7 @@ def _computed(said: Said, prompt_tokens: float) -> float | None:
     return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
 
 
-def _prompt_lengths(said: Said) -> tuple[tuple[float, float], ...]:
+def _prompt_lengths(said: Said) -> PromptLengths:
     """Return the buckets that all engines have, summed; none where they are no cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
     for item in said.by_meaning.get(Meaning.PROMPT_LENGTHS, ()):
@@ -178,12 +201,13 @@ def _prompt_lengths(said: Said) -> tuple[tuple[float, float], ...]:
         others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
         buckets = engines.setdefault(others, {})
         if bound is None or bound in buckets or not 0 <= item.value <= MOST_COUNTED:
-            return ()
+            return NO_LENGTHS
         buckets[bound] = item.value
     if not engines or not all(_is_cumulative(buckets) for buckets in engines.values()):
-        return ()
+        return NO_LENGTHS
     bounds = sorted(set.intersection(*(set(buckets) for buckets in engines.values())))
-    return tuple((bound, math.fsum(buckets[bound] for buckets in engines.values())) for bound in bounds)
+    counts = [math.fsum(buckets[bound] for buckets in engines.values()) for bound in bounds]
+    return tuple(bounds), tuple(counts)
 
 
 def _bound(text: str) -> float | None:

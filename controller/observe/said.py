@@ -10,7 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.observe.series import ENGINE_LABELS, NAMES, SHARD_LABELS, Kind, Meaning, kind_of, names_of
+from controller.observe.series import (
+    ENDPOINT_LABELS,
+    ENGINE_LABELS,
+    NAMES,
+    SHARD_LABELS,
+    Kind,
+    Meaning,
+    kind_of,
+    names_of,
+)
+
+Endpoint = frozenset[tuple[str, str]]
+"""Labels and values that name one of a pod's endpoints; empty where the pod itself was asked."""
 
 _MOST_REQUESTS: Final = 1e7
 _OLDEST_SECONDS: Final = 86_400.0
@@ -70,6 +82,16 @@ class Said:
             if name is not None:
                 found[meaning] = _of_one_shard(by_name[name])
         return cls(kinds[0], found)
+
+    def by_endpoint(self) -> Mapping[Endpoint, Said]:
+        """Return what each endpoint of the pod says; its series are scraped, and begin anew, together."""
+        found: dict[Endpoint, dict[Meaning, list[Series]]] = {}
+        for meaning, series in self.by_meaning.items():
+            for item in series:
+                names = ENDPOINT_LABELS & item.labels.keys()
+                endpoint = frozenset((name, item.labels[name]) for name in names)
+                found.setdefault(endpoint, {}).setdefault(meaning, []).append(item)
+        return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in found.items()}
 
     def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
         """Return the values of a series, one for each engine; none where it is missing."""

@@ -107,6 +107,9 @@ all report of the same requests."""
 ENGINE_LABELS: Final = {Kind.VLLM: "engine", Kind.SGLANG: "dp_rank"}
 """The label that tells the engines of one pod apart; series of all of them together have none."""
 
+ENDPOINT_LABELS: Final = frozenset({"instance", "container", "endpoint"})
+"""Labels by which one job of Prometheus tells the ports of a pod apart."""
+
 SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
 """Labels of vLLM's info series. The first one is newer, and right for models with several kinds of cache."""
 

@@ -17,6 +17,7 @@ from controller.observe.scraping import Scraped
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
 from controller.sizing.sizing import Sized, sized
+from controller.uncollected import uncollected
 
 Key = tuple[str, str]
 
@@ -76,13 +77,14 @@ class EngineWatch:
 
     def sized(self, gathered: Gathered) -> Sized:
         """Return loads and capacities, and remember what was learned."""
-        found = sized(
-            gathered.snapshot,
-            gathered.facts,
-            self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
-            self._memory,
-            self._settings,
-        )
+        with uncollected():
+            found = sized(
+                gathered.snapshot,
+                gathered.facts,
+                self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
+                self._memory,
+                self._settings,
+            )
         self._memory = found.memory
         return found
 

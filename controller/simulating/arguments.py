@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
 def _add_cluster(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("a live cluster's objects").add_argument
     add("-f", dest="files", action="append", default=[], metavar="FILE", help="file, directory or -")
-    add("-n", "--namespace", default="default", metavar="NS", help="of objects that name none (default)")
+    add("-n", "--namespace", metavar="NS", help="of objects that name none (default)")
     add(
         "--settings-namespace",
         metavar="NS",
@@ -87,7 +87,7 @@ def _add_cluster(made: argparse.ArgumentParser) -> None:
         metavar="FILE[=MODEL]",
         help="what a model is asked for",
     )
-    add("--copies", type=_copies, default=1, metavar="N", help="send each request of the traces N times")
+    add("--copies", type=_copies, metavar="N", help="send each request of the traces N times (1)")
     add(
         "--start-up",
         action="append",

@@ -52,13 +52,14 @@ def _warnings(results: Results) -> Iterator[Markup]:
 
 def _policies(results: Results) -> Iterator[Markup]:
     rows = [
-        _row(_HEADS, row_of(outcome), position) for position, outcome in enumerate(results.outcomes, start=1)
+        _row(_HEADS, row_of(outcome, results.scenario), position)
+        for position, outcome in enumerate(results.outcomes, start=1)
     ]
     yield table(_HEADS, rows, numbers=_NUMBERS)
     yield tag("p", _MEANING, class_="faint")
     if len(results.scenario.models) > 1:
         models = [
-            _row(_MODEL_HEADS, model_row(outcome, model), position)
+            _row(_MODEL_HEADS, model_row(outcome, model, results.scenario), position)
             for position, outcome in enumerate(results.outcomes, start=1)
             for model in outcome.models
         ]

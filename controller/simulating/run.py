@@ -26,6 +26,7 @@ from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_lines
 from controller.simulating.traces import trace_of
+from controller.simulating.wording import untargeted
 from controller.simulation.workload import Played, Workload
 from controller.uncollected import uncollected
 
@@ -37,6 +38,7 @@ _PLAYED: Final = 0
 _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
 _NAMESPACE: Final = "stowplan-system"
+_DEFAULT_NAMESPACE: Final = "default"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,7 +66,8 @@ def _run(options: argparse.Namespace) -> int:
     scenario = _chosen(given.scenario, options)
     with uncollected():
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
-    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=given.warnings)
+    warnings = (*given.warnings, *untargeted(scenario))
+    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
     # Before anything is printed: whoever reads that may stop early.
     is_written = _written(options.html, results)
     if options.output == "json":
@@ -91,7 +94,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     if not options.files:
         return read_scenario(_scenario_source(options.scenario))
     workloads, problems = _workloads(options)
-    found = read(list(read_sources(options.files)), namespace=options.namespace)
+    found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
     if found.passed_over:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
         sys.stderr.write(f"passed over: {kinds}\n")
@@ -134,7 +137,7 @@ def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[s
         if model in workloads:
             problems.append(f"--trace {file}: {model or 'the model'} has a trace already")
         if trace:
-            workloads[model] = Played(trace=trace, copies=options.copies)
+            workloads[model] = Played(trace=trace, copies=options.copies or 1)
     return workloads, problems
 
 
@@ -149,9 +152,19 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         return ["say SCENARIO or -f FILE, not both"]
     if options.files:
         return []
-    given = {"--trace": options.trace, "--start-up": options.start_up, "--profile": options.profile}
+    given = {
+        "-n": options.namespace,
+        "--settings-namespace": options.settings_namespace,
+        "--trace": options.trace,
+        "--copies": options.copies,
+        "--start-up": options.start_up,
+        "--profile": options.profile,
+        "--kv-tokens": options.kv_tokens,
+    }
     return [
-        f"{name} goes with -f FILE: a scenario file says it itself" for name, value in given.items() if value
+        f"{name} goes with -f FILE, the objects of a cluster: a scenario says all of its own"
+        for name, value in given.items()
+        if value
     ]
 
 

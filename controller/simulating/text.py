@@ -25,13 +25,17 @@ def text_lines(results: Results) -> Iterator[str]:
     for model in results.scenario.models:
         yield f"  {harmless(model_text(results.scenario, model))}"
     yield ""
-    yield from _table(_HEADS, [row_of(outcome) for outcome in results.outcomes])
+    yield from _table(_HEADS, [row_of(outcome, results.scenario) for outcome in results.outcomes])
     for outcome in results.outcomes:
         if outcome.note:
             yield f"{harmless(outcome.policy)}: {harmless(outcome.note)}"
     if len(results.scenario.models) > 1:
         yield ""
-        rows = [model_row(outcome, model) for outcome in results.outcomes for model in outcome.models]
+        rows = [
+            model_row(outcome, model, results.scenario)
+            for outcome in results.outcomes
+            for model in outcome.models
+        ]
         yield from _table(_MODEL_HEADS, rows)
     for outcome in results.outcomes:
         yield from _changes(outcome)
@@ -40,12 +44,16 @@ def text_lines(results: Results) -> Iterator[str]:
 
 
 def _changes(outcome: Outcome) -> Iterator[str]:
-    """Yield the decisions that changed a number of replicas while it was scored."""
+    """Yield the decisions that changed a number of replicas while it was scored.
+
+    One for the replicas that there are changes nothing: the autoscaler has not followed the one before.
+    """
     changes, before = [], dict[str, int]()
     for item in outcome.told:
         was = before.get(item.variant)
         before[item.variant] = item.replicas
-        if item.seconds >= 0 and was is not None and was != item.replicas:
+        is_new = was is not None and was != item.replicas
+        if item.seconds >= 0 and is_new and item.replicas != item.current_replicas:
             changes.append(f"  {clock(item.seconds)}  {harmless(item.sentence)}")
     if changes:
         yield ""

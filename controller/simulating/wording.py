@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from controller.closedloop.outcome import ModelOutcome, Outcome
-from controller.closedloop.scenario import Model, Scenario, VariantSetup
+from controller.closedloop.scenario import Model, Scenario, Targets, VariantSetup
 from controller.simulating.results import Results
 
 
@@ -39,13 +39,24 @@ def _targets(model: Model) -> str:
     return " and ".join(kept) or "no targets"
 
 
-def row_of(outcome: Outcome) -> tuple[str, ...]:
+def untargeted(scenario: Scenario) -> Iterator[str]:
+    """Yield a warning for each model of which nobody said how fast it is to be."""
+    for model in scenario.models:
+        if model.targets == Targets():
+            yield (
+                f"{model.model_id} has no latency targets, so none of its requests can be late: say"
+                " ttftMilliseconds and itlMilliseconds in a scenario, or slo-ttft and slo-tpot in a"
+                " service class"
+            )
+
+
+def row_of(outcome: Outcome, scenario: Scenario) -> tuple[str, ...]:
     """Return a policy's cost, missed shares (all, TTFT, ITL, never finished), latencies, and reversals."""
     slowest = _slowest(outcome.models)
     return (
         outcome.policy,
         f"{outcome.cost:.0f}",
-        *map(percent, (outcome.missed, outcome.missed_ttft, outcome.missed_itl, outcome.never_finished)),
+        *_missed(outcome, scenario.models),
         *slowest,
         f"{outcome.reversals_per_hour:.1f}",
         ", ".join(f"{item.name} {item.peak_replicas}" for item in outcome.variants),
@@ -66,14 +77,27 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
     )
 
 
-def model_row(outcome: Outcome, model: ModelOutcome) -> tuple[str, ...]:
+def _missed(outcome: Outcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
+    """Return missed shares (all, TTFT, ITL, never finished); `-` where no model has such a target."""
+    has_ttft = any(model.targets.ttft_seconds is not None for model in models)
+    has_itl = any(model.targets.itl_seconds is not None for model in models)
+    shares = (
+        (has_ttft or has_itl, outcome.missed),
+        (has_ttft, outcome.missed_ttft),
+        (has_itl, outcome.missed_itl),
+        (True, outcome.never_finished),
+    )
+    return tuple(percent(share) if is_known else "-" for is_known, share in shares)
+
+
+def model_row(outcome: Outcome, model: ModelOutcome, scenario: Scenario) -> tuple[str, ...]:
     """Return the same of one model under a policy, with its number of requests."""
     _, ttft, itl = _slowest([model])
     return (
         outcome.policy,
         model.model_id,
         str(model.requests),
-        *map(percent, (model.missed, model.missed_ttft, model.missed_itl, model.never_finished)),
+        *_missed(model, [item for item in scenario.models if item.model_id == model.model_id]),
         ttft,
         itl,
     )

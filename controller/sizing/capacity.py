@@ -94,39 +94,31 @@ def declared_capacity(
     narrowed = replace(profile, max_batch_size=max(1, most))
     prompt, output = _rounded(lengths.computed), _rounded(lengths.output)
     found = within(narrowed, targets, prompt, output)
-    kept = Targets(
-        ttft_seconds=None if Target.TTFT in found.unreachable else targets.ttft_seconds,
-        itl_seconds=None if Target.ITL in found.unreachable else targets.itl_seconds,
-    )
-    best = found if kept == targets else within(narrowed, kept, prompt, output)
+    limits = [*_promises(found, narrowed.max_batch_size, targets)]
     return Capacity(
-        requests_per_second=min(MOST_RATE, best.rate * correction),
+        requests_per_second=min(MOST_RATE, found.rate * correction),
         source=CapacitySource.PROFILE,
         limits=tuple(
             sorted(
                 [
-                    RateLimit(target=target, text=text, requests_per_second=item.rate * correction)
-                    for target, text, item in _each(narrowed, kept, prompt, output)
+                    RateLimit(target=target, text=text, requests_per_second=rate * correction)
+                    for target, text, rate in limits
+                    if rate
                 ],
                 key=_rate,
             )
         ),
-        unreachable=tuple([_promised(Target(name), found, targets) for name in found.unreachable]),
+        unreachable=tuple([_promised(target, found, targets) for target, _, rate in limits if not rate]),
     )
 
 
-def _each(
-    profile: Profile, targets: Targets, prompt: float, output: float
-) -> Iterator[tuple[Target, str, Sized]]:
-    """Yield what each target alone would allow."""
-    batch = profile.max_batch_size
-    yield Target.BATCH, f"a batch of {batch}", within(profile, Targets(), prompt, output)
-    if targets.ttft_seconds is not None:
-        alone = Targets(ttft_seconds=targets.ttft_seconds)
-        yield Target.TTFT, _ttft(targets.ttft_seconds), within(profile, alone, prompt, output)
-    if targets.itl_seconds is not None:
-        alone = Targets(itl_seconds=targets.itl_seconds)
-        yield Target.ITL, _itl(targets.itl_seconds), within(profile, alone, prompt, output)
+def _promises(found: Sized, batch: int, targets: Targets) -> Iterator[tuple[Target, str, float]]:
+    """Yield what each target alone would allow, in requests per second; 0 where it cannot be met."""
+    yield Target.BATCH, f"a batch of {batch}", found.full
+    if targets.ttft_seconds is not None and found.ttft is not None:
+        yield Target.TTFT, _ttft(targets.ttft_seconds), found.ttft
+    if targets.itl_seconds is not None and found.itl is not None:
+        yield Target.ITL, _itl(targets.itl_seconds), found.itl
 
 
 def _best(
@@ -145,8 +137,8 @@ def _best(
 
 def _promised(target: Target, found: Sized, targets: Targets) -> str:
     if target is Target.ITL:
-        return _cannot(_itl(targets.itl_seconds or 0.0), found.operation.itl_ms / 1e3)
-    return _cannot(_ttft(targets.ttft_seconds or 0.0), found.operation.ttft_ms / 1e3)
+        return _cannot(_itl(targets.itl_seconds or 0.0), found.idle.itl_ms / 1e3)
+    return _cannot(_ttft(targets.ttft_seconds or 0.0), found.idle.ttft_ms / 1e3)
 
 
 def _cannot(target: str, best_seconds: float) -> str:

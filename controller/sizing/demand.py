@@ -111,19 +111,20 @@ def load_of(
         served=_served(variants, horizon),
         engines=seen.engines,
     )
-    return _for(trend, replace(load, backlog_requests=min(MOST_REQUESTS, left)), settings)
+    return _for(trend, min(MOST_REQUESTS, left), load, settings)
 
 
-def _for(trend: Forecast, load: ModelLoad, settings: SizingSettings) -> ModelLoad:
+def _for(trend: Forecast, backlog_requests: float, load: ModelLoad, settings: SizingSettings) -> ModelLoad:
     """Return the load with what is to be had for it.
 
     That is enough for the forecast at the stated utilisation, and to work off a backlog in time.
     """
-    drained = trend.now + load.backlog_requests / settings.drain_seconds
+    drained = trend.now + backlog_requests / settings.drain_seconds
     required = max(trend.upper / settings.target_utilization, drained)
     releasable = max(required, trend.release / settings.target_utilization)
     return replace(
         load,
+        backlog_requests=backlog_requests,
         requests_per_second=min(MOST_RATE, trend.now),
         upper_requests_per_second=min(MOST_RATE, trend.upper),
         required_requests_per_second=min(MOST_RATE, required),

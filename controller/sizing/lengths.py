@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.planning.load import MOST_TOKENS
-from controller.sizing.records import PromptLengths
+from controller.sizing.records import NO_LENGTHS, PromptLengths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class LengthCounts:
     computed_prompt_tokens: float = 0.0
     generation_tokens: float = 0.0
     finished: float = 0.0
-    prompt_lengths: PromptLengths = ()
+    prompt_lengths: PromptLengths = NO_LENGTHS
 
 
 def total(counts: Iterable[LengthCounts]) -> LengthCounts:
@@ -44,7 +44,7 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
         finished=sum([item.finished for item in every]),
-        prompt_lengths=_added([item.prompt_lengths for item in every]),
+        prompt_lengths=added([item.prompt_lengths for item in every]),
     )
 
 
@@ -71,25 +71,25 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     )
 
 
+def added(histograms: list[PromptLengths]) -> PromptLengths:
+    """Return the sum of histograms with the same bounds; others than those of the newest are left out."""
+    known = [item for item in histograms if item[0]]
+    if not known:
+        return NO_LENGTHS
+    bounds = known[-1][0]
+    alike = [counts for others, counts in known if others == bounds]
+    return bounds, tuple(map(sum, zip(*alike, strict=True)))
+
+
 def _mean(tokens: float, requests: float) -> float | None:
     """Return the mean over at least one request; None where there is none, or no number that is a length."""
     return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
 
 
-def _added(histograms: list[PromptLengths]) -> PromptLengths:
-    """Return the sum of histograms with the same bounds; others than those of the newest are left out."""
-    known = [item for item in histograms if item]
-    if not known:
-        return ()
-    bounds = tuple([bound for bound, _ in known[-1]])
-    alike = [item for item in known if tuple([bound for bound, _ in item]) == bounds]
-    return tuple([(bound, sum([item[place][1] for item in alike])) for place, bound in enumerate(bounds)])
-
-
 def _inequality(histogram: PromptLengths) -> float | None:
     """Return E[x^2] / E[x]^2 with each bucket's requests spread evenly over it."""
     requests = first = second = below = counted = 0.0
-    for bound, cumulative in histogram:
+    for bound, cumulative in zip(*histogram, strict=True):
         inside = max(0.0, cumulative - counted)
         counted = max(counted, cumulative)
         high = below * 2 if math.isinf(bound) else bound

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.sizing.lengths import LengthCounts, Lengths
-from controller.sizing.records import Key, Learned
-from controller.sizing.step_time import NO_TIMES, StepTimes
+from controller.sizing.records import Key, Learned, StepParameters
+from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +57,9 @@ class VariantMemory:
 
     times: StepTimes = NO_TIMES
     """What its engines showed since they are watched."""
+
+    fit: tuple[Prior, StepParameters | None] | None = None
+    """The parameters that fit them best, and what was taken for granted with them."""
 
     former: Learned | None = None
     """What the status said when they began to be watched."""

@@ -75,11 +75,13 @@ def performance(
     samples = [
         found for report in reports if report.interval and (found := sample_of(report.interval)) is not None
     ]
-    times = learned(memory.times, samples, expected=fitted(memory.times, prior))
-    parameters = fitted(times, prior)
+    expected = _fitted(memory, prior)
+    times = learned(memory.times, samples, expected=expected)
+    parameters = expected if times is memory.times else fitted(times, prior)
     memory = replace(
         _compared(memory, facts, samples),
         times=times,
+        fit=(prior, parameters),
         start_seconds=_start_seconds(facts, memory),
         kv_tokens=_kv_tokens(memory, reports),
     )
@@ -92,6 +94,12 @@ def performance(
         problems=_doubts(facts, memory),
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
     )
+
+
+def _fitted(memory: VariantMemory, prior: Prior) -> StepParameters | None:
+    """Return the parameters that fit what was observed before this cycle."""
+    known = memory.fit
+    return known[1] if known is not None and known[0] == prior else fitted(memory.times, prior)
 
 
 def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Learned | None:
@@ -172,7 +180,7 @@ def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | 
 def _compared(before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]) -> VariantMemory:
     """Return the memory with the newest samples compared with what the declared profile predicts."""
     if facts.profile is None:
-        return replace(before, deviation=None, compared=None)
+        return before if before.deviation is None else replace(before, deviation=None, compared=None)
     memory = before
     for sample in samples:
         predicted = predicted_seconds(facts.profile.parameters, sample)

@@ -9,6 +9,7 @@ autoscaler, up to its release 0.4, whose `variantProfile` this reads. Times in m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +29,8 @@ _LEAST_MS: Final = 1e-3
 """No request takes less, whatever a profile says."""
 
 _TOLERANCE: Final = 1e-6
+_REMEMBERED: Final = 32_768
+"""Answers that are kept: those of more variants than are planned for, as long as their inputs stand."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,16 +51,24 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sized:
-    """The highest rate of arrivals at which targets are met."""
+    """The highest rates that a replica serves, in requests per second."""
 
-    rate: float
-    """Requests per second; 0 where a target cannot be met at any rate."""
+    full: float
+    """Whatever the latency: what a full batch serves, less a thousandth."""
 
-    operation: Operation
-    """At that rate, or at the lowest one where a target cannot be met."""
+    ttft: float | None
+    """Within the TTFT target; None without one, 0 where it cannot be met at any rate."""
 
-    unreachable: tuple[str, ...] = ()
-    """Of TTFT and ITL, what cannot be met at any rate."""
+    itl: float | None
+    """The same of ITL."""
+
+    idle: Operation
+    """At the lowest rate that is looked at: no latency is better."""
+
+    @property
+    def rate(self) -> float:
+        """Within all targets that can be met."""
+        return min([self.full, *(rate for rate in (self.ttft, self.itl) if rate)])
 
 
 class QueueModel:
@@ -71,15 +82,13 @@ class QueueModel:
         self._batch = profile.max_batch_size
         single = prompt_tokens == 0 and output_tokens == 1
         self._steps = 1.0 if single else output_tokens - 1
-        served = np.arange(1, self._batch + 1, dtype=np.float64)
-        times = self._prefill(served) + self._steps * self._decode(served)
-        rates = served / np.maximum(times, _LEAST_MS)
-        places = self._batch + (self._batch * QUEUE_TO_BATCH if queue is None else queue)
-        # ln(1 / (mu(1) ... mu(n))) for n = 1 .. K: beyond the batch the last rate goes on.
-        whole = np.concatenate([rates, np.full(places - self._batch, rates[-1])])
-        self._log_weights = np.concatenate([[0.0], -np.cumsum(np.log(whole))])
-        self._numbers = np.arange(places + 1, dtype=np.float64)
-        self._served = np.minimum(self._numbers, self._batch)
+        self._served = np.arange(self._batch + 1, dtype=np.float64)
+        times = self._prefill(self._served[1:]) + self._steps * self._decode(self._served[1:])
+        rates = self._served[1:] / np.maximum(times, _LEAST_MS)
+        self._queue = self._batch * QUEUE_TO_BATCH if queue is None else queue
+        self._fastest = float(rates[-1])
+        # ln(1 / (mu(1) ... mu(n))) for n = 0 .. batch: beyond it the last rate goes on.
+        self._log_weights = np.concatenate([[0.0], -np.cumsum(np.log(rates))])
         self.least = float(rates[0]) * _LEAST_SHARE * 1e3
         """Lowest rate that is looked at, in requests per second."""
 
@@ -91,18 +100,21 @@ class QueueModel:
         if not 0 < rate <= self.most * (1 + _TOLERANCE):
             raise ValueError(f"the rate must be greater than 0 and at most {self.most}, was {rate}")
         arrivals = rate / 1e3
-        logs = self._log_weights + self._numbers * np.log(arrivals)
+        logs = self._log_weights + self._served * math.log(arrivals)
         shares = np.exp(logs - logs.max())
-        shares /= shares.sum()
-        throughput = arrivals * (1.0 - float(shares[-1]))
-        number = float(self._numbers @ shares)
-        in_service = float(self._served @ shares)
-        response, service = number / throughput, in_service / throughput
-        wait = max(0.0, response - service)
+        last, ratio = float(shares[-1]), arrivals / self._fastest
+        # Of the states with a queue each is `ratio` times as likely as the one before: a geometric series.
+        end = ratio**self._queue
+        queued = last * ratio * (1 - end) / (1 - ratio)
+        waiting = last * ratio * (1 - (self._queue + 1) * end + self._queue * end * ratio) / (1 - ratio) ** 2
+        whole = float(shares.sum()) + queued
+        throughput = arrivals * (1 - last * end / whole)
+        in_service = (float(self._served @ shares) + self._batch * queued) / whole
+        wait, service = waiting / whole / throughput, in_service / throughput
         batch = self._effective_batch(service)
         return Operation(
             throughput=throughput * 1e3,
-            response_ms=response,
+            response_ms=wait + service,
             wait_ms=wait,
             in_service=in_service,
             itl_ms=float(self._decode(np.float64(batch))),
@@ -126,40 +138,36 @@ class QueueModel:
         return min(max((service_ms - fixed) / growing, 0.0), float(self._batch)) if growing > 0 else 0.0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_REMEMBERED)
 def within(profile: Profile, targets: Targets, prompt_tokens: float, output_tokens: float) -> Sized:
-    """Return the highest rate at which a replica with this profile meets all targets."""
+    """Return the highest rates at which a replica with this profile meets its targets."""
     model = QueueModel(profile, prompt_tokens=prompt_tokens, output_tokens=output_tokens)
-    rate, unreachable = model.most, []
-    looks: tuple[tuple[str, float | None, Callable[[Operation], float]], ...] = (
-        ("TTFT", targets.ttft_seconds, lambda at: at.ttft_ms),
-        ("ITL", targets.itl_seconds, lambda at: at.itl_ms),
+    idle, full = model.operate(model.least), model.operate(model.most)
+
+    def highest(latency: Callable[[Operation], float], target_seconds: float | None) -> float | None:
+        if target_seconds is None:
+            return None
+        if latency(idle) > target_seconds * 1e3:
+            return 0.0
+        if latency(full) <= target_seconds * 1e3:
+            return full.throughput
+        return _highest(model, latency, target_seconds * 1e3)
+
+    return Sized(
+        full=full.throughput,
+        ttft=highest(lambda at: at.ttft_ms, targets.ttft_seconds),
+        itl=highest(lambda at: at.itl_ms, targets.itl_seconds),
+        idle=idle,
     )
-    for name, target, latency in looks:
-        if target is None:
-            continue
-        found = _highest(model, lambda at, read=latency: read(at), target * 1e3)  # type: ignore[misc]
-        if found is None:
-            unreachable.append(name)
-        else:
-            rate = min(rate, found)
-    if unreachable:
-        return Sized(rate=0.0, operation=model.operate(model.least), unreachable=tuple(unreachable))
-    operation = model.operate(rate)
-    return Sized(rate=operation.throughput, operation=operation)
 
 
-def _highest(model: QueueModel, latency: Callable[[Operation], float], target: float) -> float | None:
-    """Return by bisection the highest rate at which a latency that grows with it meets its target."""
+def _highest(model: QueueModel, latency: Callable[[Operation], float], target: float) -> float:
+    """Return by bisection the throughput at which a latency that grows with the rate meets its target."""
     low, high = model.least, model.most
-    if latency(model.operate(low)) > target:
-        return None
-    if latency(model.operate(high)) <= target:
-        return high
     for _ in range(_ITERATIONS):
         middle = (low + high) / 2
-        value = latency(model.operate(middle))
-        if abs(value - target) <= _TOLERANCE * target:
-            return middle
-        low, high = (middle, high) if value < target else (low, middle)
-    return low
+        at = model.operate(middle)
+        if abs(latency(at) - target) <= _TOLERANCE * target:
+            return at.throughput
+        low, high = (middle, high) if latency(at) < target else (low, middle)
+    return model.operate(low).throughput

@@ -11,8 +11,11 @@ from typing import Final
 Key = tuple[str, str]
 """(namespace, name)."""
 
-PromptLengths = tuple[tuple[float, float], ...]
-"""(upper bound in tokens, requests up to it), ascending; the last bound is infinite."""
+PromptLengths = tuple[tuple[float, ...], tuple[float, ...]]
+"""Upper bounds in tokens, ascending and the last one infinite; and the requests up to each of them."""
+
+NO_LENGTHS: Final[PromptLengths] = ((), ())
+"""Nobody tells how long prompts are."""
 
 DEFAULT_START_SECONDS = 120.0
 """From a pod's creation until it is ready, before any start was seen."""
@@ -50,7 +53,7 @@ class EngineInterval:
     inter_tokens: float
     """How many such times."""
 
-    prompt_lengths: PromptLengths = ()
+    prompt_lengths: PromptLengths = NO_LENGTHS
     """Requests that finished, by prompt length."""
 
     restarted: bool = False

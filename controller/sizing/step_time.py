@@ -117,8 +117,7 @@ class StepTimes:
     def forgotten(self) -> StepTimes:
         """Return the equations after a cycle in which there are new samples."""
         xx, xy = self.xx, self.xy
-        return replace(
-            self,
+        return StepTimes(
             xx=(
                 xx[0] * FORGETTING,
                 xx[1] * FORGETTING,
@@ -130,10 +129,11 @@ class StepTimes:
             xy=(xy[0] * FORGETTING, xy[1] * FORGETTING, xy[2] * FORGETTING),
             noise=(self.noise[0] * FORGETTING, self.noise[1] * FORGETTING),
             samples=self.samples * FORGETTING,
+            outliers=self.outliers,
         )
 
     def added(self, sample: Sample) -> StepTimes:
-        """Return the equations with one more sample."""
+        """Return the equations with one more sample, which is no outlier."""
         g, p = -sample.decoded / _SCALE_G, -sample.prompted / _SCALE_P
         w, y = sample.weight * sample.tau_seconds, 1.0 / sample.tau_seconds
         xx, xy = self.xx, self.xy
@@ -168,7 +168,7 @@ def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters
         if _is_outlier(sample, times, expected):
             times = replace(times, outliers=times.outliers + 1)
         else:
-            times = replace(times.added(sample), outliers=0)
+            times = times.added(sample)
     return times
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from apiserver.schema.json import Json
-from controller.observe.readings import Reading, Totals
+from controller.observe.readings import Part, Reading, Totals
 from controller.observe.scraping import Scraped
 
 _RATES: Final = (0.003, 4.0)
@@ -65,20 +65,20 @@ class NoisyEngines:
     def _reading(self, number: int) -> Reading:
         first, prompts, tokens, finished, seconds, between, to_first = map(float, self._counters[:, number])
         running = int(self._running[number])
+        totals = Totals(
+            first_tokens=first,
+            prompt_tokens=prompts,
+            generation_tokens=tokens,
+            finished=finished,
+            inter_token_seconds=seconds,
+            inter_tokens=between,
+            time_to_first_token_seconds=to_first,
+        )
         return Reading(
             time_seconds=self.seconds,
             kv_usage=min(1.0, running / 64),
-            waiting=0,
             running=running,
             kv_tokens=400_000,
-            totals=Totals(
-                first_tokens=first,
-                prompt_tokens=prompts,
-                generation_tokens=tokens,
-                finished=finished,
-                inter_token_seconds=seconds,
-                inter_tokens=between,
-                time_to_first_token_seconds=to_first,
-            ),
+            parts={frozenset(): Part(waiting=0, totals=totals)},
             model_names=frozenset(),
         )

@@ -21,6 +21,7 @@ from controller.sizing.records import (
     VariantFacts,
 )
 from controller.sizing.sizing import sized
+from controller.uncollected import uncollected
 
 MODELS: Final = 5000
 _TYPES: Final = (("H100", 8.0, 0.05, 0.03, 384_000), ("L40S", 18.0, 0.12, 0.11, 144_000))
@@ -47,7 +48,10 @@ class SizingCost:
 
 
 def sizing_cost(models: int = MODELS) -> SizingCost:
-    """Return what a cycle takes once the memory holds as much as it ever does."""
+    """Return what a cycle takes once the memory holds as much as it ever does.
+
+    The collector rests as it does in the controller's cycle.
+    """
     variants = [_variant(model, place) for model in range(models) for place in range(len(_TYPES))]
     snapshot = Snapshot(nodes=(), variants=tuple(variants))
     facts = {variant.key: VariantFacts(targets=_TARGETS) for variant in variants}
@@ -56,7 +60,8 @@ def sizing_cost(models: int = MODELS) -> SizingCost:
         reports = {key: found for item in variants for key, found in _reports(item, tick).items()}
         taken = replace(snapshot, taken_seconds=tick * _INTERVAL_SECONDS)
         began = time.process_time()
-        memory = sized(taken, facts, reports, memory, DEFAULT_SIZING).memory
+        with uncollected():
+            memory = sized(taken, facts, reports, memory, DEFAULT_SIZING).memory
         spent.append(time.process_time() - began)
     return SizingCost(
         variants=len(variants),
@@ -110,5 +115,5 @@ def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInte
         finished=requests,
         inter_token_seconds=decoded * _INTERVAL_SECONDS * tau_seconds,
         inter_tokens=decoded * _INTERVAL_SECONDS,
-        prompt_lengths=tuple((bound, requests * -math.expm1(-bound / _PROMPT_TOKENS)) for bound in _BOUNDS),
+        prompt_lengths=(_BOUNDS, tuple(requests * -math.expm1(-bound / _PROMPT_TOKENS) for bound in _BOUNDS)),
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from engine_totals import counted
+from engine_totals import alone, counted
 
 from controller.observe.engines import EngineRecords
-from controller.observe.readings import Reading, Totals
+from controller.observe.readings import Part, Reading, Totals
 from controller.sizing.records import EngineInterval, EngineReport
 
 KEY, OTHER = ("ns", "pod"), ("ns", "other")
@@ -22,10 +22,9 @@ def reading(time_seconds: float, totals: Totals, *, waiting: int = 0, **changes:
     fields: dict[str, Any] = {
         "time_seconds": time_seconds,
         "kv_usage": 0.5,
-        "waiting": waiting,
         "running": 3,
         "kv_tokens": 160_000,
-        "totals": totals,
+        "parts": alone(totals, waiting=waiting),
         "model_names": frozenset(),
     }
     return Reading(**fields | changes)
@@ -204,6 +203,63 @@ def test_after_a_restart_it_counts_on() -> None:
     assert (found.finished, found.restarted) == (4.0, False)
 
 
+def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Reading:
+    """Return what a pod says whose endpoints have finished so many requests; None where one is missing."""
+    parts = {
+        frozenset({("instance", f"10.0.0.1:{number}")}): Part(
+            waiting=waiting, totals=counted(finished, prompt_tokens=100 * finished)
+        )
+        for number, finished in enumerate(requests)
+        if finished is not None
+    }
+    return replace(reading(time_seconds, counted(0, prompt_tokens=0)), parts=parts, kv_tokens=80 * len(parts))
+
+
+SEVERAL: dict[str, tuple[tuple[Reading, ...], float | None]] = {
+    "what both counted": ((of_two(0, 5000, 900), of_two(15, 5030, 960)), 90.0),
+    "nothing while one is missing": ((of_two(0, 5000, 900), of_two(15, None, 960)), None),
+    "nothing when it is back: its history is no arrivals": (
+        (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, 5060, 990)), None,
+    ),
+    "what both counted from then on": (
+        (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, 5060, 990), of_two(45, 5070, 999)), 19.0,
+    ),
+    "nothing where one is there in place of the other": ((of_two(0, 5000), of_two(15, None, 900)), None),
+    "what is left where one has gone for good": (
+        (of_two(0, 5000, 900), of_two(15, None, 960), of_two(30, None, 990)), 30.0,
+    ),
+    "what both counted where one began anew": ((of_two(0, 5000, 900), of_two(15, 5030, 7)), 37.0),
+    "also where the sum rose": ((of_two(0, 5000, 4), of_two(15, 5030, 2)), 32.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("looks", "want"), SEVERAL.values(), ids=SEVERAL.keys())
+def test_of_several_endpoints_counts(looks: tuple[Reading, ...], want: float | None) -> None:
+    """No endpoint's history is ever taken for the arrivals of one cycle."""
+    found = interval(*looks)
+
+    assert (found and (found.finished, found.prompt_tokens, found.seconds)) == (
+        want and (want, 100 * want, 15.0)
+    )
+
+
+def test_an_endpoint_that_begins_anew_has_lost_its_queue_alone() -> None:
+    """The others' grew or shrank."""
+    found = interval(of_two(0, 5000, 900, waiting=10), of_two(15, 5030, 7, waiting=12))
+
+    assert found is not None
+    assert (found.waiting_change, found.restarted) == (2.0 + 12.0, True)
+
+
+def test_an_endpoint_that_missed_a_scrape_has_not_lost_its_cache() -> None:
+    """One that stays away has."""
+    reports = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, 5, 9), of_two(45, None, 9))
+    gone = watched(of_two(0, 5, 9), of_two(15, None, 9), of_two(30, None, 9))
+
+    assert [report and report.kv_tokens for report in reports] == [160, 160, 160, 160]
+    assert [report and report.kv_tokens for report in gone] == [160, 160, 80]
+
+
 OLD_NEWS = {
     "the same answer again: its source has not asked since": at(15, 80),
     "other counters of the same moment": at(15, 90),
@@ -276,12 +332,12 @@ def test_prompt_lengths(
     before: tuple[float, ...], bounds: tuple[float, ...], want: tuple[float, ...]
 ) -> None:
     """A histogram of the requests of the interval."""
-    known = tuple(zip(BOUNDS, before, strict=False))
-    now = tuple(zip(bounds, (6.0, 16.0, 17.0), strict=True))
+    known = (BOUNDS[: len(before)], before)
+    now = (bounds, (6.0, 16.0, 17.0))
     first = replace(counted(50, prompt_tokens=5_000), prompt_lengths=known)
     second = replace(counted(80, prompt_tokens=8_000), prompt_lengths=now)
 
     found = interval(reading(0, first), reading(15, second))
 
     assert found is not None
-    assert found.prompt_lengths == tuple(zip(bounds, want, strict=True))
+    assert found.prompt_lengths == (bounds, want)

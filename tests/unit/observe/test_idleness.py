@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine_totals import counted
+from engine_totals import alone, counted
 
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness
@@ -17,10 +17,9 @@ def reading(time_seconds: float, *, running: int = 0, finished: float = 5) -> Re
     return Reading(
         time_seconds=time_seconds,
         kv_usage=0.0,
-        waiting=0,
         running=running,
         kv_tokens=160,
-        totals=counted(finished, prompt_tokens=10 * finished),
+        parts=alone(counted(finished, prompt_tokens=10 * finished)),
         model_names=frozenset(),
     )
 

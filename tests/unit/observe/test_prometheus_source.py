@@ -13,7 +13,7 @@ from engine_expositions import VLLM, without
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.observe.prometheus import PrometheusSource, batched
+from controller.observe.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
 from controller.observe.readings import parse_exposition
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class Prometheus:
         """Names by namespace; one pod `p` where nothing is said."""
 
         self.queries: list[str] = []
+        self.most_pods = 0
+        """In one answer."""
+
         self.tokens: set[str | None] = set()
         self.garbage: bytes | None = None
 
@@ -67,13 +70,17 @@ class Prometheus:
         if self.garbage is not None:
             return web.Response(body=self.garbage)
         (matcher,) = set(re.findall(r'namespace=~"([^"]*)"', query))
+        names = re.search(r',pod=~("[^"]*")', query)
+        wanted = re.compile(json.loads(names[1]) if names else ".*")
         known = values(self.text)
         samples = [
             (labels | {"namespace": name, "pod": pod}, value)
             for name in matcher.split("|")
             for pod in self.pods.get(name, ["p"])
+            if wanted.fullmatch(pod)
             for labels, value in known
         ]
+        self.most_pods = max(self.most_pods, len(samples) // len(known))
         if query.startswith("timestamp("):
             stamp = str(EVALUATED - self.age_seconds)
             waiting = [labels for labels, _ in samples if labels.pop("__name__").endswith("_waiting")]
@@ -130,17 +137,33 @@ async def test_a_thousand_pods_are_asked_about_in_a_bounded_number_of_queries(na
     assert 0 < len(prometheus.queries) <= 32
 
 
-@given(st.lists(st.integers(1, 4000), max_size=60))
-def test_batches_are_few_and_hold_every_namespace_once(sizes: list[int]) -> None:
-    """At most 16, however the pods are spread."""
-    pods = [pod(f"ns-{number}") for number, size in enumerate(sizes) for _ in range(size)]
+@given(st.lists(st.integers(1, 4000), max_size=30))
+def test_batches_are_small_and_few_and_hold_every_pod_once(sizes: list[int]) -> None:
+    """However the pods are spread: pods of a larger namespace are named, smaller ones are never torn."""
+    pods = [pod(f"ns-{place}", f"p-{number}") for place, size in enumerate(sizes) for number in range(size)]
 
     batches = batched(pods)
 
-    assert len(batches) <= 16
-    assert sorted(name for batch in batches for name in batch) == sorted(
-        {item["metadata"]["namespace"] for item in pods}
+    assert all(0 < len(batch.pods) <= PODS_OF_A_BATCH for batch in batches)
+    assert len(batches) <= 2 * len(pods) / PODS_OF_A_BATCH + 1
+    assert sorted(key for batch in batches for key in batch.pods) == sorted(
+        (item["metadata"]["namespace"], item["metadata"]["name"]) for item in pods
     )
+    torn = {namespace for batch in batches if batch.is_part for namespace, _ in batch.pods}
+    assert torn == {f"ns-{place}" for place, size in enumerate(sizes) if size > PODS_OF_A_BATCH}
+
+
+async def test_a_namespace_that_is_too_large_for_one_answer_is_asked_about_in_several() -> None:
+    """An answer of 64 MiB would hold some 5,000 engines, and would be refused beyond that."""
+    prometheus = Prometheus()
+    pods = [pod(name=f"chat.{number}") for number in range(2 * PODS_OF_A_BATCH + 1)] + [pod("other")]
+    prometheus.pods["ns"] = [item["metadata"]["name"] for item in pods[:-1]]
+    async with prometheus.source() as source:
+        scraped = await source.scrape(pods)
+
+    assert (len(scraped.readings), scraped.failures) == (len(pods), {})
+    assert len(prometheus.queries) == 2 * 4
+    assert prometheus.most_pods == PODS_OF_A_BATCH
 
 
 async def test_one_pod_that_is_not_known_costs_the_others_nothing() -> None:

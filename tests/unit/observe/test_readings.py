@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from engine_expositions import SGLANG, VLLM, without
+from engine_totals import alone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,24 +35,32 @@ def read(text: str, *, time_seconds: float = 5.0) -> Reading:
     return reading_of(parse_exposition(text), time_seconds=time_seconds)
 
 
+def totals_of(reading: Reading) -> Totals:
+    """Return the counters of a pod with one endpoint."""
+    (part,) = reading.parts.values()
+    return part.totals
+
+
 def test_engines_of_one_pod_count_as_one() -> None:
     """Usage is the mean; queues, caches and counters add up."""
     assert read(VLLM) == Reading(
         time_seconds=5.0,
         kv_usage=0.5,
-        waiting=7,
         running=2,
         kv_tokens=3200,
-        totals=Totals(
-            first_tokens=18,
-            prompt_tokens=8000,
-            generation_tokens=1600,
-            finished=16,
-            inter_token_seconds=16,
-            inter_tokens=1582,
-            prompt_lengths=((500, 10), (1000, 16), (math.inf, 16)),
-            time_to_first_token_seconds=2,
-            computed_prompt_tokens=6000,
+        parts=alone(
+            Totals(
+                first_tokens=18,
+                prompt_tokens=8000,
+                generation_tokens=1600,
+                finished=16,
+                inter_token_seconds=16,
+                inter_tokens=1582,
+                prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
+                time_to_first_token_seconds=2,
+                computed_prompt_tokens=6000,
+            ),
+            waiting=7,
         ),
         model_names=frozenset({"m"}),
     )
@@ -61,18 +71,20 @@ def test_the_processes_of_one_sglang_engine_do_not_count_twice() -> None:
     assert read(SGLANG) == Reading(
         time_seconds=5.0,
         kv_usage=0.28,
-        waiting=2,
         running=4,
         kv_tokens=144_000,
-        totals=Totals(
-            first_tokens=18,
-            prompt_tokens=8000,
-            generation_tokens=1600,
-            finished=16,
-            inter_token_seconds=16,
-            inter_tokens=1582,
-            time_to_first_token_seconds=2,
-            computed_prompt_tokens=6500,
+        parts=alone(
+            Totals(
+                first_tokens=18,
+                prompt_tokens=8000,
+                generation_tokens=1600,
+                finished=16,
+                inter_token_seconds=16,
+                inter_tokens=1582,
+                time_to_first_token_seconds=2,
+                computed_prompt_tokens=6500,
+            ),
+            waiting=2,
         ),
         model_names=frozenset({"m"}),
     )
@@ -97,7 +109,7 @@ def test_old_names_say_the_same(text: str, want: tuple[float, float]) -> None:
     """Releases renamed series; what they mean stayed."""
     reading = read(text)
 
-    assert (reading.kv_usage, reading.totals.inter_token_seconds) == want
+    assert (reading.kv_usage, totals_of(reading).inter_token_seconds) == want
 
 
 @pytest.mark.parametrize(
@@ -144,7 +156,7 @@ def test_a_cache_of_unknown_size_is_none(text: str, want: int | None) -> None:
 )  # fmt: skip
 def test_sglang_makes_counters_with_their_first_event(text: str, want: tuple[float, float, float]) -> None:
     """Zero stands where the other series prove it."""
-    totals = read(text).totals
+    totals = totals_of(read(text))
 
     assert (totals.first_tokens, totals.finished, totals.generation_tokens) == want
 
@@ -213,14 +225,39 @@ def test_what_is_missing_is_never_zero(text: str, want: str) -> None:
 )  # fmt: skip
 def test_lengths_that_are_no_histogram_are_none(text: str) -> None:
     """The rest of the reading stands."""
-    assert read(text).totals.prompt_lengths == ()
+    assert totals_of(read(text)).prompt_lengths == ((), ())
 
 
 def test_engines_with_other_buckets_are_summed_where_they_agree() -> None:
     """Counts up to a bound add up at that bound only."""
     text = VLLM.replace('le="500.0",engine="1"', 'le="700.0",engine="1"')
 
-    assert read(text).totals.prompt_lengths == ((1000, 16), (math.inf, 16))
+    assert totals_of(read(text)).prompt_lengths == ((1000, math.inf), (16, 16))
+
+
+def scraped(text: str, instance: str) -> list[Series]:
+    """Return what Prometheus has of one endpoint."""
+    return [
+        replace(item, labels={**item.labels, "instance": instance, "container": "engine"})
+        for item in parse_exposition(text)
+    ]
+
+
+def test_endpoints_of_one_pod_are_counted_each_by_itself() -> None:
+    """Gauges add up, or are the mean; counters stand beside each other."""
+    other = VLLM.replace(" 5000.0", " 7000.0")
+    reading = reading_of([*scraped(VLLM, "ip:1"), *scraped(other, "ip:2")], time_seconds=5.0)
+
+    prompts = {dict(key)["instance"]: part.totals.prompt_tokens for key, part in reading.parts.items()}
+    assert prompts == {"ip:1": 8000, "ip:2": 10_000}
+    assert (reading.waiting, reading.running, reading.kv_tokens, reading.kv_usage) == (14, 4, 6400, 0.5)
+
+
+@pytest.mark.parametrize("missing", ["vllm:num_requests_waiting", "vllm:prompt_tokens_total"])
+def test_an_endpoint_that_lacks_what_another_one_has_is_refused(missing: str) -> None:
+    """Half of a pod's numbers are none."""
+    with pytest.raises(UnreadableMetricsError, match=f"missing: {missing}"):
+        reading_of([*scraped(VLLM, "ip:1"), *scraped(without(VLLM, missing), "ip:2")], time_seconds=5.0)
 
 
 def test_series_that_carry_their_time_are_as_old_as_they_say() -> None:
@@ -269,7 +306,7 @@ def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) ->
         reading = reading_of([*parse_exposition(text), *garbage], time_seconds=5.0)
     except UnreadableMetricsError:
         return
-    totals = reading.totals
+    totals = totals_of(reading)
     counters = [
         totals.first_tokens,
         totals.prompt_tokens,
@@ -279,7 +316,7 @@ def test_garbage_never_makes_a_wrong_number(garbage: list[Series], text: str) ->
         totals.inter_tokens,
         totals.time_to_first_token_seconds,
         totals.computed_prompt_tokens or 0.0,
-        *(count for _, count in totals.prompt_lengths),
+        *totals.prompt_lengths[1],
     ]
     assert 0 <= reading.kv_usage <= 1
     assert 0 <= reading.waiting <= 1e7

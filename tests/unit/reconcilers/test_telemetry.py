@@ -150,3 +150,18 @@ def test_series_end_with_what_they_are_about() -> None:
     telemetry.observe(replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP), seconds=0.1)
 
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [None] * len(TOLD)
+
+
+def test_reversals_are_counted_until_the_variant_is_gone() -> None:
+    """One of the same name that comes later begins at 0, and has no direction yet."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    found = []
+
+    for replicas in (3, 5, 4, 6, None, 2, 3, 1):
+        decisions = () if replicas is None else (replace(DECISION, replicas=replicas),)
+        telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=decisions)), seconds=0.1)
+        names = {"namespace": DECISION.namespace, "variant_name": DECISION.name}
+        found.append(registry.get_sample_value("stowplan_reversals_total", names))
+
+    assert found == [None, None, 1, 2, None, None, None, 1]

@@ -277,6 +277,53 @@ def test_a_scenario_and_objects_together_are_too_much(simulate: Simulate) -> Non
     assert any("--trace goes with -f" in line for line in simulate("--trace", "azure-llm-2023-conv")[2])
 
 
+ONLY_WITH_OBJECTS = {
+    "-n": "prod",
+    "--settings-namespace": "settings",
+    "--trace": "azure-llm-2023-conv",
+    "--copies": "1",
+    "--start-up": "v=60",
+    "--profile": "v=8,0.05,0.03",
+    "--kv-tokens": "v=384000",
+}
+
+
+@pytest.mark.parametrize(("option", "value"), ONLY_WITH_OBJECTS.items())
+def test_what_concerns_objects_is_refused_without_them(
+    simulate: Simulate, tmp_path: Path, option: str, value: str
+) -> None:
+    """Nothing that is said is passed over in silence, and nothing is played."""
+    code, out, err = simulate(written(tmp_path, document()), option, value)
+
+    assert (code, out) == (2, "")
+    assert err == [
+        f"error: {option} goes with -f FILE, the objects of a cluster: a scenario says all of its own"
+    ]
+
+
+def test_without_targets_nothing_is_said_to_be_missed(simulate: Simulate, tmp_path: Path) -> None:
+    """A share of 0 % would look like a success; who has targets is told as always."""
+    model, variant = document()["models"][0], document()["variants"][0]
+    bare = {name: value for name, value in model.items() if not name.endswith("Milliseconds")}
+    slow = bare | {"id": "slow", "itlMilliseconds": 80}
+    _, alone, _ = simulate(written(tmp_path, document(models=[bare])), "--policy", "constant:1")
+    ways = [variant | {"model": "m"}, variant | {"model": "slow", "name": "w"}]
+    nodes = [{"accelerator": "H100", "accelerators": 2}]
+    path = written(tmp_path, document(models=[bare, slow], variants=ways, nodes=nodes))
+    _, beside, _ = simulate(path, "--policy", "constant:1@v")
+
+    def cells(out: str, begin: str) -> list[list[str]]:
+        return [line.split() for line in out.splitlines() if line.startswith(begin)]
+
+    assert cells(alone, "constant:1")[0][2:6] == ["-", "-", "-", "0.00%"]
+    assert alone.splitlines()[-1].startswith("warning: m has no latency targets")
+    total, first, second = cells(beside, "constant:1@v")
+    assert [cell.endswith("%") for cell in total[2:6]] == [True, False, True, True]
+    assert first[3:6] == ["-", "-", "-"]
+    assert [cell.endswith("%") for cell in second[3:7]] == [True, False, True, True]
+    assert sum(line.startswith("warning:") for line in beside.splitlines()) == 1
+
+
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_samples_can_be_read(path: Path) -> None:
     """All that are shipped; playing them takes longer than a test may."""

@@ -43,7 +43,13 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
         warm_up_seconds=60.0,
     )
     outcomes = [_outcome(scenario, f"{name}-{number}") for number in range(policies)]
-    told = Told(seconds=-45.0, variant=f"v-{names[0]}", replicas=3, sentence=f"{name} goes from 2 to 3")
+    told = Told(
+        seconds=-45.0,
+        variant=f"v-{names[0]}",
+        replicas=3,
+        current_replicas=2,
+        sentence=f"{name} goes from 2 to 3",
+    )
     outcomes[0] = replace(outcomes[0], told=(told,))
     return Results(scenario=scenario, outcomes=tuple(outcomes), warnings=(f"{name}: be careful",))
 
