@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let the collector rest: sizing and planning make many records and few cycles, and it would look at all.
+    """Disable the collector: sizing and planning make many records and few cycles, and it would look at all.
 
     What it misses is collected afterwards.
     """

@@ -50,7 +50,7 @@ class SizingCost:
 def sizing_cost(models: int = MODELS) -> SizingCost:
     """Return what a cycle takes once the memory holds as much as it ever does.
 
-    The collector rests as it does in the controller's cycle.
+    The collector is disabled, as in the cycle of the controller.
     """
     variants = [_variant(model, place) for model in range(models) for place in range(len(_TYPES))]
     snapshot = Snapshot(nodes=(), variants=tuple(variants))
