@@ -181,6 +181,19 @@ def test_what_conversion_really_kept_passes() -> None:
     assert validate(review(edited, spoke)).refusal is None
 
 
+def test_a_manifest_without_a_status_may_replace_one_that_has_it() -> None:
+    """The first webhook sees it as it was sent; the server keeps the status that is stored."""
+    hub = variant(accelerator="A100", acceleratorCount=2, variantCost="1") | {
+        "status": {"currentAlloc": {"numReplicas": 1}, "decision": {"reason": "Steady", "message": "well"}}
+    }
+    spoke = convert(hub, "llmd.ai/v1alpha1")
+    manifest = {name: item for name, item in spoke.items() if name != "status"}
+    manifest["spec"] = manifest["spec"] | {"variantCost": "2"}
+
+    assert "annotations" in manifest["metadata"]
+    assert mutate(review(manifest, spoke)).refusal is None
+
+
 def binding(*, most: int) -> Json:
     """Return a binding on one Deployment."""
     target = {"targetRef": TARGET, "additionalMatchLabels": {"role": "leader"}}
