@@ -45,6 +45,14 @@ class ModelDemand:
     supply_rate: int
     """Capacity of the ready replicas that stay."""
 
+    min_replicas: int = 0
+    """Of all variants together, whatever the load."""
+
+    @property
+    def floor(self) -> int:
+        """Replicas that all variants together are to have at least."""
+        return max(self.min_replicas, int(not self.may_scale_to_zero))
+
     @property
     def namespace(self) -> str:
         """Namespace of the model's variants."""
@@ -133,6 +141,7 @@ def _model_demand(
         upper_rate=None if releasable is None else rate_up(releasable),
         anticipated_rate=provided_rate(variants, [allowed_replicas(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * _ready(variant) for variant in variants]),
+        min_replicas=rule.min_replicas if rule else 0,
     )
 
 

@@ -1,0 +1,35 @@
+"""What docs/planning.md shows is what its commands print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from samples import SAMPLES
+
+from apiserver import cli
+
+TOP = SAMPLES.parent.parent
+DOCUMENT = TOP / "docs" / "planning.md"
+SHOWN = re.findall(
+    r"^```console\n\$ stowplan ([^|\n]*)[^\n]*\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL
+)
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_a_command_prints_what_is_shown(
+    command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a terminal of 100 columns; of what a further command cuts out, the lines stand together."""
+    monkeypatch.chdir(TOP)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    cli.main(shlex.split(command))
+
+    assert shown in capsys.readouterr().out
+
+
+def test_some_output_is_shown() -> None:
+    """A document without any would prove nothing."""
+    assert len(SHOWN) > 1
