@@ -13,7 +13,9 @@ from apiserver import cli
 TOP = SAMPLES.parent.parent
 DOCUMENT = TOP / "docs" / "planning.md"
 SHOWN = re.findall(
-    r"^```console\n\$ stowplan ([^|\n]*)[^\n]*\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    r"^```console\n\$ stowplan ([^|\n]*)[^\n]*\n(.*?)^```",
+    DOCUMENT.read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
 )
 
 
