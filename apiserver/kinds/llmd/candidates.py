@@ -54,6 +54,8 @@ def _fields(entry: Json) -> Json:
 
 def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
     """Return what `in_use` has to be told of the accelerator in use; empty if it finds that one anyway."""
+    if label_of(value) == plain(accelerator):  # a candidate: the way here has put it in its place
+        return {}
     candidates = _objects(as_list(as_object(profile).get("accelerators")))
     found = candidates[_position(value, candidates, None)].get("acc") if candidates else None
     return {} if same(found, accelerator) else {"accelerator": accelerator}

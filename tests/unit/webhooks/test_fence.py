@@ -181,8 +181,8 @@ def test_what_conversion_really_kept_passes() -> None:
     assert validate(review(edited, spoke)).refusal is None
 
 
-def test_a_manifest_without_a_status_may_replace_one_that_has_it() -> None:
-    """The first webhook sees it as it was sent; the server keeps the status that is stored."""
+def test_a_manifest_may_bring_no_status_or_an_old_one() -> None:
+    """The first webhook sees it as it was sent; the server keeps what is stored, and of a new object none."""
     hub = variant(accelerator="A100", acceleratorCount=2, variantCost="1") | {
         "status": {"currentAlloc": {"numReplicas": 1}, "decision": {"reason": "Steady", "message": "well"}}
     }
@@ -191,7 +191,8 @@ def test_a_manifest_without_a_status_may_replace_one_that_has_it() -> None:
     manifest["spec"] = manifest["spec"] | {"variantCost": "2"}
 
     assert "annotations" in manifest["metadata"]
-    assert mutate(review(manifest, spoke)).refusal is None
+    for request in (review(manifest, spoke), review(spoke), review(spoke | {"status": {}}, spoke)):
+        assert mutate(request).refusal is None
 
 
 def binding(*, most: int) -> Json:
