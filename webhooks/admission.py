@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from apiserver.kinds.conversion import kept_annotation
+from apiserver.kinds.conversion import kept_after_relabelling, kept_annotation, telling_label
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Reference, Version
@@ -78,6 +78,8 @@ class Subject:
     old: Json | None
     namespace: str
     forms: list[Form]
+    to_keep: str | None
+    """What conversion must keep of it besides; None where nothing has to be added."""
 
     @property
     def name(self) -> str:
@@ -128,18 +130,28 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
         old=None if stored is None else _plain(stored, namespace),
         namespace=namespace,
         forms=_forms(*found, sent, stored),
+        to_keep=None if stored is None else _to_keep(found[0], sent, stored),
     )
+
+
+def _to_keep(kind: Kind, sent: _Object, stored: _Object) -> str | None:
+    if _label(kind, sent) == _label(kind, stored):
+        return None
+    return kept_after_relabelling(kind, _whole(sent, stored), _whole(stored, stored))
 
 
 def _forms(kind: Kind, version: Version, sent: _Object, stored: _Object | None) -> list[Form]:
     if _kept(kind, sent) is None:  # then every version says the same
         return []
-    return other_forms(kind, version, _whole(sent), None if stored is None else _whole(stored))
+    return other_forms(
+        kind, version, _whole(sent, stored), None if stored is None else _whole(stored, stored)
+    )
 
 
-def _whole(value: _Object) -> Json:
-    status = {} if value.status is msgspec.UNSET else {"status": _read(value.status)}
-    return _plain(value, "") | status
+def _whole(value: _Object, stored: _Object | None) -> Json:
+    """Return an object with the status that it will have: the server keeps the stored one."""
+    status = msgspec.UNSET if stored is None else stored.status
+    return _plain(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status)})
 
 
 def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
@@ -178,7 +190,7 @@ def _read(spec: JsonValue) -> JsonValue:
 
 
 def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
-    """Tell whether an update leaves alone the spec, and what else may say what is to be scaled."""
+    """Tell whether an update leaves alone the spec, and what else conversion makes a spec of."""
     return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
 
 
@@ -188,8 +200,15 @@ def _has_same_spec(old: _Object, new: _Object) -> bool:
     return bytes(old.spec) == bytes(new.spec)  # one server wrote both, in one order
 
 
-def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, JsonValue]:
-    return None if value.metadata is None else value.metadata.owner_references, _kept(kind, value)
+def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, JsonValue, JsonValue]:
+    owners = None if value.metadata is None else value.metadata.owner_references
+    return owners, _label(kind, value), _kept(kind, value)
+
+
+def _label(kind: Kind, value: _Object) -> str | None:
+    """Return what the label says that conversion looks at, if anything."""
+    labels = None if value.metadata is None else value.metadata.labels
+    return None if labels is None else labels.get(telling_label(kind))
 
 
 def _kept(kind: Kind, value: _Object) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from apiserver.kinds.llmd import conversion as llmd
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
+from apiserver.kinds.llmd.relabelling import kept_when_relabelled
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 
@@ -17,6 +19,8 @@ _AT_A_GLANCE: Final = {
 }
 _WANTED_BYTES: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.wanted_bytes}
 _ANNOTATIONS: Final = {(llmd.GROUP, "VariantAutoscaling"): llmd.ANNOTATION}
+_LABELS: Final = {(llmd.GROUP, "VariantAutoscaling"): ACCELERATOR_LABEL}
+_KEPT_WHEN_RELABELLED: Final = {(llmd.GROUP, "VariantAutoscaling"): kept_when_relabelled}
 
 
 def convert(value: Json, api_version: str) -> Json:
@@ -42,6 +46,19 @@ def differs_in_name_only(
 def kept_annotation(kind: Kind) -> str:
     """Return the annotation in which conversion keeps what a version cannot say; empty if it never does."""
     return _ANNOTATIONS[kind.group, kind.kind] if kind.has_conversion else ""
+
+
+def telling_label(kind: Kind) -> str:
+    """Return the label that conversion looks at; empty if it looks at none."""
+    return _LABELS[kind.group, kind.kind] if kind.has_conversion else ""
+
+
+def kept_after_relabelling(kind: Kind, value: Json, old: Json) -> str | None:
+    """Return what that annotation must keep of an updated object, lest another label change its spec.
+
+    None where nothing has to be added. Both objects are in one version, status included.
+    """
+    return _KEPT_WHEN_RELABELLED[kind.group, kind.kind](value, old)
 
 
 def wanted_annotation_bytes(kind: Kind, value: Json) -> int:

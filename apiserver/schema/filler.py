@@ -46,7 +46,11 @@ def escaped(part: str) -> str:
 
 
 def _members_filler(node: Node) -> Fill | None:
-    defaults = [(prop.name, f"/{prop.name}", prop.default) for prop in node.properties if prop.has_default]
+    defaults = [
+        (prop.name, f"/{prop.name}", prop.default, isinstance(prop.default, dict | list))
+        for prop in node.properties
+        if prop.has_default
+    ]
     below = [(prop.name, f"/{prop.name}", filler(prop.node)) for prop in node.properties]
     inner = [(name, step, inside) for name, step, inside in below if inside is not None]
     if not defaults and not inner:
@@ -55,9 +59,9 @@ def _members_filler(node: Node) -> Fill | None:
     def fill(value: JsonValue, pointer: str, found: list[Addition]) -> None:
         if not isinstance(value, dict):
             return
-        for name, step, default in defaults:
+        for name, step, default, is_nested in defaults:
             if value.get(name) is None:
-                value[name] = copy.deepcopy(default) if isinstance(default, dict | list) else default
+                value[name] = copy.deepcopy(default) if is_nested else default
                 found.append(Addition(pointer + step, default))
         for name, step, inside in inner:
             if (item := value.get(name)) is not None:

@@ -16,7 +16,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Demand, Rule, Transition
+from apiserver.schema.rules import Demand, Rule, Transition, WebhookOnly, WithoutCel
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
 
 Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
@@ -115,7 +115,7 @@ def finder(here: Ruled) -> Finder:
     Its source is written from the tree, one nested loop or condition for each node: interpreting the tree for
     each object would take longer than the rules themselves. Places become tuples only where a rule is broken.
     """
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"nowhere": _NOWHERE}
     body = _indented(_source(here, known, place="", depth=0))
     source = "\n".join(["def find(v0):", " found = []", *body, " return found"])
     exec(compile(source, "<rules of a declaration>", "exec"), known)  # noqa: S102 (all of it is written below)
@@ -130,8 +130,9 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> It
         yield f"{value} = {value}[:{here.most}]"
     for rule in here.rules:
         name = f"rule{len(known)}"
-        known[name], known[f"{name}_is_broken"] = rule, rule.is_broken
-        yield f"if {name}_is_broken({value}): found.append(({name}, {value}, ({place})))"
+        known[name], (known[f"of_{name}"], is_told) = rule, _question(rule)
+        ask = f"if of_{name}({value}):" if is_told else f"for _ in of_{name}({value}, nowhere):"
+        yield f"{ask} found.append(({name}, {value}, ({place}))){'' if is_told else '; break'}"
     for member, below in here.members:
         yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
@@ -143,6 +144,15 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> It
         yield f"for {entry}, {inside} in {value}.items():"
         key = f"'[' + {entry} + ']', "
         yield from _indented(_source(here.values, known, place=place + key, depth=depth + 1))
+
+
+def _question(rule: Rule) -> tuple[Callable[..., Any], bool]:
+    """Return what is asked of a value, past what only wraps it; whether it tells, or yields what is wrong."""
+    while isinstance(rule, WithoutCel):
+        rule = rule.rule
+    if type(rule).is_broken is not Rule.is_broken:
+        return rule.is_broken, True
+    return rule.function if isinstance(rule, WebhookOnly) else rule.check, False
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

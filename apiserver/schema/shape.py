@@ -38,6 +38,8 @@ _TYPES: Final[Mapping[str, type | UnionType]] = {
     "any": object,
 }
 
+_NESTING: Final = (dict, list)
+
 DEEPEST: Final = 64
 """No declaration nests nearly as deep; what is deeper could exhaust the stack of whoever walks it."""
 
@@ -47,10 +49,10 @@ FREE_LEVELS: Final = 100
 
 def is_deeper_than(value: JsonValue, levels: int) -> bool:
     """Tell whether a value is nested deeper than some number of levels, without recursion."""
-    nested = [value] if isinstance(value, dict | list) else []
+    nested = [value] if isinstance(value, _NESTING) else []
     for _ in range(levels):
         inner = [each for item in nested for each in (item.values() if isinstance(item, dict) else item)]
-        nested = [item for item in inner if isinstance(item, dict | list)]
+        nested = [item for item in inner if isinstance(item, _NESTING)]
         if not nested:
             return False
     return any(nested)

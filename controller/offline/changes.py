@@ -167,11 +167,12 @@ def _capacities(work: _Work, rates: Sequence[Rate]) -> None:
 
 def _additions(work: _Work, additions: Sequence[Addition]) -> None:
     for addition in additions:
-        nodes = (*work.snapshot.nodes, *_new_nodes(work.snapshot, addition))
+        nodes = (*work.snapshot.nodes, *new_nodes(work.snapshot, addition))
         work.snapshot = replace(work.snapshot, nodes=nodes)
 
 
-def _new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
+def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
+    """Yield the nodes of an addition, with what all nodes of their type have in common."""
     alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
     names = {node.name for node in snapshot.nodes}
     number = 0

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from controller.offline.changes import OWN_LABELS
+from controller.offline.changes import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.inventory import admits, topology_keys
-from controller.planning.snapshot import Snapshot
+from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
 
 _MOST_NAMED: Final = 5
@@ -20,6 +20,28 @@ _MOST_NAMED: Final = 5
 def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """Return a sentence for each thing that is not known."""
     return (*_nodes(snapshot), *_unlabelled(snapshot), *_demands(plan), *_capacities(plan))
+
+
+def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
+    """Yield the nodes that were asked for although no pod of any variant may go there."""
+    for addition in additions:
+        node = next(new_nodes(snapshot, addition))
+        sizes = [
+            variant.accelerators_per_pod
+            for variant in snapshot.variants
+            if variant.accelerators_per_pod and admits(node, _anywhere(variant))
+        ]
+        shape = f"--add-node {addition.accelerator}x{addition.accelerators}"
+        if not sizes:
+            types = ", ".join(sorted({variant.accelerator for variant in snapshot.variants} - {""}))
+            yield f"{shape}: no variant may use such a node{f'; they are for {types}' if types else ''}"
+        elif min(sizes) > addition.accelerators:
+            yield f"{shape}: no pod fits on such a node, the smallest takes {min(sizes)}"
+
+
+def _anywhere(variant: Variant) -> Variant:
+    """Return a variant whose pods are neither spread nor kept together."""
+    return replace(variant, spread=None, together_in="")
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[str]:
@@ -41,7 +63,7 @@ def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
         shared = frozenset(label for label in node.labels if label[0] not in OWN_LABELS)
         nodes[node.schedulable, node.accelerator, shared, node.taints].append(node)
     for variant in snapshot.variants:
-        free = replace(variant, spread=None, together_in="")
+        free = _anywhere(variant)
         for key in sorted(topology_keys(variant) - OWN_LABELS):
             without = [
                 item.name

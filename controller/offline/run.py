@@ -21,7 +21,7 @@ from controller.offline.comparison import compared
 from controller.offline.configuring import Configuring, configured
 from controller.offline.document import as_document
 from controller.offline.gathering import Gathering, gathered
-from controller.offline.ignorance import ignorance
+from controller.offline.ignorance import ignorance, useless
 from controller.offline.page import page
 from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
@@ -66,7 +66,8 @@ def _run(options: argparse.Namespace) -> int:
     _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
     if given.problems or mistakes:
         return _UNREADABLE
-    shown = _planned(inputs, given.warnings, compares=options.compare)
+    warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
+    shown = _planned(inputs, warnings, compares=options.compare)
     if not _written(options, inputs, shown):
         return _UNREADABLE
     _show(options.output, shown)
@@ -82,15 +83,20 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(found.passed_over.items()))
         sys.stderr.write(f"passed over: {kinds}\n")
     if found.saved and not found.problems:
-        return Gathering(inputs=configuring.over(found.saved[0]))
+        inputs = configuring.over(found.saved[0])
+        return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
     given = gathered(found, configuring=configuring, settings_namespace=namespace)
     if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
         return given
+    return _without_variants(given.inputs)
+
+
+def _without_variants(inputs: PlanningInputs) -> Gathering:
     text = (
         "nothing to plan: no VariantAutoscaling among what was read; export it with kubectl get va -A -o yaml"
     )
-    return Gathering(inputs=given.inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
+    return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 
 
 def _nothing(configuring: Configuring) -> Gathering:

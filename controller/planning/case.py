@@ -228,6 +228,8 @@ class Case:
     def unusable_clause(self) -> str:
         """Return why new replicas of this variant are not counted on; empty where they are."""
         capacity = self.variant.capacity
+        if capacity is not None and not capacity.rate:
+            return "a replica serves nothing"
         if capacity is None or capacity.is_usable:
             return ""
         if capacity.unreachable:

@@ -48,6 +48,14 @@ class ModelDemand:
     supply_rate: int
     """Capacity of the ready replicas that stay, without those that the last decision let go."""
 
+    min_replicas: int = 0
+    """Of all variants together, whatever the load."""
+
+    @property
+    def floor(self) -> int:
+        """Replicas that all variants together are to have at least."""
+        return max(self.min_replicas, int(not self.may_scale_to_zero))
+
     @property
     def namespace(self) -> str:
         """Namespace of the model's variants."""
@@ -143,6 +151,7 @@ def _model_demand(
         anticipated_rate=provided_rate(variants, [allowed_replicas(variant) for variant in variants]),
         decided_rate=provided_rate(variants, [_decided_replicas(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * _ready(variant) for variant in variants]),
+        min_replicas=rule.min_replicas if rule else 0,
     )
 
 

@@ -87,13 +87,11 @@ def _ordered(case: Case) -> Verdict | None:
     )
 
 
-def _cold(case: Case) -> Verdict | None:
-    """Explain a model that must be kept warm while no replica has a place."""
-    if not case.whole.is_cold:
+def _below_floor(case: Case) -> Verdict | None:
+    """Explain that fewer replicas have a place than the model must keep, whatever the load."""
+    if not case.whole.is_below_floor:
         return None
-    return _lacking(
-        case, f"{case.variant.name} {_change(case)}: {case.variant.model_id} must keep one replica"
-    )
+    return _lacking(case, f"{case.variant.name} {_change(case)}: {case.whole.duty}")
 
 
 def _below_minimum(case: Case) -> Verdict | None:
@@ -178,17 +176,16 @@ def _replaced(case: Case) -> Verdict | None:
 
 def _minimum(case: Case) -> Verdict | None:
     """Explain a replica that demand alone would not need."""
-    alone = case.placed == 1 and sum(case.whole.placed) == 1
-    warm = alone and not case.demand.may_scale_to_zero
+    at_floor = case.placed > 0 and sum(case.whole.placed) == case.demand.floor
     at_minimum = case.placed == case.variant.min_replicas > 0
     spare = case.whole.provided_rate - rate_of(case.variant)
-    if not (warm or at_minimum) or spare < case.demand.required_rate:
+    if not (at_floor or at_minimum) or spare < case.demand.required_rate:
         return None
-    why = (
-        f"minReplicas is {case.variant.min_replicas}"
-        if at_minimum
-        else f"one replica keeps {case.variant.model_id} warm"
-    )
+    if at_minimum:
+        why = f"minReplicas is {case.variant.min_replicas}"
+    else:
+        is_one = case.demand.floor == 1
+        why = f"one replica keeps {case.variant.model_id} warm" if is_one else case.whole.duty
     return Verdict(
         bound_by=BoundBy.MIN_REPLICAS,
         reason=_movement(case),
@@ -217,7 +214,7 @@ def _is_spared(case: Case) -> bool:
 
 _EXPLANATIONS: tuple[Callable[[Case], Verdict | None], ...] = (
     _ordered,
-    _cold,
+    _below_floor,
     _below_minimum,
     _holding,
     _short,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from controller.planning.cluster import Node, NodePool
     from controller.planning.demand import ModelDemand
     from controller.planning.settings import Settings
-    from controller.planning.snapshot import ModelRule, Snapshot, Variant
+    from controller.planning.snapshot import Snapshot, Variant
 
 MAX_REQUIREMENT = 10**9
 """Larger requirements are counted in a coarser unit: demand rounded up, capacity down."""
@@ -44,12 +44,10 @@ def formulate(
     places_of = _places(nodes)
     pools = sorted(snapshot.pools, key=lambda pool: pool.name)
     topologies = Topologies(nodes, [node_to_come(pool) for pool in pools], snapshot.variants)
-    rules = {(rule.namespace, rule.model_id): rule for rule in snapshot.models}
     rows: list[CoverRow] = []
     terms: list[VariantTerms] = []
     for model, demand in enumerate(demands):
-        rule = rules.get((demand.namespace, demand.model_id))
-        own = _rows(demand, rule, model=model, first_variant=len(terms))
+        own = _rows(demand, model=model, first_variant=len(terms))
         enough = _enough(own)
         for index, variant in enumerate(demand.variants, start=len(terms)):
             untouchable = _untouchable(variant, demand)
@@ -94,7 +92,6 @@ def held_replicas(variant: Variant) -> int:
 
 def _rows(
     demand: ModelDemand,
-    rule: ModelRule | None,
     *,
     model: int,
     first_variant: int,
@@ -116,7 +113,7 @@ def _rows(
     rows = []
     holding = capacity_terms(demand, rate_of, first_variant=first_variant)
     is_decided = demand.signal.decides
-    if floor := max(int(not demand.may_scale_to_zero), rule.min_replicas if rule else 0):
+    if floor := demand.floor:
         one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
         rows.append(row(Stage.MINIMUM, floor, one_each))
     for index, variant in enumerate(demand.variants, start=first_variant):

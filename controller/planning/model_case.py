@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from controller.planning.demand import provided_rate
 from controller.planning.problem import per_mille_missing
 from controller.planning.utilisation import utilisation
-from controller.planning.wording import load_text
+from controller.planning.wording import count, load_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +47,15 @@ class ModelCase:
     """How full the replicas get that have a place; None where they hold nothing."""
 
     @property
-    def is_cold(self) -> bool:
-        """Whether the model must be kept warm and is not."""
-        return not self.demand.may_scale_to_zero and not any(self.placed)
+    def is_below_floor(self) -> bool:
+        """Whether fewer replicas have a place than the model must keep."""
+        return sum(self.placed) < self.demand.floor
+
+    @property
+    def duty(self) -> str:
+        """What the model must keep, in words."""
+        least = self.demand.floor
+        return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
     def filled_if_unlimited(self) -> Utilisation | None:
         """Return how full the replicas would get that are wanted with unlimited nodes."""

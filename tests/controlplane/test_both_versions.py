@@ -115,3 +115,25 @@ def test_who_applied_a_field_owns_it_in_both_versions(
     assert again.returncode == 0, again.stderr
     for version in VERSIONS:
         assert spec_of(control_plane, namespace, version).get("variantCost") != "7"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_label_changes_the_spec_of_neither_version(
+    control_plane: ControlPlane, namespace: str, version: str
+) -> None:
+    """It would without a new generation; who relabels is told that the accelerator stays."""
+    label = "inference.optimization/acceleratorName"
+    manifest = profiled_variant("shared")
+    (entry,) = manifest["spec"]["modelProfile"]["accelerators"]
+    manifest["spec"]["modelProfile"]["accelerators"] = [entry, entry | {"acc": "H100"}]
+    control_plane.kubectl("create", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
+    before = {name: spec_of(control_plane, namespace, name) for name in VERSIONS}
+    where = (f"variantautoscalings.{version}.llmd.ai/shared", f"--namespace={namespace}")
+
+    labelled = control_plane.kubectl("label", *where, f"{label}=H100")
+    control_plane.kubectl("annotate", *where, "some/thing=else")
+
+    assert "has no effect" in labelled.stderr
+    assert before["v1alpha2"]["accelerator"] == "A100"
+    for name in VERSIONS:
+        assert spec_of(control_plane, namespace, name) == before[name]

@@ -122,11 +122,14 @@ def _beyond(name: str, request: str | int, limit: str | int, path: FieldPath) ->
     wanted, most = quantities.amount(request), quantities.amount(limit)
     if wanted is None or most is None:
         return
-    here = path.child("requests").key(name)
     if wanted != most and not can_be_overcommitted(name):
-        yield errors.invalid(here, request, f"must be equal to {name} limit of {limit}")
+        demand = "equal to"
     elif wanted > most:
-        yield errors.invalid(here, request, f"must be less than or equal to {name} limit of {limit}")
+        demand = "less than or equal to"
+    else:
+        return
+    here = path.child("requests").key(name)
+    yield errors.invalid(here, request, f"must be {demand} {name} limit of {limit}")
 
 
 def resource_errors(value: Json, path: FieldPath) -> Iterator[FieldError]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import is_
 from typing import Final
 
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
+from apiserver.kinds.llmd.identity import label_of
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object, opened, opened_objects, plain
+from apiserver.schema.undecoded import as_list, as_object, opened, opened_objects, plain, same
 
 PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 """Fields of the hub that say of one variant what a candidate says."""
@@ -23,19 +23,24 @@ def opened_profile(value: JsonValue) -> JsonValue:
     return profile | {"accelerators": opened_objects(profile["accelerators"])}
 
 
-def in_use(value: Json, profile: JsonValue) -> tuple[Json, Json]:
+def in_use(value: Json, profile: JsonValue, remembered: JsonValue = None) -> tuple[Json, Json]:
     """Return the hub's fields for the candidate in use, and what the way back needs of the modelProfile.
 
-    The latter is empty where the profile could not be told again.
+    The latter is empty where the profile could not be told again. `remembered` names the accelerator that is
+    in use, whatever the label says.
     """
     entries = as_list(as_object(profile).get("accelerators"))
-    candidates = [entry for entry in entries if isinstance(entry, dict)]
+    candidates = _objects(entries)
     if not candidates:
         return {}, {}
-    position = _position(value, candidates)
+    position = _position(value, candidates, remembered)
     is_told_again = len(candidates) == len(entries)
     source: Json = {"modelProfile": profile, "position": position} if is_told_again else {}
     return _fields(candidates[position]), source
+
+
+def _objects(entries: list[JsonValue]) -> list[Json]:
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _fields(entry: Json) -> Json:
@@ -47,12 +52,21 @@ def _fields(entry: Json) -> Json:
     return found
 
 
-def _position(value: Json, entries: list[Json]) -> int:
-    """Return which candidate is in use: the labelled one, else the one in status, else the first."""
+def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
+    """Return what `in_use` has to be told of the accelerator in use; empty if it finds that one anyway."""
+    if label_of(value) == plain(accelerator):  # a candidate: the way here has put it in its place
+        return {}
+    candidates = _objects(as_list(as_object(profile).get("accelerators")))
+    found = candidates[_position(value, candidates, None)].get("acc") if candidates else None
+    return {} if same(found, accelerator) else {"accelerator": accelerator}
+
+
+def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:
+    """Return which candidate is in use: the remembered one, the labelled, that in status, or the first."""
     names = [plain(entry.get("acc")) for entry in entries]
-    label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
-    if label and label in names:
-        return names.index(label)
+    for accelerator in (plain(remembered), label_of(value)):
+        if accelerator and accelerator in names:
+            return names.index(accelerator)
     current = plain(as_object(as_object(value.get("status")).get("currentAlloc")).get("accelerator"))
     return names.index(current) if current and current in names else 0
 

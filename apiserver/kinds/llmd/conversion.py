@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, profile_of
+from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, profile_of, to_remember
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
 from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
 from apiserver.schema.json import Json, JsonValue
@@ -65,7 +65,7 @@ def _is_alike(spec: JsonValue, status: JsonValue) -> bool:
     )
 
 
-def _to_hub(value: Json, _: Json) -> tuple[Json, Json]:
+def _to_hub(value: Json, remembered: Json) -> tuple[Json, Json]:
     result = dict(value)
     source: Json = {}
     given = value.get("spec")
@@ -73,7 +73,7 @@ def _to_hub(value: Json, _: Json) -> tuple[Json, Json]:
         return result, source
     spec = without(given, _SPOKE_ONLY)
     if "modelProfile" in given:
-        candidate, source = in_use(value, given["modelProfile"])
+        candidate, source = in_use(value, given["modelProfile"], remembered.get("accelerator"))
         spec = candidate | spec
     elif "variantID" in given and _is_own_identifier(given["variantID"], spec):
         source = {"variantID": given["variantID"]}
@@ -107,8 +107,11 @@ def _from_hub(value: Json, source: Json) -> tuple[Json, Json]:
     status, spec = value.get("status"), value.get("spec")
     if isinstance(status, dict) and "decision" in status:
         result["status"] = without(status, ("decision",))
-    if isinstance(spec, dict) and not _HUB_LEGACY.isdisjoint(spec):
-        result["spec"] = _spoke_spec(spec, source)
+    if not isinstance(spec, dict) or _HUB_LEGACY.isdisjoint(spec):
+        return result, {}
+    result["spec"] = shown = _spoke_spec(spec, source)
+    if "modelProfile" in source and "modelProfile" in shown and "accelerator" in spec:
+        return result, to_remember(value, shown["modelProfile"], spec["accelerator"])
     return result, {}
 
 

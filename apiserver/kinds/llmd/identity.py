@@ -39,6 +39,12 @@ def identifier_of(model: str, accelerator: str, count: int) -> str:
     return f"{model.replace(chr(10), ' ')}-{token}-{count}"
 
 
+def label_of(value: Json) -> str | None:
+    """Return the accelerator that an object's label names."""
+    label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
+    return label if isinstance(label, str) and label else None
+
+
 def implied_target(value: Json) -> Json:
     """Return the scale target of an object that names none.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final
 
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, UNKNOWN, implied_target
+from apiserver.kinds.llmd.identity import UNKNOWN, implied_target, label_of
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object
 
@@ -59,12 +59,6 @@ def facts_of(hub: Json) -> Facts:
         target=spec.get("scaleTargetRef") or implied_target(hub),
         cost=_text(spec.get("variantCost")) or _cost_per_replica(current, count),
     )
-
-
-def label_of(value: Json) -> str | None:
-    """Return the accelerator that an object's label names."""
-    labels = as_object(as_object(value.get("metadata")).get("labels"))
-    return _text(labels.get(ACCELERATOR_LABEL))
 
 
 def placeholder_parameters() -> Json:

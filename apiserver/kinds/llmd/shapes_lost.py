@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apiserver.kinds.llmd.conversion import HUB, convert
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, names_deployment, variant_identifier
-from apiserver.kinds.llmd.shapes_facts import label_of, shown
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, label_of, names_deployment, variant_identifier
+from apiserver.kinds.llmd.shapes_facts import shown
 from apiserver.kinds.llmd.shapes_released import Family, Shape
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_object, same

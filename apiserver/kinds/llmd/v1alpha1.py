@@ -80,7 +80,8 @@ class ModelProfile:
     """The modelProfile shape: all accelerators that the model was profiled on."""
 
     accelerators: Annotated[tuple[AcceleratorProfile, ...], Items(1, 64)]
-    """Candidates. The one that the label `inference.optimization/acceleratorName` names is in use."""
+    """Candidates. The one in use is that which the label `inference.optimization/acceleratorName` names when
+    the object is created; `spec.accelerator` of v1alpha2 changes it."""
 
 
 @declaration()

@@ -17,6 +17,7 @@ from apiserver.kinds.llmd.identity import (
     variant_identifier,
 )
 from apiserver.kinds.llmd.performance import missing_parameters
+from apiserver.kinds.llmd.relabelling import label_advice
 from apiserver.schema.json import Json
 from apiserver.schema.kept import read_kept
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
@@ -170,6 +171,7 @@ VARIANT_AUTOSCALING: Final = Kind(
                 _target_advice,
                 _implied_target_advice,
                 _name_advice,
+                label_advice,
             ),
         ),
         Version(
@@ -188,7 +190,7 @@ VARIANT_AUTOSCALING: Final = Kind(
             ),
             fill=(_cost,),
             references=_references,
-            advise=(_parameter_advice, _target_advice, _name_advice),
+            advise=(_parameter_advice, _target_advice, _name_advice, label_advice),
         ),
     ),
 )

@@ -1,44 +1,51 @@
-"""The output that README.md and docs/planning.md show is the real one."""
+"""What docs/planning.md and README.md show is what the commands print."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+import shlex
 
 import pytest
+from samples import SAMPLES
 
-TOP = Path(__file__).resolve().parents[3]
-COMMAND = "plan -f manifests/samples/plan --demand meta/llama-3.1-70b=90"
+from apiserver import cli
 
-Plan = Callable[..., tuple[int, str, list[str]]]
+TOP = SAMPLES.parent.parent
+DOCUMENT = TOP / "docs" / "planning.md"
+README = TOP / "README.md"
+SHOWN = re.findall(
+    r"^```console\n\$ stowplan ([^|\n]*)[^\n]*\n(.*?)^```",
+    DOCUMENT.read_text("utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
 
 
-@pytest.fixture
-def real(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the lines that the command prints for a wide terminal."""
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_a_command_prints_what_is_shown(
+    command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a terminal of 120 columns; of what a further command cuts out, the lines stand together."""
     monkeypatch.chdir(TOP)
-    _, out, _ = plan(*COMMAND.split()[1:])
-    return out.splitlines()
+    monkeypatch.setenv("COLUMNS", "120")
+
+    cli.main(shlex.split(command))
+
+    assert shown in capsys.readouterr().out
 
 
-def shown(page: str) -> list[str]:
-    """Return the lines that a page shows below the command."""
-    text = (TOP / page).read_text()
-    found = re.search(
-        rf"^\$ stowplan {re.escape(COMMAND)}\n(.*?)^(?:```|\$ )", text, re.DOTALL | re.MULTILINE
-    )
-    assert found is not None
-    return found[1].splitlines()
+def test_some_output_is_shown() -> None:
+    """A document without any would prove nothing."""
+    assert len(SHOWN) > 1
 
 
-def test_the_documentation_shows_all_of_a_plan(real: list[str]) -> None:
-    """Line by line."""
-    assert shown("docs/planning.md") == real
-
-
-def test_the_readme_shows_an_excerpt_of_a_plan(real: list[str]) -> None:
+def test_the_readme_shows_an_excerpt() -> None:
     """Lines are left out, and none is changed."""
-    rest = iter(real)
+    command, printed = next((command, shown) for command, shown in SHOWN if command.startswith("plan -f"))
+    text = README.read_text("utf-8")
+    excerpt = re.search(
+        rf"^\$ stowplan {re.escape(command)}\n(.*?)^(?:```|\$ )", text, re.DOTALL | re.MULTILINE
+    )
+    assert excerpt is not None
+    rest = iter(printed.splitlines())
 
-    assert [line for line in shown("README.md") if line not in rest] == []
+    assert [line for line in excerpt[1].splitlines() if line not in rest] == []

@@ -14,7 +14,7 @@ from samples import SAMPLES
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
 from hack.bench.placement.worlds import world as fleet_world
-from manifests import deployment, legacy_variant, listed, profiled_variant, variant
+from manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
@@ -467,3 +467,55 @@ def test_yaml_says_what_json_says(plan: Plan, world: World) -> None:
 
     assert yaml.safe_load(as_yaml) == json.loads(as_json)
     assert set(json.loads(as_json)) == {"is_enough", "conclusion", "warnings", "plan", "nodes"}
+
+
+USELESS = {
+    "of a type that nobody uses": (
+        "H100x8",
+        "--add-node H100x8: no variant may use such a node; they are for L4",
+    ),
+    "too small for every pod": ("L4x1", "--add-node L4x1: no pod fits on such a node, the smallest takes 2"),
+}
+
+
+@pytest.mark.parametrize(("shape", "told"), USELESS.values(), ids=USELESS.keys())
+def test_nodes_that_help_nobody_are_warned_of(
+    plan: Plan, parts: Callable[..., list[dict[str, Any]]], shape: str, told: str
+) -> None:
+    """They are planned with all the same; nodes that would do are no matter of a warning."""
+    made = parts()
+    for item in (item for item in made if item["kind"] == "Deployment"):
+        (container,) = item["spec"]["template"]["spec"]["containers"]
+        container["resources"]["limits"]["nvidia.com/gpu"] = 2
+    files = {"a.yaml": listed(*made)}
+
+    _, out, _ = plan("-f", "a.yaml", "--add-node", shape, "-o", "json", files=files)
+    _, useful, _ = plan("-f", "a.yaml", "--add-node", "L4x2", "-o", "json")
+
+    assert json.loads(out)["warnings"] == [told]
+    assert json.loads(useful)["warnings"] == []
+
+
+def test_a_saved_decision_without_variants_is_no_plan(plan: Plan) -> None:
+    """As among manifests: nobody is served, so nobody is told to be."""
+    code, out, err = plan("-f", "a.json", files={"a.json": '{"snapshot": {"nodes": [], "variants": []}}'})
+
+    assert (code, out) == (2, "")
+    assert "nothing to plan: no VariantAutoscaling" in err[0]
+
+
+def test_a_stated_capacity_of_nothing_stands(plan: Plan, parts: Callable[..., list[dict[str, Any]]]) -> None:
+    """Whatever a profile or the model's other variants would make of it; in a saved decision as well."""
+    made = parts()
+    for item in (item for item in made if item["kind"] == "VariantAutoscaling"):
+        item["spec"] |= {"modelID": "m", "variantProfile": {"perfParms": PERF_PARMS, "maxBatchSize": 4}}
+        del item["status"]["decision"]["capacityPerReplica"]
+    told = ["--demand", "m=2@100/20", "--capacity", "chat=0", "-o", "json"]
+
+    _, out, _ = plan("-f", "a.yaml", *told, "--save", "s.json", files={"a.yaml": listed(*made)})
+    _, again, _ = plan("-f", "s.json", "-o", "json")
+
+    for text in (out, again):
+        chat, code = json.loads(text)["plan"]["decisions"]
+        assert (chat["capacity"]["requests_per_second"], chat["capacity"]["source"]) == (0, "Stated")
+        assert code["capacity"]["source"] == "Profile"

@@ -148,6 +148,32 @@ def test_a_model_has_a_floor_over_all_its_variants() -> None:
     )
 
     assert _granted(made) == {"a": 0, "b": 3}
+    why = {decision.name: (decision.reason, decision.bound_by) for decision in made.decisions}
+    assert why["b"] == (Reason.SCALE_UP, BoundBy.MIN_REPLICAS)
+    assert "llama must keep 3 replicas" in made.decisions[1].message
+
+
+def test_a_floor_that_is_not_met_is_a_shortage() -> None:
+    """Whatever the load: what may not be fewer is needed."""
+    made = _plan(
+        _variant("a", size=8),
+        _variant("b", size=8),
+        loads=(_wants("llama", 0),),
+        models=(_rule(min_replicas=3),),
+    )
+
+    assert sum(_granted(made).values()) == 2
+    for decision in made.decisions:
+        assert (decision.reason, decision.bound_by) == (Reason.SHORTAGE, BoundBy.ACCELERATORS)
+        assert "llama must keep 3 replicas; no H100 node has 8 free" in decision.message
+
+
+def test_a_replica_that_serves_nothing_is_said_to() -> None:
+    """There is room for more of them, and nothing else would have it."""
+    made = _plan(_variant("a", "n1", serves=0), loads=(_wants("llama", 1),))
+
+    assert made.decisions[0].reason is Reason.SHORTAGE
+    assert "a replica serves nothing" in made.decisions[0].message
 
 
 @pytest.mark.parametrize(

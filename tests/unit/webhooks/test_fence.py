@@ -181,6 +181,20 @@ def test_what_conversion_really_kept_passes() -> None:
     assert validate(review(edited, spoke)).refusal is None
 
 
+def test_a_manifest_may_bring_no_status_or_an_old_one() -> None:
+    """The first webhook sees it as it was sent; the server keeps what is stored, and of a new object none."""
+    hub = variant(accelerator="A100", acceleratorCount=2, variantCost="1") | {
+        "status": {"currentAlloc": {"numReplicas": 1}, "decision": {"reason": "Steady", "message": "well"}}
+    }
+    spoke = convert(hub, "llmd.ai/v1alpha1")
+    manifest = {name: item for name, item in spoke.items() if name != "status"}
+    manifest["spec"] = manifest["spec"] | {"variantCost": "2"}
+
+    assert "annotations" in manifest["metadata"]
+    for request in (review(manifest, spoke), review(spoke), review(spoke | {"status": {}}, spoke)):
+        assert mutate(request).refusal is None
+
+
 def binding(*, most: int) -> Json:
     """Return a binding on one Deployment."""
     target = {"targetRef": TARGET, "additionalMatchLabels": {"role": "leader"}}
