@@ -24,7 +24,7 @@ LEAST_AHEAD_CYCLES: Final = 8
 the error of a forecast for the next moment does not cover them. In cycles, as the history is, which is what
 limits how far ahead a line can be drawn: 120 s at the default interval."""
 
-RELEASE_DEVIATIONS: Final = 2.5
+RELEASE_DEVIATIONS: Final = 1.0
 """By how many standard deviations more than for growth capacity is kept, so that noise reverses nothing."""
 
 

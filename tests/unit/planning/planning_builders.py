@@ -104,7 +104,6 @@ def demand(
         "lower_rate": lower,
         "upper_rate": lower if upper is None else upper,
         "anticipated_rate": 0,
-        "decided_rate": changes.get("anticipated_rate", 0),
         "supply_rate": 0,
     }
     return ModelDemand(**fields | changes)

@@ -61,37 +61,6 @@ def test_required_capacity_is_the_current_one_moved_into_the_band(
     assert _asked(rate, "n", "n", signal=signal).required_rate == want
 
 
-@pytest.mark.parametrize(
-    ("rate", "desired", "want"),
-    [
-        pytest.param(15_000, 1, 17_648, id="what was let go is asked for as far as it is required"),
-        pytest.param(10_000, 1, 12_800, id="what was let go is not asked for while less is enough"),
-        pytest.param(7_000, 1, 10_000, id="and no bound is above what may go"),
-        pytest.param(10_000, 2, 14_286, id="what was not let go stays as far as it may not go"),
-        pytest.param(10_000, 5, 14_286, id="what was ordered and never came is not there"),
-        pytest.param(10_000, None, 14_286, id="before the first decision all that runs counts"),
-    ],
-)
-def test_what_a_window_still_holds_does_not_come_back_by_chance(
-    rate: int, desired: int | None, want: int
-) -> None:
-    """An autoscaler keeps for minutes what a decision let go: the band is around the decision."""
-    demand = _demand(variant("a", "n", "n", serves=SERVES, desired_replicas=desired), loads=(load(rate),))
-
-    assert demand.required_rate == want
-    assert demand.continuity_rate <= want
-
-
-@pytest.mark.parametrize("signal", [Signal.HELD, Signal.UNKNOWN])
-def test_a_load_that_decides_nothing_lets_nothing_go_that_an_earlier_decision_let_go(signal: Signal) -> None:
-    """Old reports may be wrong about what was enough."""
-    demand = _demand(
-        variant("a", "n", "n", serves=SERVES, desired_replicas=1), loads=(load(10_000, signal=signal),)
-    )
-
-    assert demand.required_rate == (25_600 if signal is Signal.HELD else 0)
-
-
 @pytest.mark.parametrize("rate", [0, 7_000, 20_000, 30_000])
 def test_nothing_goes_where_nobody_knows_what_may(rate: int) -> None:
     """Without a bound for what may go there is only one for what must be there."""
