@@ -73,7 +73,7 @@ class ModelDemand:
         """Capacity that the model is to have: what it has, moved into the dead band [lower, upper].
 
         What a stabilization window still holds counts as had. A band around the last decision instead turns
-        decisions a quarter as often and replicas four times as often, at no less cost (closed loop, conv-x12).
+        decisions a quarter as often and replicas four times as often, at about the same cost (conv-x12).
         Held data only moves what there is up. Unknown demand requires nothing here: every replica stays.
         """
         if self.signal is Signal.UNKNOWN:
