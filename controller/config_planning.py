@@ -13,7 +13,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
 from controller.planning.cluster import Budget, NodePool, Taint
-from controller.planning.settings import Fallback, Settings, Strategy, UnmetUnit
+from controller.planning.settings import Settings, UnmetUnit
 from controller.sizing.records import SizingSettings
 
 _HISTORY_INTERVALS: Final = 20
@@ -152,8 +152,8 @@ class PlanningConfig:
 
     solve_seconds: Annotated[int, Range(1, 600)] = 20
     """Longest time that the solver may search for one placement; then the best that was found counts, proven
-    or not. A plan may hold several searches: its process is ended after three times this, and the fallback
-    decides. Most plans take a fraction of a second."""
+    or not. A plan may hold several searches: its process is ended after three times this, and what
+    runs stands. Most plans take a fraction of a second."""
 
     scale_to_zero: bool = False
     """Whether the last replica of a model without load may go."""
@@ -170,17 +170,6 @@ class PlanningConfig:
     standing_seconds: Annotated[int, Range(1, 86400)] = 600
     """How long a mix of replicas is expected to stand before the load asks for another one. What the start of
     a replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
-
-    strategy: Literal["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "optimal"
-    """Who decides: the solver, or the rules of another autoscaler. Those know nothing of the other models'
-    variants, of the price of a start or of nodes that can be added; limits and nodes cut what they ask
-    for."""
-
-    fallback: Literal["hold", "wva-greedy", "wva-cost-aware", "kthena-expansion"] = "hold"
-    """What is done when no answer can be had in time, or it is refused, or the solver dies. `hold`: the last
-    good plan stands. That is the default because a solver mostly fails for one interval, in which a plan by
-    other rules would move replicas that the next good plan moves back. Also done where the fallback is the
-    strategy itself, or its rule breaks."""
 
     pod_deletion_cost: bool = True
     """Whether pods that a smaller number lets go are marked by `controller.kubernetes.io/pod-deletion-cost`,
@@ -249,8 +238,6 @@ def settings_of(planning: PlanningConfig) -> Settings:
     """Return the numbers that planning itself uses."""
     return Settings(
         standing_seconds=float(planning.standing_seconds),
-        strategy=Strategy(planning.strategy),
-        fallback=Fallback(planning.fallback),
         most_preempted=planning.preemption_budget,
         flap_reversals=planning.flap_budget.reversals,
         flap_window_seconds=float(planning.flap_budget.window_seconds),

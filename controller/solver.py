@@ -1,6 +1,6 @@
 """Planning at arm's length: in a child process, killed when it takes too long and replaced when it dies.
 
-A crash, a hang or a memory explosion in the solver costs one cycle: the fallback, which needs none, decides.
+A crash, a hang or a memory explosion in the solver costs one cycle, in which what runs stands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from controller.planning.decision import SolverStatus
-from controller.planning.ruled import fall_back
+from controller.planning.hold import hold
 from controller.solver_worker import HEADER, frame
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Solver:
     async def solve(
         self, snapshot: Snapshot, state: PlanningState, settings: Settings
     ) -> tuple[Plan, PlanningState]:
-        """Return the plan and the next state; without an answer the fallback's, and why, in `Plan.solver`."""
+        """Return the plan and the next state; without an answer what runs stands; see `Plan.solver`."""
         async with self._turn:
             try:
                 return await self._ask(snapshot, state, settings)
@@ -161,8 +161,8 @@ class Solver:
                 message = f"the solver gave no answer within {self._deadline_seconds:g} s"
             except WorkerEndedError as error:
                 status, message = SolverStatus.FAILED, str(error)
-        # In a thread: the rules of a large cluster take a second, in which leases are to be renewed.
-        return await asyncio.to_thread(fall_back, snapshot, state, settings, status=status, message=message)
+        # In a thread: a large cluster takes a while, in which leases are to be renewed.
+        return await asyncio.to_thread(hold, snapshot, state, settings, status=status, message=message)
 
     async def close(self) -> None:
         """End the child."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,7 +23,6 @@ _LEVEL_GAP: Final = "stowplan_plan_level_gap_ratio"
 _NODES: Final = "stowplan_requested_nodes"
 _COST: Final = "stowplan_plan_cost"
 _GAP: Final = "stowplan_plan_gap_ratio"
-_STRATEGY: Final = "stowplan_plan_strategy"
 _WAITING: Final = "stowplan_pending_replicas"
 _SILENT: Final = "stowplan_silent_engines"
 _RATE: Final = "stowplan_demand_requests_per_second"
@@ -43,8 +41,7 @@ _GAUGES: Final = (
     (_LEVEL_GAP, "Distance of the last plan from its proven bound, by level.", ("level",)),
     (_NODES, "Nodes to add that the last plan counts on.", ("pool",)),
     (_COST, "Cost per hour of all granted replicas.", ()),
-    (_GAP, "Distance of the last plan from its proven bound; not a number where nobody knows.", ()),
-    (_STRATEGY, "1 for who made the last plan: a strategy, or hold.", ("strategy",)),
+    (_GAP, "Distance of the last plan from its proven bound; 1 where what runs stands.", ()),
     (_WAITING, "Replicas that a plan had room for and that fit nowhere since.", _VARIANT[:2]),
     (_SILENT, "Engines that did not answer.", ()),
     (_RATE, "Requests per second that a model is asked for now.", _MODEL[:2]),
@@ -102,8 +99,7 @@ class Telemetry:
         for request in plan.requests:
             self._gauges[_NODES].labels(request.pool).set(request.nodes)
         self._gauges[_COST].set(float(plan.cost))
-        self._gauges[_GAP].set(math.nan if plan.solver.gap is None else plan.solver.gap)
-        self._gauges[_STRATEGY].labels(plan.solver.strategy).set(1)
+        self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(outcome.scrape_failures)
         self._written.inc(outcome.written)
         self._elsewhere.inc(outcome.divergence.elsewhere)

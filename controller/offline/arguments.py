@@ -10,7 +10,7 @@ from typing import Final
 
 from controller.observe.accelerators import normalised
 from controller.offline.changes import Addition, Rate
-from controller.planning.settings import Strategy, UnmetUnit
+from controller.planning.settings import UnmetUnit
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _RATE: Final = re.compile(rf"(?P<rate>{_NUMBER})(?:@(?P<prompt>{_NUMBER})/(?P<output>{_NUMBER}))?\Z")
@@ -31,7 +31,6 @@ examples:
   stowplan plan -f live.yaml --drain node-7 --add-node H100x8:2
   stowplan plan -f live.yaml --budget 400 --html plan.html --save plan.json
   stowplan plan -f plan.json -o json        the same plan again, for programs
-  stowplan plan -f plan.json --compare      beside what other autoscalers would do
 
 exit code: 0 everybody gets what is needed, 1 something goes short or no answer
 was found in time, 2 wrong usage or unreadable input
@@ -51,7 +50,6 @@ def parser() -> argparse.ArgumentParser:
     _add_changes(made)
     add = made.add_argument
     add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")
-    add("--compare", action="store_true", help="answer by every strategy, and put them side by side")
     add("--html", type=Path, metavar="FILE", help="write the plan as one page for a browser, too")
     add(
         "--save", type=Path, metavar="FILE", help="write all that the plan was made from, to be planned again"
@@ -97,11 +95,6 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         "--unmet",
         choices=[unit.value for unit in UnmetUnit],
         help="who goes short within a priority: serve most value, or most models",
-    )
-    add(
-        "--strategy",
-        choices=[strategy.value for strategy in Strategy],
-        help="who decides: the solver, or another autoscaler's rules",
     )
     add(
         "--certificate",

@@ -12,7 +12,7 @@ from controller.observe.scheduling import NAME_FIELD
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
-from controller.planning.settings import Strategy, UnmetUnit
+from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.records import SizingSettings
 
@@ -58,7 +58,6 @@ class Changes:
     drained: Sequence[str] = ()
     budget: Decimal | None = None
     unmet: UnmetUnit | None = None
-    strategy: Strategy | None = None
     certificate: bool | None = None
     scales_to_zero: bool = False
 
@@ -84,7 +83,6 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
         freed = tuple(replace(variant, may_scale_to_zero=True) for variant in work.snapshot.variants)
         work.snapshot = replace(work.snapshot, variants=freed)
     settings = replace(inputs.settings, unmet_unit=changes.unmet) if changes.unmet else inputs.settings
-    settings = replace(settings, strategy=changes.strategy) if changes.strategy else settings
     if changes.certificate is not None:
         settings = replace(settings, certificate=changes.certificate)
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)

@@ -17,7 +17,7 @@ def as_document(shown: Shown) -> Json:
         "warnings": list(shown.warnings),
         "plan": msgspec.to_builtins(shown.plan),
         "nodes": [_node(item) for item in layouts(shown.snapshot, shown.plan)],
-    } | ({"compared": msgspec.to_builtins(shown.compared)} if shown.compared else {})
+    }
 
 
 def _node(item: NodeLayout) -> Json:

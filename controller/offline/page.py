@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from controller.offline.colours import colours
 from controller.offline.layout import NodeLayout, codes_of, layouts
 from controller.offline.markup import Markup, document, folded, is_long, number, section, table, tag
-from controller.offline.page_comparison import comparison_section
 from controller.offline.page_nodes import nodes_section
 from controller.offline.page_variants import variants_section
 from controller.offline.style import STYLE
@@ -51,7 +50,6 @@ def page(shown: Shown) -> str:
         _models(shown),
         _prices(shown),
         _proof(shown.plan),
-        *comparison_section(shown.compared),
     )
 
 
@@ -64,9 +62,7 @@ def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
         (f"{len(models) - len(shown.short)} of {len(models)}", "models get what they need"),
         (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
         (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
-        (str(plan.solver.status), "says the solver")
-        if plan.solver.strategy == "optimal"
-        else (plan.solver.strategy, "decided"),
+        (str(plan.solver.status), "says the solver"),
     )
     return tag(
         "div", *(tag("div", tag("b", fact), what, class_="tile") for fact, what in facts), class_="tiles"

@@ -17,7 +17,6 @@ from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone
 from controller.offline.arguments import parser
 from controller.offline.changes import Changes, changed
-from controller.offline.comparison import compared
 from controller.offline.configuring import Configuring, configured
 from controller.offline.document import as_document
 from controller.offline.gathering import Gathering, gathered
@@ -29,7 +28,7 @@ from controller.offline.spans import Spans, printed
 from controller.offline.text import Shown, text_lines
 from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs, to_json
-from controller.planning.settings import Strategy, UnmetUnit
+from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot
 from controller.uncollected import uncollected
 
@@ -67,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
-    shown = _planned(inputs, warnings, compares=options.compare)
+    shown = _planned(inputs, warnings)
     if not _written(options, inputs, shown):
         return _UNREADABLE
     _show(options.output, shown)
@@ -113,13 +112,12 @@ def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
         drained=options.drain,
         budget=options.budget,
         unmet=UnmetUnit(options.unmet) if options.unmet else None,
-        strategy=Strategy(options.strategy) if options.strategy else None,
         certificate=options.certificate,
         scales_to_zero=options.scale_to_zero,
     )
 
 
-def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: bool) -> Shown:
+def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
     with uncollected():
@@ -128,7 +126,6 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], *, compares: boo
             snapshot=inputs.snapshot,
             plan=made,
             warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made)),
-            compared=compared(inputs, made) if compares else (),
         )
 
 

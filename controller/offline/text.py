@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.offline.comparison import Compared, comparison_lines
 from controller.offline.drawing import drawing_lines
 from controller.offline.layout import codes_of, homeless, layouts
 from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
@@ -44,8 +43,6 @@ class Shown:
     snapshot: Snapshot
     plan: Plan
     warnings: tuple[str, ...] = ()
-    compared: tuple[Compared, ...] = ()
-    """Every strategy's answer, where that was asked for."""
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -94,7 +91,6 @@ def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
     yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
     for level in levels(shown.plan):
         yield from _wrapped(Tone.FAINT, level, columns, first="  ", later="      ")
-    yield from comparison_lines(shown.compared, columns=columns)
     for warning in shown.warnings:
         yield from _wrapped(Tone.ADVICE, f"warning: {warning}", columns)
     yield from _wrapped(Tone.GOOD if shown.is_enough else Tone.BAD, conclusion(shown), columns)
@@ -120,9 +116,6 @@ def _first(names: Sequence[str]) -> str:
 def proof(plan: Plan) -> str:
     """Return what can be said for the answer."""
     solver = plan.solver
-    if solver.gap is None:
-        why = f"{solver.message}; " if solver.message else ""
-        return f"{why}decided by {solver.strategy}: how far from the best is not known"
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:

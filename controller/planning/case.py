@@ -15,7 +15,6 @@ from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.housing import Vacancies
 from controller.planning.model_case import model_cases
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
-from controller.planning.settings import Strategy
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
 from controller.planning.wording import count, rule_clause, scarcity_clause
@@ -52,9 +51,6 @@ class Answer:
 
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
-
-    strategy: Strategy = Strategy.OPTIMAL
-    """Who granted."""
 
     restless: Mapping[tuple[str, str], Restless] = field(default_factory=dict)
     """Variants that are not to turn for cost alone."""
@@ -241,9 +237,7 @@ class Case:
         """Return why there is room for one more replica and it is not granted."""
         if self.variant.capacity and self.variant.capacity.unreachable:
             return self.variant.capacity.unreachable[0]
-        if self.answer.strategy is Strategy.OPTIMAL:
-            return "what is free goes further elsewhere"
-        return f"{self.answer.strategy} leaves what is free"
+        return "what is free goes further elsewhere"
 
     @property
     def rule_clause(self) -> str:

@@ -71,10 +71,10 @@ class SolverStatus(StrEnum):
     """A valid plan; a better one may exist, see the gap."""
 
     TIMED_OUT = "TimedOut"
-    """No plan within the limits: the fallback decided."""
+    """No plan within the limits: what runs stands."""
 
     FAILED = "Failed"
-    """The answer broke a rule, or the process ended: the fallback decided."""
+    """The answer broke a rule, or the process ended: what runs stands."""
 
 
 class ReliefKind(StrEnum):
@@ -239,24 +239,21 @@ class SolverReport:
     unproven: str
     """The first level of the lexicographic order that was not proven optimal; empty when all were."""
 
-    gap: float | None
-    """Relative distance to the proven bound at that level; 1 without an answer, None where nobody looked."""
+    gap: float
+    """Relative distance to the proven bound at that level; 1 without an answer."""
 
     message: str
     """Why the solver has no answer, or an empty text."""
 
     scope: str = ""
-    """Over what the bound of that level holds; empty where nobody looked."""
+    """Over what the bound of that level holds; empty without an answer."""
 
     levels: tuple[LevelReport, ...] = ()
-    strategy: str = "optimal"
-    """Who made the plan: a strategy by its name, or `hold` where what runs stands."""
 
     @property
     def is_answered(self) -> bool:
-        """Whether somebody decided anew."""
-        solved = self.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
-        return solved or self.strategy not in {"optimal", "hold"}
+        """Whether the plan is the solver's."""
+        return self.status in {SolverStatus.OPTIMAL, SolverStatus.FEASIBLE}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -36,7 +36,7 @@ def hold(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
         cost=total_cost(made, variants),
-        solver=SolverReport(status=status, unproven="", gap=1.0, message=message, strategy="hold"),
+        solver=SolverReport(status=status, unproven="", gap=1.0, message=message),
     )
     return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))
 

@@ -11,12 +11,11 @@ from controller.planning.columns import ColumnModel, place_again
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
 from controller.planning.flapping import followed
+from controller.planning.hold import hold
 from controller.planning.lexicographic import Limits, NoSolutionError
 from controller.planning.preparing import prepared
 from controller.planning.problem import NumbersTooLargeError, Scope, Solution
 from controller.planning.relief import reliefs
-from controller.planning.ruled import fall_back, ruled
-from controller.planning.settings import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,20 +33,18 @@ RELIEF_VARIANTS = 3_000
 
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
-    """Return the plan and the next state; where no answer can be had or trusted, the fallback decides."""
-    if settings.strategy is not Strategy.OPTIMAL:
-        return ruled(snapshot, state, settings)
+    """Return the plan and the next state; where no answer can be had or trusted, what runs stands."""
     try:
         answer, next_state = _answer(snapshot, state, settings)
     except NoSolutionError as error:
-        return fall_back(snapshot, state, settings, status=SolverStatus.TIMED_OUT, message=str(error))
+        return hold(snapshot, state, settings, status=SolverStatus.TIMED_OUT, message=str(error))
     except NumbersTooLargeError as error:
-        return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
     made = _plan(replace(answer, reliefs=_reliefs(answer, settings)))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {'; '.join(wrong)}"
-        return fall_back(snapshot, state, settings, status=SolverStatus.FAILED, message=message)
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message)
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
@@ -72,7 +69,7 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
         known = solution.prices or known
         return solution
 
-    answer = given.granted(placed, Strategy.OPTIMAL)
+    answer = given.granted(placed)
     thorough_seconds = state.thorough_seconds if is_brief else snapshot.taken_seconds
     return replace(answer, wanted=wanted), replace(
         given.next_state,

@@ -11,7 +11,6 @@ from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate
 from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
-from controller.planning.settings import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,13 +38,13 @@ class Prepared:
     restless: Mapping[tuple[str, str], Restless]
     """Those whose prices are."""
 
-    def granted(self, place: Callable[[PlacementProblem], Solution], strategy: Strategy) -> Answer:
+    def granted(self, place: Callable[[PlacementProblem], Solution]) -> Answer:
         """Return what a way of placing grants, taking no more at once from those in need than allowed."""
-        first = self.answered(self._within_limits(place, self.problem), strategy)
+        first = self.answered(self._within_limits(place, self.problem))
         step = first_step(first, self.problem, most=self.settings.most_preempted)
         if step is None:
             return first
-        gradual = self.answered(self._within_limits(place, step.problem), strategy)
+        gradual = self.answered(self._within_limits(place, step.problem))
         return replace(gradual, problem=step.problem, gives_way="step by step" if step.going else "not now")
 
     def _within_limits(
@@ -73,7 +72,7 @@ class Prepared:
         now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
         return max(0, published - max(row.limit, now))
 
-    def answered(self, granted: Solution, strategy: Strategy) -> Answer:
+    def answered(self, granted: Solution) -> Answer:
         """Return the answer that somebody found, as if nobody wanted anything else."""
         return Answer(
             snapshot=self.snapshot,
@@ -83,7 +82,6 @@ class Prepared:
             wanted=granted,
             granted=granted,
             settings=self.settings,
-            strategy=strategy,
             restless=self.restless,
         )
 
@@ -91,11 +89,8 @@ class Prepared:
 def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
     """Return what is known."""
     demands = model_demands(snapshot)
-    plain = formulate(snapshot, demands, settings=settings)
-    whole = plain
-    if settings.strategy is Strategy.OPTIMAL:
-        whole = with_main_variants(plain, demands)
-        plain = with_main_variants(plain, demands, is_unlimited=True)
+    formulated = formulate(snapshot, demands, settings=settings)
+    whole = with_main_variants(formulated, demands)
     held = restless(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
@@ -103,6 +98,6 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
         demands=demands,
         problem=steadied(whole, [variant for demand in demands for variant in demand.variants], held),
         next_state=state,
-        plain_problem=plain,
+        plain_problem=with_main_variants(formulated, demands, is_unlimited=True),
         restless=held,
     )

@@ -18,45 +18,12 @@ class UnmetUnit(StrEnum):
     """The same for every model: most models are served."""
 
 
-class Strategy(StrEnum):
-    """Who decides."""
-
-    OPTIMAL = "optimal"
-    """The solver: the best plan for all models together, with its distance from the proven bound."""
-
-    WVA_GREEDY = "wva-greedy"
-    """One variant per model, by priority and then regret, as the workload-variant autoscaler allocates."""
-
-    WVA_COST_AWARE = "wva-cost-aware"
-    """From what runs: more of the best cost per capacity, less of the dearest; then a limiter."""
-
-    KTHENA_EXPANSION = "kthena-expansion"
-    """Blocks of doubling size in order of their cost, as Kthena's autoscaler expands."""
-
-
-class Fallback(StrEnum):
-    """What is done when no answer can be had in time, or none that can be trusted."""
-
-    HOLD = "hold"
-    """What runs stands, or what was last decided if that is more."""
-
-    WVA_GREEDY = "wva-greedy"
-    WVA_COST_AWARE = "wva-cost-aware"
-    KTHENA_EXPANSION = "kthena-expansion"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """Prices and limits of planning. Raises ValueError when a duration is none."""
 
     standing_seconds: float = 600.0
     """How long a mix of replicas is expected to stand: what its starts cost is spread over this time."""
-
-    strategy: Strategy = Strategy.OPTIMAL
-    """Who decides."""
-
-    fallback: Fallback = Fallback.HOLD
-    """What is done without an answer."""
 
     flap_reversals: int = 0
     """How often a variant may change direction within the window before cost alone turns it no more; 0 for

@@ -22,7 +22,7 @@ class Announcer:
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
 
-    def decided(self, autoscaling: Json, decision: Decision, *, strategy: str) -> None:
+    def decided(self, autoscaling: Json, decision: Decision) -> None:
         """Log a decision that differs from the published one, and put it into an event."""
         before = (autoscaling.get("status") or {}).get("decision") or {}
         was, because = before.get("grantedReplicas"), before.get("reason")
@@ -35,7 +35,6 @@ class Announcer:
             replicas=decision.replicas,
             was=was,
             reason=str(decision.reason),
-            strategy=strategy,
             message=decision.message,
         )
         self._events.record(

@@ -60,7 +60,7 @@ class Publisher:
             async with gate:
                 is_there = await self._write(autoscaling, statuses[key])
             if is_there:
-                self._announce(autoscaling, statuses[key], decisions.get(key), plan)
+                self._announce(autoscaling, statuses[key], decisions.get(key))
             return is_there
 
         results = await asyncio.gather(*(write(item) for item in chosen), return_exceptions=True)
@@ -70,10 +70,10 @@ class Publisher:
             unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
         )
 
-    def _announce(self, autoscaling: Json, status: Json, decision: Decision | None, plan: Plan) -> None:
+    def _announce(self, autoscaling: Json, status: Json, decision: Decision | None) -> None:
         self._announcer.status_written(autoscaling, status)
         if decision:
-            self._announcer.decided(autoscaling, decision, strategy=plan.solver.strategy)
+            self._announcer.decided(autoscaling, decision)
 
     async def _write(self, autoscaling: Json, status: Json) -> bool:
         """Write one status; returns whether its object is still there."""

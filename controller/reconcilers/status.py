@@ -116,7 +116,6 @@ def moment(time: datetime) -> str:
 def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
     decision, solver = verdict.decision, verdict.solver
     solved = solver.is_answered
-    succeeded = "OptimizationFellBack" if solver.message else "OptimizationSucceeded"
     advice, misplaced = verdict.advice, verdict.misplaced
     return {
         "TargetResolved": ("True", *_target_finding(verdict)),
@@ -126,7 +125,7 @@ def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
         **_performance_finding(verdict.performance),
         "OptimizationReady": (
             "True" if solved else "False",
-            succeeded if solved else "OptimizationFailed",
+            "OptimizationSucceeded" if solved else "OptimizationFailed",
             decision.message,
         ),
         **({"LimitsKept": ("False", "LimitExceeded", "; ".join(decision.excess))} if decision.excess else {}),
@@ -251,9 +250,9 @@ def _number(value: float) -> str:
     return f"{Decimal(text):f}"
 
 
-def _gap(solver: SolverReport) -> str | None:
-    """Return the gap as text, or None where nobody knows it."""
-    return None if solver.gap is None else f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip(".")
+def _gap(solver: SolverReport) -> str:
+    """Return the gap as text."""
+    return f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip(".")
 
 
 def _shortened(message: str) -> str:

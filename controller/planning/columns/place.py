@@ -36,7 +36,6 @@ from controller.planning.lexicographic import NoSolutionError
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import Proof, Solution
 from controller.planning.proofs import proven, with_values
-from controller.planning.strategies.contest import contenders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,8 +117,6 @@ class ColumnModel:
             return Solution(replicas=(), placements=())
         running = self._running(known, replicas, limits, is_brief=is_brief) if known else None
         found, best = self._settled(limits, running)
-        if best.unproven:
-            best = self._no_worse(best)
         return replace(best, alternatives=alternatives_to(best.replicas, found, self._resources))
 
     def attempt(
@@ -132,7 +129,7 @@ class ColumnModel:
     ) -> Solution:
         """Return what a search alone comes to, without alternatives; a rough one solves a core of each level.
 
-        Nobody asks whether the textbook model or a simple rule does better.
+        Nobody asks whether the textbook model does better.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -189,17 +186,6 @@ class ColumnModel:
                 dtype=np.int64,
             ),
         )
-
-    def _no_worse(self, solution: Solution) -> Solution:
-        """Return the solution, or what a simple rule makes of the problem, should that be better."""
-        values, best = [proof.value for proof in solution.proofs], None
-        for answer in contenders(self._problem, self._levels.keys, values):
-            reached = self._levels.values(self._problem, answer.replicas, answer.added)
-            if reached < values:
-                values, best = reached, answer
-        if best is None:
-            return solution
-        return proven(replace(best, prices=solution.prices), with_values(solution.proofs, values))
 
     def _narrowed(self, found: Found, limits: Limits) -> Solution:
         """Return the answer without what found no place, or a better one to a problem that knows of it.

@@ -40,7 +40,7 @@ def is_available(name: str) -> bool:
 def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
     """Load an engine; it may take so many seconds by the clock for each problem."""
     if name in STRATEGIES:
-        strategy: Engine = importlib.import_module("controller.planning.strategies").STRATEGIES[name]
+        strategy: Engine = importlib.import_module("hack.bench.placement.rivals").STRATEGIES[name]
         return strategy
     if name in GAPS:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
@@ -63,7 +63,7 @@ def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
     """Return how many accelerators a strategy's counts ask for in vain; None where only plans are made."""
     if name not in STRATEGIES:
         return None
-    count: Callable[[PlacementProblem], int] = importlib.import_module(
-        "controller.planning.strategies"
-    ).PENDING[name]
+    count: Callable[[PlacementProblem], int] = importlib.import_module("hack.bench.placement.rivals").PENDING[
+        name
+    ]
     return count(problem)

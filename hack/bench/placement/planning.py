@@ -1,7 +1,7 @@
 """What whole plans take as users meet them: one after the other, each from what the last one remembers.
 
 A fleet as it is found, then a few loads change, and again: every plan runs and its state is kept. The steps
-are timed within `plan()`. Ours is beside a rule of thumb.
+are timed within `plan()`.
 
 Between thorough searches ours need only come as near to its bounds as the last one did. All changes lie
 within that time, so the last plan is made once more with a thorough search, from the same memory, in a row
@@ -20,11 +20,10 @@ from typing import Any, Final
 from controller.planning.checker import check
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
-from controller.planning.settings import Settings, Strategy
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from controller.uncollected import uncollected
-from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
 from hack.bench.placement.worlds import FACTORS, carried_out, changed, world
@@ -40,7 +39,7 @@ SHARE: Final = 0.01
 """Of the models that run, whose loads change from one plan to the next."""
 
 CHANGES: Final = {500: 5, 2000: 5, 10_000: 2}
-"""Plans of ours after the first, by models; a rule makes one."""
+"""Plans after the first, by models."""
 
 _INTERVAL_SECONDS: Final = 15.0
 """From one plan to the next: as often as the controller plans by default."""
@@ -48,7 +47,6 @@ _INTERVAL_SECONDS: Final = 15.0
 _BEGAN_SECONDS: Final = 1.8e9
 """When the first plan is made: any moment will do."""
 
-_STRATEGIES: Final = {OURS: Strategy.OPTIMAL, "wva-greedy": Strategy.WVA_GREEDY}
 _CHANGE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
 
 
@@ -74,7 +72,6 @@ class Planned:
     family: str
     size: int
     seed: int
-    engine: str
     cycle: str
     variants: int
     replicas: int
@@ -94,27 +91,23 @@ class Planned:
 
 
 def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) -> Iterator[Planned]:
-    """Measure a first plan by each engine, ours after changes and thoroughly again, a rule's after one."""
-    for engine, strategy in _STRATEGIES.items():
-        settings = Settings(strategy=strategy, wall_seconds=seconds)
-        is_ours = strategy is Strategy.OPTIMAL
-        found = world(family, size, seed=seed)
-        for name, cycle in _named(found, settings, changes=changes if is_ours else 1, seed=seed):
-            yield Planned(
-                family=family,
-                size=size,
-                seed=seed,
-                engine=engine,
-                cycle=name,
-                variants=len(cycle.found.variants),
-                replicas=sum(len(variant.replicas) for variant in cycle.found.variants),
-                plan_seconds=cycle.cpu_seconds,
-                steps={step.value: cycle.steps.get(step, 0.0) for step in Step},
-                short=sum(decision.unmet_per_mille > 0 for decision in cycle.made.decisions),
-                cost=float(cycle.made.cost),
-                status=cycle.made.solver.status,
-                faults=check(cycle.found, cycle.made),
-            )
+    """Measure a first plan, those after changes, and the last one thoroughly again."""
+    found = world(family, size, seed=seed)
+    for name, cycle in _named(found, Settings(wall_seconds=seconds), changes=changes, seed=seed):
+        yield Planned(
+            family=family,
+            size=size,
+            seed=seed,
+            cycle=name,
+            variants=len(cycle.found.variants),
+            replicas=sum(len(variant.replicas) for variant in cycle.found.variants),
+            plan_seconds=cycle.cpu_seconds,
+            steps={step.value: cycle.steps.get(step, 0.0) for step in Step},
+            short=sum(decision.unmet_per_mille > 0 for decision in cycle.made.decisions),
+            cost=float(cycle.made.cost),
+            status=cycle.made.solver.status,
+            faults=check(cycle.found, cycle.made),
+        )
 
 
 def _named(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[tuple[str, Cycle]]:
@@ -122,7 +115,7 @@ def _named(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> I
     for cycle in cycles(found, settings, changes=changes, seed=seed):
         yield CHANGE if last else FIRST, cycle
         last = cycle
-    if last and settings.strategy is Strategy.OPTIMAL and changes:
+    if last and changes:
         yield AGAIN, thorough_again(last, settings)
 
 
@@ -161,15 +154,15 @@ def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
 def planning_table(found: Sequence[Planned]) -> list[str]:
     """Return the lines of the table: medians over plans of a kind and seeds, in milliseconds of CPU."""
     head = (
-        "whole plans", "models", "cycle", "engine", "plans", "replicas", "plan ms",
+        "whole plans", "models", "cycle", "plans", "replicas", "plan ms",
         *(f"{step} ms" for step in Step), "variants short", "cost an hour", "possible",
     )  # fmt: skip
-    groups: dict[tuple[str, int, str, str], list[Planned]] = {}
+    groups: dict[tuple[str, int, str], list[Planned]] = {}
     for one in found:
-        groups.setdefault((one.family, one.size, one.cycle, one.engine), []).append(one)
+        groups.setdefault((one.family, one.size, one.cycle), []).append(one)
     rows: list[Row] = [head]
-    for (family, size, cycle, engine), group in groups.items():
-        rows.append((family, str(size), cycle, engine, *_cells(group)))
+    for (family, size, cycle), group in groups.items():
+        rows.append((family, str(size), cycle, *_cells(group)))
     return aligned(rows)
 
 
@@ -191,11 +184,11 @@ def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goa
             spent = [
                 one.steps[Step.PLACE] * 1000 / slowness
                 for one in found
-                if (one.family, one.size, one.engine, one.cycle) == (family, size, OURS, CHANGE)
+                if (one.family, one.size, one.cycle) == (family, size, CHANGE)
             ]
             if spent:
                 name = f"T5_placing_after_a_change_in_{family}_of_{size}"
                 yield Goal(name=name, value=statistics.median(spent), unit="ms", most=most)
     if found:
-        wrong = sum(bool(one.faults) for one in found if one.engine == OURS)
+        wrong = sum(bool(one.faults) for one in found)
         yield Goal(name="impossible_plans", value=wrong, unit="plans", most=0)

@@ -38,12 +38,6 @@ _CALLS: Final[Mapping[str, Mapping[str, Step]]] = {
         "assembled": Step.EXPLAIN,
         "check": Step.CHECK,
     },
-    "controller.planning.ruled": {
-        "prepared": Step.FORMULATE,
-        "_applied": Step.PLACE,
-        "assembled": Step.EXPLAIN,
-        "check": Step.CHECK,
-    },
 }
 """By module, what it calls by which name."""
 

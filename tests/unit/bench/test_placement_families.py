@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
-from controller.planning.strategies import STRATEGIES
 from controller.planning.textbook import check_magnitude
 from hack.bench.placement import score
 from hack.bench.placement.catalogue import FAMILIES, SIZES, Instance, matching
 from hack.bench.placement.judging import Solved, reversals
+from hack.bench.placement.rivals import STRATEGIES
 from hack.bench.placement.scenario import after
 from hack.bench.placement.verify import wrong
 

@@ -11,7 +11,6 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from hack.bench.compared import OURS
 from hack.bench.placement.joint import Joint, joint_goals, joint_table, measured
 from hack.bench.placement.planning import (
     AGAIN,
@@ -127,7 +126,7 @@ def test_steps_are_timed_within_the_plan() -> None:
 
 
 def test_a_plan_is_measured_by_its_steps() -> None:
-    """Two cycles by each, one of ours again, all possible; a goal is for placing once few loads changed."""
+    """Two cycles, and one again, all possible; a goal is for placing once few loads changed."""
     found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0, changes=1))
     lines = planning_table(found)
     slow = [
@@ -137,11 +136,9 @@ def test_a_plan_is_measured_by_its_steps() -> None:
     scarce = replace(slow[0], family="plan-scarce", faults=("too much",))
     thorough = replace(slow[1], cycle=AGAIN)
 
-    assert [(one.engine, one.cycle) for one in found] == [
-        (OURS, FIRST), (OURS, CHANGE), (OURS, AGAIN), ("wva-greedy", FIRST), ("wva-greedy", CHANGE),
-    ]  # fmt: skip
+    assert [one.cycle for one in found] == [FIRST, CHANGE, AGAIN]
     assert all(one.faults == () and one.steps["place"] > 0 for one in found)
-    assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 5
+    assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 3
     assert [goal.line() for goal in planning_goals([*slow, scarce, thorough, thorough], slowness=4.0)] == [
         "goal: T5_placing_after_a_change_in_plan-plenty_of_500 50.0 ms, wanted <= 30: missed",
         "goal: T5_placing_after_a_change_in_plan-scarce_of_500 50.0 ms, wanted <= 30: missed",

@@ -35,7 +35,7 @@ def test_a_command_prints_what_is_shown(
 
 def test_some_output_is_shown() -> None:
     """A document without any would prove nothing."""
-    assert len(SHOWN) > 1
+    assert SHOWN
 
 
 def test_the_readme_shows_an_excerpt() -> None:

@@ -60,8 +60,8 @@ def test_wrong_arguments_are_named(
 
 
 def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> None:
-    """Strategy and budgets come from the file, or from the ConfigMap that holds it."""
-    told = {"planning": {"strategy": "wva-greedy", "budgets": [{"name": "all", "costPerHour": "10"}]}}
+    """Budgets come from the file, or from the ConfigMap that holds it."""
+    told = {"planning": {"budgets": [{"name": "all", "costPerHour": "10"}]}}
     config_map = {"kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(told)}}
     files = {
         "a.yaml": world(demand=30),
@@ -73,35 +73,32 @@ def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> 
     wrapped = plan("-f", "a.yaml", "-o", "json", "--config", "m.yaml")
 
     assert plain == wrapped
-    assert json.loads(plain[1])["plan"]["solver"]["strategy"] == "wva-greedy"
     assert "budget all allows 10 per hour" in plain[1]
 
 
 def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> None:
-    """It stands in the place of what was saved; an option goes before it."""
-    files = {"a.yaml": world(), "c.yaml": "planning: {strategy: wva-greedy}"}
+    """It stands in the place of what was saved."""
+    limited = "planning: {budgets: [{name: all, costPerHour: '10'}]}"
+    files = {"a.yaml": world(demand=30), "c.yaml": limited}
     plan("-f", "a.yaml", "--save", "saved.json", files=files)
 
-    configured = plan("-f", "saved.json", "-o", "json", "--config", "c.yaml")
-    overruled = plan("-f", "saved.json", "-o", "json", "--config", "c.yaml", "--strategy", "optimal")
-
-    made = [json.loads(out)["plan"]["solver"]["strategy"] for _, out, _ in (configured, overruled)]
-    assert made == ["wva-greedy", "optimal"]
+    assert "budget all" not in plan("-f", "saved.json")[1]
+    assert "budget all" in plan("-f", "saved.json", "--config", "c.yaml")[1]
 
 
 def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, world: World) -> None:
     """The file of the base has several; the controller's counts."""
     shipped = (SAMPLES.parent / "base" / "settings.yaml").read_text(encoding="utf-8")
     before, ours, after = shipped.partition("name: stowplan-controller\n")
-    told = after.replace('"{}"', '"planning: {strategy: wva-greedy}"', 1)
+    told = after.replace('"{}"', "\"planning: {budgets: [{name: all, costPerHour: '10'}]}\"", 1)
 
     _, out, err = plan(
         "-f", "a.yaml", "-o", "json", "--config", "s.yaml",
-        files={"a.yaml": world(), "s.yaml": before + ours + told},
+        files={"a.yaml": world(demand=30), "s.yaml": before + ours + told},
     )  # fmt: skip
 
     assert err == []
-    assert json.loads(out)["plan"]["solver"]["strategy"] == "wva-greedy"
+    assert "budget all allows 10 per hour" in out
 
 
 def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
@@ -120,7 +117,7 @@ def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
 
 
 WRONG_CONFIGURATIONS = {
-    "an unknown strategy": ("planning: {strategy: luck}", "planning.strategy: 'luck' is not one of"),
+    "an unknown unit": ("planning: {unmetUnit: luck}", "planning.unmetUnit: 'luck' is not one of"),
     "a field that there is not": ("planing: {}", "'planing' was unexpected"),
     "a list": ("- 1", "the document: holds a list: must be one YAML mapping, the controller's configuration"),
     "an empty list": ("[]", "the document: holds a list: must be one YAML mapping"),
@@ -164,27 +161,6 @@ def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
 
     assert (code, out) == (2, "")
     assert complaints == ["no.yaml: error: cannot be read: No such file or directory"]
-
-
-def test_strategies_are_put_side_by_side(plan: Plan, world: World) -> None:
-    """The optimum first; all of them in the document, too."""
-    _, text, _ = plan("-f", "a.yaml", "--compare", files={"a.yaml": world(demand=90)})
-    _, document, _ = plan("-f", "a.yaml", "--compare", "-o", "json")
-
-    names = [line.split()[0] for line in text[text.index("STRATEGY") :].splitlines()[1:5]]
-    assert names == ["optimal", "wva-greedy", "wva-cost-aware", "kthena-expansion"]
-    told = json.loads(document)["compared"]
-    assert [answer["strategy"] for answer in told] == names
-    assert told[0]["pending"] == 0
-    assert all(answer["pending"] > 0 for answer in told[3:])
-
-
-def test_a_strategy_says_that_it_decided(plan: Plan, world: World) -> None:
-    """Instead of a proof there is its name."""
-    code, out, _ = plan("-f", "a.yaml", "--strategy", "wva-greedy", files={"a.yaml": world()})
-
-    assert code == 0
-    assert "decided by wva-greedy: how far from the best is not known" in out.splitlines()
 
 
 def test_a_list_a_directory_and_standard_input_are_the_same(

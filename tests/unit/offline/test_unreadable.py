@@ -83,10 +83,10 @@ UNREADABLE = {
         ],
     ),
     "a choice that there is not in a saved decision": (
-        '{"snapshot": {"nodes": [], "variants": []}, "settings": {"strategy": "luck"}}',
+        '{"snapshot": {"nodes": [], "variants": []}, "settings": {"unmet_unit": "luck"}}',
         [
-            "a.yaml: error: a saved decision that cannot be read: settings.strategy: must be one of optimal, "
-            "wva-greedy, "
+            "a.yaml: error: a saved decision that cannot be read: settings.unmet_unit: must be one of value, "
+            "model"
         ],
     ),
 }

@@ -12,7 +12,7 @@ from planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy
 from controller.planning.plan import plan
-from controller.planning.settings import Settings, Strategy
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot
 from controller.planning.state import Course, PlanningState
 
@@ -130,13 +130,12 @@ def test_a_higher_priority_takes_what_it_needs() -> None:
     assert _replicas([made], "b") == [7]
 
 
-@pytest.mark.parametrize("strategy", Strategy)
-def test_turns_are_remembered_whoever_decides(strategy: Strategy) -> None:
+def test_turns_are_remembered() -> None:
     """A child that dies takes nothing with it: the memory goes out with every plan."""
     state = PlanningState(courses=(Course(namespace="llm", name="a", replicas=5, direction=1),))
     world = _world({"a": 5, "b": 0}, {"llama": 5_000, "other": 0}, START)
 
-    _, after = plan(world, state, Settings(strategy=strategy))
+    _, after = plan(world, state, Settings())
 
     found = {course.name: course for course in after.courses}
     assert (found["a"].direction, found["a"].reversed_seconds) == (-1, (START,))

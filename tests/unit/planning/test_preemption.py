@@ -18,7 +18,7 @@ from controller.planning.decision import Plan
 from controller.planning.plan import plan
 from controller.planning.preemption import taken
 from controller.planning.preparing import prepared
-from controller.planning.settings import Settings, Strategy
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 
@@ -84,7 +84,7 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
         world = small_snapshot(Random(seed))
         settings = Settings(most_preempted=most)
         given = prepared(world, PlanningState(), settings)
-        answer = given.granted(lambda problem: place(problem, limits=LIMITS), Strategy.OPTIMAL)
+        answer = given.granted(lambda problem: place(problem, limits=LIMITS))
         limited = bool(world.quotas or world.budgets or any(m.max_replicas is not None for m in world.models))
         assert limited or sum(sum(item.replicas.values()) for item in taken(answer)) <= most, seed
         for row in given.problem.limits:
@@ -92,7 +92,7 @@ def test_no_plan_takes_more_than_the_budget(most: int) -> None:
             used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
             assert used <= max(row.limit, untouched), seed
         if answer.gives_way:
-            freely = given.answered(place(given.problem, limits=LIMITS), Strategy.OPTIMAL)
+            freely = given.answered(place(given.problem, limits=LIMITS))
             assert sum(sum(item.replicas.values()) for item in taken(freely)) > most, seed
 
 

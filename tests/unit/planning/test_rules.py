@@ -31,7 +31,7 @@ from controller.planning.problem import (
     VariantTerms,
     freed,
 )
-from controller.planning.settings import Settings, Strategy
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Spread
 from controller.planning.state import PlanningState
 
@@ -142,13 +142,12 @@ def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
         assert _holds(problem, hurried), seed
 
 
-@pytest.mark.parametrize("strategy", Strategy)
-def test_the_checker_accepts_every_plan(strategy: Strategy) -> None:
-    """From snapshots, in which nobody has made zones of bins yet; whoever decides."""
-    for seed in range(often(12 if strategy is Strategy.OPTIMAL else 60)):
+def test_the_checker_accepts_every_plan() -> None:
+    """From snapshots, in which nobody has made zones of bins yet."""
+    for seed in range(often(12)):
         world = choosy_snapshot(Random(seed))
-        made, _ = plan(world, PlanningState(), Settings(strategy=strategy))
-        assert made.solver.strategy == strategy, (seed, made.solver.message)
+        made, _ = plan(world, PlanningState(), Settings())
+        assert made.solver.is_answered, (seed, made.solver.message)
         assert check(world, made) == (), seed
         assert from_json(to_json(PlanningInputs(snapshot=world))).snapshot == world
 

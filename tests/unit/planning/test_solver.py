@@ -15,7 +15,7 @@ from planning_builders import load, node, variant
 
 from controller.planning.decision import Reason, SolverStatus
 from controller.planning.plan import plan
-from controller.planning.settings import Fallback, Settings
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from controller.solver import Solver
@@ -64,15 +64,6 @@ async def test_a_child_that_ends_costs_one_cycle(behaviour: str, words: str) -> 
     assert planned.solver.status is (
         SolverStatus.FAILED if behaviour == "stillborn" else SolverStatus.OPTIMAL
     )
-
-
-async def test_a_rule_decides_when_the_child_dies() -> None:
-    """It is computed here, without the solver."""
-    async with _rogue("crash") as solver:
-        ruled, _ = await solver.solve(BAD, NOTHING, Settings(fallback=Fallback.WVA_COST_AWARE))
-
-    assert (ruled.solver.status, ruled.solver.strategy) == (SolverStatus.FAILED, "wva-cost-aware")
-    assert [decision.replicas for decision in ruled.decisions] == [3]
 
 
 async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:

@@ -341,21 +341,6 @@ def test_without_a_plan_there_is_no_number() -> None:
     assert {item["status"] for item in status["conditions"]} == {"False"}
 
 
-def test_a_plan_that_was_fallen_back_on_is_told_and_claims_no_gap() -> None:
-    """It is an answer, and not the solver's."""
-    report = SolverReport(
-        status=SolverStatus.TIMED_OUT, unproven="", gap=None, message="late", strategy="wva-greedy"
-    )
-    value = stored(variant("chat"))
-
-    value["status"] = planned_status(value, replace(VERDICT, solver=report), now=NOW)
-
-    ready = {item["type"]: (item["status"], item["reason"]) for item in value["status"]["conditions"]}
-    assert ready["OptimizationReady"] == ("True", "OptimizationFellBack")
-    assert "gap" not in value["status"]["decision"]
-    assert validate(v1alpha2.VariantAutoscaling, value) == []
-
-
 def test_a_failed_solver_is_told_in_the_condition() -> None:
     """The replicas stand, and the condition says that nothing was decided anew."""
     failed = replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -106,23 +105,6 @@ def test_an_unknown_load_has_a_state_and_no_number() -> None:
         "stowplan_capacity_requests_per_second",
     ]
     assert registry.get_sample_value("stowplan_signal_state", MODEL | {"state": "Unknown"}) == 1
-
-
-def test_who_decided_is_told_and_an_unknown_gap_is_no_number() -> None:
-    """Only one has a series: the last; nought would claim a proof."""
-    registry = CollectorRegistry()
-    ruled = replace(PLAN, solver=replace(PLAN.solver, gap=None, strategy="wva-greedy"))
-    telemetry = Telemetry(registry)
-
-    telemetry.observe(OUTCOME, seconds=0.1)
-    telemetry.observe(replace(OUTCOME, plan=ruled), seconds=0.1)
-
-    names = ("optimal", "wva-greedy")
-    told = [registry.get_sample_value("stowplan_plan_strategy", {"strategy": name}) for name in names]
-    gap = registry.get_sample_value("stowplan_plan_gap_ratio")
-    assert told == [None, 1]
-    assert gap is not None
-    assert math.isnan(gap)
 
 
 def test_evictions_are_counted_by_how_they_ended() -> None:

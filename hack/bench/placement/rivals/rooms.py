@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.strategies.pools import Kind
+    from hack.bench.placement.rivals.pools import Kind
 
 
 class Shelf:

@@ -1,4 +1,4 @@
-"""What other autoscalers do, as engines of their own: to compare with, and to choose where it is preferred.
+"""What other autoscalers do, as engines of their own to compare with.
 
 Each looks at replica counts only, as the original does. What it asks for is then granted as far as limits and
 real nodes allow (`granting`), so that every answer is a possible plan.
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from controller.planning.strategies import kthena_expansion, wva_cost_aware, wva_greedy
-from controller.planning.strategies.granting import by_arrival, by_priority
-from controller.planning.strategies.rule import Rule
+from hack.bench.placement.rivals import kthena_expansion, wva_cost_aware, wva_greedy
+from hack.bench.placement.rivals.granting import by_arrival, by_priority
+from hack.bench.placement.rivals.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,8 +35,3 @@ STRATEGIES: Final[Mapping[str, Callable[[PlacementProblem], Solution]]] = {
 
 PENDING: Final[Mapping[str, Callable[[PlacementProblem], int]]] = {rule.name: rule.pending for rule in RULES}
 """Accelerators that each asks for by its counts alone and that no node has: its pods would stay pending."""
-
-COUNTS: Final[Mapping[str, Callable[[PlacementProblem], tuple[int, ...]]]] = {
-    rule.name: rule.counts for rule in RULES
-}
-"""Replicas of each variant that each asks for, before limits and nodes cut them."""

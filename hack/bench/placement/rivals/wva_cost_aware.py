@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import PER_MILLE
-from controller.planning.strategies.asking import missing
-from controller.planning.strategies.pools import Pools
+from hack.bench.placement.rivals.asking import missing
+from hack.bench.placement.rivals.pools import Pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from controller.planning.problem import VariantTerms
-    from controller.planning.strategies.asking import Asking, Want
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.asking import Asking, Want
+    from hack.bench.placement.rivals.view import View
 
 
 def counts(view: View) -> tuple[int, ...]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from controller.planning.housing import house
 from controller.planning.problem import Solution
-from controller.planning.strategies.promising import Promise, named, promised
+from hack.bench.placement.rivals.promising import Promise, named, promised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.view import View
 
 
 def by_priority(view: View) -> list[int]:

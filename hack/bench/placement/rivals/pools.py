@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.strategies.granting import granted, pending
-from controller.planning.strategies.view import view_of
+from hack.bench.placement.rivals.granting import granted, pending
+from hack.bench.placement.rivals.view import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.planning.problem import PlacementProblem, Solution
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,10 +25,6 @@ class Rule:
 
     order: Callable[[View], list[int]]
     """Whose replicas are granted first, by variant."""
-
-    def counts(self, problem: PlacementProblem) -> tuple[int, ...]:
-        """Return the replicas of each variant that it asks for, before limits and nodes cut them."""
-        return self.asks(view_of(problem))
 
     def place(self, problem: PlacementProblem) -> Solution:
         """Return the plan as far as limits and nodes allow."""

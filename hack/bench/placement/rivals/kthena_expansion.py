@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import VariantTerms
-    from controller.planning.strategies.asking import Asking, Want
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.asking import Asking, Want
+    from hack.bench.placement.rivals.view import View
 
 DEFAULT_RATE_PERCENT: Final = 200
 _ONE_BLOCK_PERCENT: Final = 100

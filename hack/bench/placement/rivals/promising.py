@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import Solution, freed
-from controller.planning.strategies.rooms import Shelf, Slots
+from hack.bench.placement.rivals.rooms import Shelf, Slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.planning.strategies.view import View
+    from hack.bench.placement.rivals.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.strategies.asking import askings, floors, lacking
-from controller.planning.strategies.pools import kinds, kinds_of, rooms_of
+from hack.bench.placement.rivals.asking import askings, floors, lacking
+from hack.bench.placement.rivals.pools import kinds, kinds_of, rooms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from controller.planning.strategies.asking import Asking, Want
-    from controller.planning.strategies.pools import Kind
+    from hack.bench.placement.rivals.asking import Asking, Want
+    from hack.bench.placement.rivals.pools import Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
