@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.decision import Move
+from controller.planning.disruption import DisruptionLedger
 from controller.planning.moves import Kind, fewest_evictions
-from controller.planning.offers import Allowances, offers
+from controller.planning.offers import offers
 from controller.planning.shortage import ledger
 
 if TYPE_CHECKING:
@@ -46,14 +47,15 @@ class Defragmentation:
 def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Iterator[Defragmentation]:
     """Yield what helps in each bin whose sizes divide each other; with `most` moves in all, or any number."""
     after = ledger(answer.problem, answer.granted, answer.nodes)
-    allowances = Allowances(answer.snapshot)
+    disruptions = DisruptionLedger(answer.snapshot)
+    disruptions.stop(zip(answer.variants, answer.granted.replicas, strict=True))
     left = UNLIMITED if most is None else most
     missing_anywhere = _missing(answer)
     for bin_ in answer.problem.bins:
         missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
-        lying = offers(answer, bin_, after, allowances)
+        lying = offers(answer, bin_, after, disruptions)
         free = [after.free[node] for node in bin_.nodes]
         wanted = Counter[int]()
         for v, count in missing.items():
@@ -66,7 +68,7 @@ def defragmentations(answer: Answer, *, most: int | None, limits: Limits) -> Ite
         chosen = [*_chosen(lying, kinds, evicted.evicted)]
         if chosen:
             for _, offer, count in chosen:
-                allowances.spend(offer.budget, count)
+                disruptions.evict(offer.budget, count)
             names = tuple(answer.variants[v].key for v, more in granted.items() if more)
             where = [answer.nodes[node].name for node in bin_.nodes]
             moves = tuple(_move(offer, where[row], count, names) for row, offer, count in chosen)

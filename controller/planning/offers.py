@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from controller.planning.disruption import budget_of
 from controller.planning.inventory import meets, tolerates
 from controller.planning.shortage import OTHERS
 
@@ -19,12 +20,9 @@ if TYPE_CHECKING:
 
     from controller.planning.case import Answer
     from controller.planning.cluster import MovablePod, Node
+    from controller.planning.disruption import BudgetKey, DisruptionLedger
     from controller.planning.problem import Bin
     from controller.planning.shortage import Ledger
-    from controller.planning.snapshot import Snapshot, Variant
-
-    BudgetKey = tuple[str, str]
-    """Namespace, and name of a disruption budget or else of what has none."""
 
 _OTHERS_PRIORITY = 101
 """Pods of others go before replicas that are as dear to move."""
@@ -52,32 +50,7 @@ class Offer:
     budget: BudgetKey
 
 
-class Allowances:
-    """How many evictions each disruption budget still allows."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._left: dict[BudgetKey, int] = {}
-        for variant in snapshot.variants:
-            self._know(_budget(variant), variant.evictable_replicas)
-        for node in snapshot.nodes:
-            for pod in node.movable:
-                self._know(_budget(pod), pod.evictable)
-
-    def left(self, budget: BudgetKey) -> int | None:
-        """Return what is left; None where there is no limit."""
-        return self._left.get(budget)
-
-    def spend(self, budget: BudgetKey, replicas: int) -> None:
-        """Take evictions off."""
-        if budget in self._left:
-            self._left[budget] -= replicas
-
-    def _know(self, budget: BudgetKey, allowed: int | None) -> None:
-        if allowed is not None:
-            self._left[budget] = min(allowed, self._left.get(budget, allowed))
-
-
-def offers(answer: Answer, bin_: Bin, after: Ledger, allowances: Allowances) -> list[list[Offer]]:
+def offers(answer: Answer, bin_: Bin, after: Ledger, ledger: DisruptionLedger) -> list[list[Offer]]:
     """Return what may be evicted from each node of a bin."""
     placed: Counter[tuple[int, int]] = Counter()
     for v, node, count in answer.granted.placements:
@@ -87,7 +60,7 @@ def offers(answer: Answer, bin_: Bin, after: Ledger, allowances: Allowances) -> 
     for row, pods in enumerate(_others(nodes, bin_.sizes)):
         found[row] += pods
     held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
-    return _within(found, held, allowances)
+    return _within(found, held, ledger)
 
 
 def _replicas(
@@ -106,7 +79,7 @@ def _replicas(
             price=size,
             priority=variant.priority,
             replicas=(held - placed[node, v]) // size,
-            budget=_budget(variant),
+            budget=budget_of(variant),
         )
 
 
@@ -145,12 +118,8 @@ def _other(pod: MovablePod) -> Offer:
         price=pod.accelerators * (1 + pod.price_class),
         priority=_OTHERS_PRIORITY,
         replicas=1,
-        budget=_budget(pod),
+        budget=budget_of(pod),
     )
-
-
-def _budget(item: Variant | MovablePod) -> BudgetKey:
-    return item.namespace, item.disruption_budget or f"{type(item).__name__} {item.name}"
 
 
 def _admits(node: Node, pod: MovablePod) -> bool:
@@ -167,7 +136,7 @@ def _divide(sizes: Sequence[int]) -> bool:
 
 
 def _within(
-    found: Sequence[Sequence[Offer]], held: Sequence[int], allowances: Allowances
+    found: Sequence[Sequence[Offer]], held: Sequence[int], ledger: DisruptionLedger
 ) -> list[list[Offer]]:
     """Return the offers, cut to what budgets allow: where least stays that cannot move they stand."""
     taken: Counter[BudgetKey] = Counter()
@@ -178,7 +147,7 @@ def _within(
     ]
     for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):
         for offer in found[row]:
-            left = allowances.left(offer.budget)
+            left = ledger.left(offer.budget)
             most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
             if most > 0:
                 taken[offer.budget] += most

@@ -1,4 +1,4 @@
-"""Who gives way to higher priorities, and how many at once: what runs and is needed goes by and by.
+"""Who gives way to higher priorities, and how many at once: what runs and is needed is preempted gradually.
 
 A replica that goes counts as taken from its model if the model then has less of its demand met than what runs
 would meet. So many may be taken with one plan as the settings allow in all, and of those that are ready as a
@@ -12,12 +12,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from controller.planning.disruption import DisruptionLedger
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controller.planning.case import Answer
     from controller.planning.problem import LimitRow, PlacementProblem
-    from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,10 +55,10 @@ def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradu
     """Return the problem in which no more is taken than allowed; None where the answer takes no more."""
     running, granted = _running(answer), answer.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
-    left, budgets, is_exceeded, going = most, _Budgets(answer), False, 0
+    left, disruptions, is_exceeded, going = most, DisruptionLedger(answer.snapshot), False, 0
     for item in taken(answer):
         for v, count in sorted(item.replicas.items()):
-            leaving = budgets.take(v, min(count, left))
+            leaving = disruptions.preempt(answer.variants[v], min(count, left))
             left, going = left - leaving, going + leaving
             is_exceeded |= leaving < count
             kept[v] = running[v] - leaving
@@ -74,33 +75,6 @@ def first_step(answer: Answer, problem: PlacementProblem, *, most: int) -> Gradu
         for v, terms in enumerate(problem.variants)
     )
     return Gradual(problem=replace(problem, variants=variants), going=going)
-
-
-class _Budgets:
-    """What disruption budgets still allow; variants under the same one share it."""
-
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
-        self._left: dict[tuple[str, str], int] = {}
-        for variant in answer.variants:
-            if variant.evictable_replicas is not None:
-                key = _budget(variant)
-                self._left[key] = min(variant.evictable_replicas, self._left.get(key, 10**6))
-
-    def take(self, v: int, count: int) -> int:
-        """Take so many replicas of a variant, or as many as may go; those that are not ready may."""
-        key = _budget(self._answer.variants[v])
-        if key not in self._left:
-            return count
-        terms = self._answer.problem.variants[v]
-        unready = max(0, len(terms.bound) - terms.ready)
-        leaving = min(count, unready + self._left[key])
-        self._left[key] -= max(0, leaving - unready)
-        return leaving
-
-
-def _budget(variant: Variant) -> tuple[str, str]:
-    return variant.namespace, variant.disruption_budget or f"of {variant.name} alone"
 
 
 def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:

@@ -41,7 +41,7 @@ def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{place[1]}: there are no {replicas} to be evicted from node {place[2]}"
         elif lot.is_protected:
             yield f"{place[1]}: must not be moved"
-    yield from _budgets(lots, moved)
+    yield from _budgets(snapshot, plan, lots, moved)
 
 
 def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
@@ -69,8 +69,14 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
     return found
 
 
-def _budgets(lots: Mapping[Place, _Lot], moved: Counter[Place]) -> Iterator[str]:
-    """Yield every disruption budget that is exceeded; one is as small as the smallest that is said of it."""
+def _budgets(
+    snapshot: Snapshot, plan: Plan, lots: Mapping[Place, _Lot], moved: Counter[Place]
+) -> Iterator[str]:
+    """Yield every disruption budget that evictions exceed, together with what the plan stops that is ready.
+
+    A budget is as small as the smallest allowance that is said of it. Without an eviction none is exceeded:
+    what a model does not need may be stopped in any case.
+    """
     allowed: dict[tuple[str, str], int] = {}
     for lot in lots.values():
         if lot.allowed is not None:
@@ -79,6 +85,23 @@ def _budgets(lots: Mapping[Place, _Lot], moved: Counter[Place]) -> Iterator[str]
     for place, replicas in moved.items():
         if place in lots:
             evicted[lots[place].budget] += replicas
+    stopped = _stopped(snapshot, plan)
     for budget, replicas in sorted(evicted.items()):
-        if budget in allowed and replicas > allowed[budget]:
-            yield f"disruption budget {'/'.join(budget)}: {replicas} evictions, {allowed[budget]} allowed"
+        if budget in allowed and replicas + stopped[budget] > allowed[budget]:
+            beside = f" beside {stopped[budget]} stopped" if stopped[budget] else ""
+            yield (
+                f"disruption budget {'/'.join(budget)}: {replicas} evictions{beside},"
+                f" {allowed[budget]} allowed"
+            )
+
+
+def _stopped(snapshot: Snapshot, plan: Plan) -> Counter[tuple[str, str]]:
+    """Return by budget how many ready replicas the plan stops."""
+    stays = {(decision.namespace, decision.name): decision.replicas for decision in plan.decisions}
+    stopped: Counter[tuple[str, str]] = Counter()
+    for variant in snapshot.variants:
+        leaving = max(0, len(variant.replicas) - variant.current_replicas)
+        ready = sum(replica.ready for replica in variant.replicas[leaving:])
+        gone = max(0, ready - stays.get((variant.namespace, variant.name), ready))
+        stopped[variant.namespace, variant.disruption_budget or f"variant {variant.name}"] += gone
+    return stopped

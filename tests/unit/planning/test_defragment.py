@@ -265,3 +265,47 @@ def test_the_checker_refuses_to_move(sentence: str) -> None:
     wrong = replace(planned(snapshot, most=0), moves=(move,))
 
     assert [*move_problems(snapshot, wrong)] == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "moved"),
+    [
+        pytest.param(1, 0, id="what gives way spends the budget"),
+        pytest.param(2, 1, id="what is left of it may be evicted"),
+    ],
+)
+def test_one_budget_is_not_spent_twice(allowed: int, moved: int) -> None:
+    """A replica that gives way to a higher priority and one that is evicted come from one allowance."""
+    high = owned("high", size=8, accelerator="A100", priority=1)
+    low = limited(owned("low", "m1", size=8, accelerator="A100", priority=50), allowed, "all")
+    snapshot = world(
+        (*NODES, node("m1", 8, accelerator="A100")),
+        *(limited(item, allowed, "all") for item in PAIR),
+        LARGE,
+        high,
+        low,
+    )
+
+    made = planned(snapshot)
+
+    replicas = {item.name: item.replicas for item in made.decisions}
+    assert (replicas["high"], replicas["low"]) == (1, 0)
+    assert sum(move.replicas for move in made.moves) == moved
+    assert check(snapshot, made) == ()
+
+
+def test_the_checker_counts_what_is_stopped_beside_what_is_evicted() -> None:
+    """An eviction that the budget allows by itself."""
+    low = limited(owned("low", "m1", size=8, accelerator="A100", priority=50), 2, "all")
+    high = owned("high", size=8, accelerator="A100", priority=1)
+    pair = [limited(item, 2, "all") for item in PAIR]
+    snapshot = world((*NODES, node("m1", 8, accelerator="A100")), *pair, LARGE, high, low)
+    made = planned(snapshot)
+    smaller = replace(
+        snapshot,
+        variants=tuple(replace(v, evictable_replicas=v.evictable_replicas and 1) for v in snapshot.variants),
+    )
+
+    assert [*move_problems(smaller, made)] == [
+        "disruption budget llm/all: 1 evictions beside 1 stopped, 1 allowed"
+    ]
