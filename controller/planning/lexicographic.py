@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from controller.planning.problem import EXACT_LIMIT
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -38,17 +36,10 @@ class Objective:
 
     name: str
     terms: Terms
-    is_guided: bool = False
-    """Many assignments reach the same sum: prefer those that the guide prefers."""
 
     def value(self, values: Sequence[int]) -> int:
         """Return the sum under an assignment."""
         return sum(coefficient * values[variable.index] for variable, coefficient in self.terms)
-
-    @property
-    def most(self) -> int:
-        """The largest value that the variables' domains allow."""
-        return sum(coefficient * max(variable.proto.domain) for variable, coefficient in self.terms)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,31 +67,30 @@ def minimize_in_order(
     model: cp_model.CpModel,
     objectives: Sequence[Objective],
     *,
-    start: Terms,
     valued: Callable[[tuple[int, ...]], tuple[int, ...]],
-    guide: Objective,
     limits: Limits,
 ) -> Outcome:
     """Return the lexicographic minimum, or the best that is known when the effort is spent.
 
-    `start` is of a valid assignment and has all that the objectives add up; the outcome is never worse.
     `valued` returns the decision of an assignment with its true values: what is not minimised yet the solver
-    leaves as large as it happens to be. The guide breaks the ties of guided objectives, so that a step that
-    is cut off has not wandered for nothing.
+    leaves as large as it happens to be.
 
-    Raises NoSolutionError when the effort does not even suffice to complete the start.
+    Raises NoSolutionError when the effort does not suffice for any assignment.
     """
 
     def in_order(values: tuple[int, ...]) -> list[int]:
         return [objective.value(values) for objective in objectives]
 
-    values = valued(_complete(model, start, limits=limits))
+    first = _solve(model, _solver(limits, share=SHARE_PER_STEP))
+    if not first:
+        raise NoSolutionError("the effort was spent before there was any solution")
+    values = valued(first)
     bounds: list[int] = []
     for index, objective in enumerate(objectives):
         bound = 0  # the least there is
         if objective.value(values):
             solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
-            found, bound = _minimize(model, objective, solver=solver, guide=guide, hint=values)
+            found, bound = _minimize(model, objective, solver=solver, hint=values)
             limits = _left(limits, solver)
             values = min(values, valued(found) if found else values, key=in_order)
         bounds.append(bound)
@@ -120,42 +110,18 @@ def _worst(
     return "", 0.0
 
 
-def _complete(model: cp_model.CpModel, start: Terms, *, limits: Limits) -> tuple[int, ...]:
-    """Return the values of all variables when those of the start are fixed."""
-    solver = _solver(limits, share=SHARE_PER_STEP)
-    solver.parameters.fix_variables_to_their_hinted_value = True
-    _hint(model, start)
-    values = _solve(model, solver)
-    if not values:
-        raise NoSolutionError("the effort was spent before there was any solution")
-    return values
-
-
 def _minimize(
     model: cp_model.CpModel,
     objective: Objective,
     *,
     solver: cp_model.CpSolver,
-    guide: Objective,
     hint: tuple[int, ...],
 ) -> tuple[tuple[int, ...], int]:
-    """Return an assignment, or nothing, and the least value that the objective can have.
-
-    A guided objective weighs so much that the guide can't outweigh it: W times itself plus the guide, which
-    is at most S, with W = 2 S. A sum within S - 1 of its bound then proves the objective, whatever the guide.
-    """
-    most = guide.most
-    guided = objective.is_guided and 0 < 2 * most * (objective.most + 1) < EXACT_LIMIT
-    weight = 2 * most if guided else 1
-    terms = [(variable, coefficient * weight) for variable, coefficient in objective.terms]
-    if guided:
-        terms += guide.terms
-        solver.parameters.absolute_gap_limit = most - 1
-    model.minimize(_sum(terms))
-    _hint(model, [(model.get_int_var_from_proto_index(i), value) for i, value in enumerate(hint)])
+    """Return an assignment, or nothing, and the least value that the objective can have."""
+    model.minimize(_sum(objective.terms))
+    _hint(model, hint)
     found = _solve(model, solver)
-    bound = solver.best_objective_bound - (most if guided else 0)
-    return found, max(0, math.ceil(bound / weight - 1e-6)) if found else 0
+    return found, max(0, math.ceil(solver.best_objective_bound - 1e-6)) if found else 0
 
 
 def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...]:
@@ -168,10 +134,11 @@ def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...
     raise RuntimeError(f"the placement model is {solver.status_name(status)}: {model.validate()}")
 
 
-def _hint(model: cp_model.CpModel, assignment: Terms) -> None:
+def _hint(model: cp_model.CpModel, values: Sequence[int]) -> None:
+    """Let the solver begin with the values of all variables."""
     model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools leaves this one without a return type
-    for variable, value in assignment:
-        model.add_hint(variable, value)
+    for index, value in enumerate(values):
+        model.add_hint(model.get_int_var_from_proto_index(index), value)
 
 
 def _sum(terms: Terms) -> cp_model.LinearExprT:

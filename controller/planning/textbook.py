@@ -28,7 +28,7 @@ from controller.planning.problem import (
     level_name,
 )
 from controller.planning.textbook_rules import Pods, keep_rules
-from controller.planning.textbook_values import named, start, valued
+from controller.planning.textbook_values import named, valued
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Variables:
 
 
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
-    """Return the best placement, or one no worse than the baseline when the effort does not suffice.
+    """Return the best placement, or the best that is found when the effort does not suffice.
 
     Raises NumbersTooLargeError, and NoSolutionError when the limits allow no answer.
     """
@@ -85,9 +85,7 @@ def place(problem: PlacementProblem, *, limits: Limits) -> Solution:
     outcome = minimize_in_order(
         model,
         objectives,
-        start=start(problem, variables),
         valued=lambda values: valued(problem, variables, values),
-        guide=_guide(objectives),
         limits=limits,
     )
     solution = _solution(given, problem, variables, outcome)
@@ -276,15 +274,9 @@ def _shortfalls(variables: Variables, problem: PlacementProblem, stage: Stage) -
         if row.stage is stage:
             levels.setdefault(row.level, []).append((shortfall, row.weight))
     return [
-        Objective(name=level_name(stage, priority), terms=group, is_guided=True)
+        Objective(name=level_name(stage, priority), terms=group)
         for (_, priority), group in sorted(levels.items(), key=itemgetter(0))
     ]
-
-
-def _guide(objectives: Sequence[Objective]) -> Objective:
-    """Return what to prefer among equal shortfalls: that replicas and what they serve stay as they are."""
-    named = {objective.name: objective.terms for objective in objectives}
-    return Objective(name="guide", terms=[*named.get("continuity", ()), *named["disruption"]])
 
 
 def _solution(

@@ -6,11 +6,9 @@ be. Taken at its word an answer would look worse than it is, and be given up for
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from controller.planning.baseline import baseline
 from controller.planning.fit import assign
 from controller.planning.problem import freed, per_mille_missing, provided
 
@@ -23,19 +21,6 @@ if TYPE_CHECKING:
     from controller.planning.fit import Placements
     from controller.planning.problem import PlacementProblem
     from controller.planning.textbook import Variables
-
-
-def start(problem: PlacementProblem, variables: Variables) -> list[tuple[IntVar, int]]:
-    """Return the baseline as values of variables."""
-    replicas, shares = baseline(problem)
-    bin_of = {node: b for b, bin_ in enumerate(problem.bins) for node in bin_.nodes}
-    placed = Counter[tuple[int, int]]()
-    for (node, v), count in shares.items():
-        placed[bin_of[node], v] += count
-    return [
-        *((var, placed[key]) for key, var in variables.placed.items()),
-        *_following(problem, variables, replicas, used={node for node, _ in shares}),
-    ]
 
 
 def valued(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> tuple[int, ...]:
