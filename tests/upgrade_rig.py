@@ -20,7 +20,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.selection import Selection
-from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.retrying import patiently
 from hack.controlplane import ControlPlane
 
 ERAS: Final = Path(__file__).parent / "eras"

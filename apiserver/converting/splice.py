@@ -2,6 +2,10 @@
 
 Nothing is written anew but what differs. The positions come from PyYAML's nodes; the caller reads the result
 again and compares, so a form that these edits don't master costs its comments and never its meaning.
+
+A library that parses and dumps with comments is no substitute: ruamel.yaml 0.19 rewrites lines that nobody
+edits (indentation of four columns or of mixed lists, aligned values, text over several lines, flow style,
+`~`, CRLF, comments above the first `---`), which would show in `--diff` and in a user's history.
 """
 
 from __future__ import annotations

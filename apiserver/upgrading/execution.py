@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import AlreadyExists, Conflict, NotFound
+from apiserver.cluster.errors import Conflict, NotFound
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
@@ -23,18 +22,17 @@ from apiserver.upgrading.definitions import (
 )
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.gather import read_definition, read_trusted
-from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import prove
 from apiserver.upgrading.reaching import UnreadableError
 from apiserver.upgrading.reshaping import disown, forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import Pace, retried
 from apiserver.upgrading.rewriting import rewrite, verify
 from apiserver.upgrading.steps import Action, Step
 from apiserver.upgrading.waiting import until_served, until_stored
 
-_TRIES: Final = 20
-_PAUSE_SECONDS: Final = 0.1
+_PAUSES_SECONDS: Final = (0.1,) * 19
 
 
 class StoppedError(Exception):
@@ -153,20 +151,15 @@ class Execution:
         return f"{rewritten.written} of {rewritten.objects} objects rewritten{gone}; {objects} verified"
 
     async def _prune(self, step: Step) -> str:
-        for _ in range(_TRIES):
+        async def attempt() -> None:
             live = await read_definition(self._cluster, step.kind)
             if live is None or storage_version(live) != step.version:
                 raise StoppedError(f"somebody changed {step.kind.crd_name} meanwhile; run this again")
-            status = live["status"] | {"storedVersions": [step.version]}
-            try:
-                await self._cluster.replace(
-                    CUSTOM_RESOURCE_DEFINITIONS, live | {"status": status}, subresource="status"
-                )
-            except Conflict:
-                await asyncio.sleep(_PAUSE_SECONDS)
-            else:
-                return f"storedVersions of {step.kind.crd_name} is {step.version}"
-        raise StoppedError(f"{step.kind.crd_name} changes all the time; run this again")
+            pruned = live | {"status": live["status"] | {"storedVersions": [step.version]}}
+            await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, pruned, subresource="status")
+
+        await _undisturbed(attempt, step.kind)
+        return f"storedVersions of {step.kind.crd_name} is {step.version}"
 
     async def _forget(self, step: Step) -> str:
         resource = resource_of(step.kind, step.version)
@@ -220,15 +213,18 @@ class Execution:
 
     async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
         """Write a definition over what is there at this moment; whoever writes in between is read first."""
-        for _ in range(_TRIES):
+
+        async def attempt() -> None:
             live = await read_definition(self._cluster, kind)
-            try:
-                if live is None:
-                    await self._cluster.create(CUSTOM_RESOURCE_DEFINITIONS, wanted(None))
-                else:
-                    await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
-            except (Conflict, AlreadyExists, NotFound):
-                await asyncio.sleep(_PAUSE_SECONDS)
-            else:
-                return
-        raise StoppedError(f"{kind.crd_name} changes all the time; run this again")
+            write = self._cluster.create if live is None else self._cluster.replace
+            await write(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
+
+        await _undisturbed(attempt, kind)
+
+
+async def _undisturbed(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:
+    """Change a definition that others may change at the same time. Raises StoppedError if they never stop."""
+    try:
+        await retried(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
+    except (Conflict, NotFound) as error:
+        raise StoppedError(f"{kind.crd_name} changes all the time; run this again") from error

@@ -24,9 +24,9 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.upgrading.controller_checks import OUR_LEASE, UPSTREAM_LEASE, is_upstream
 from apiserver.upgrading.definitions import served_versions
-from apiserver.upgrading.patience import patiently
 from apiserver.upgrading.permission_checks import needed
 from apiserver.upgrading.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
+from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
 

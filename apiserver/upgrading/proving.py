@@ -6,7 +6,6 @@ and status are written in both by dry run: through admission, through the conver
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,17 +18,11 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure
-from apiserver.upgrading.pace import Pace, each
-from apiserver.upgrading.reaching import (
-    is_of_conversion,
-    listed_in_every_version,
-    shown_by_made_up,
-    steadily,
-)
+from apiserver.upgrading.reaching import is_of_conversion, listed_in_every_version, shown_by_made_up
 from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import Pace, each, retried, steadily
 
-_TRIES: Final = 40
-_PAUSE_SECONDS: Final = 0.05
+_PAUSES_SECONDS: Final = (0.05,) * 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,9 +107,4 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
 
 async def _undisturbed(attempt: Callable[[], Awaitable[str]]) -> str:
     """Try until nobody writes in between; raises the last Conflict when somebody always does."""
-    for _ in range(_TRIES):
-        try:
-            return await steadily(attempt)
-        except Conflict:
-            await asyncio.sleep(_PAUSE_SECONDS)
-    return await steadily(attempt)
+    return await retried(partial(steadily, attempt), Conflict, _PAUSES_SECONDS)

@@ -6,10 +6,8 @@ cluster without objects, too. Only an answer that speaks of conversion counts ag
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
@@ -18,11 +16,9 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.schema.undecoded import same
 from apiserver.upgrading.findings import Failure
-from apiserver.upgrading.pace import Pace, each
-from apiserver.upgrading.patience import patiently
 from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import Pace, each, patiently, steadily
 
-_PAUSES_SECONDS: Final = (0.3, 1.0)
 _CONVERSION_SECONDS: Final = 40.0
 """Longer than the API server waits for a converter: it is to say itself that it gave up."""
 _SIGN: Final = "conversion webhook for"
@@ -32,7 +28,6 @@ _MADE_UP_SPEC: Final[Json] = {
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "made-up"},
     "variantCost": "10.50",
 }
-_T = TypeVar("_T")
 
 
 class UnreadableError(Exception):
@@ -41,16 +36,6 @@ class UnreadableError(Exception):
     def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
         super().__init__(message)
         self.failures = failures
-
-
-async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
-    """Return what an attempt gives, made again a few times where it may work later."""
-    for pause in _PAUSES_SECONDS:
-        try:
-            return await patiently(attempt)
-        except Unavailable:
-            await asyncio.sleep(pause)
-    return await patiently(attempt)
 
 
 def is_of_conversion(error: ClusterError) -> bool:

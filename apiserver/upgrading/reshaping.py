@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Protocol
@@ -16,12 +15,10 @@ from apiserver.schema.undecoded import same
 from apiserver.upgrading.accounts import account, shaped_anew, without_annotations
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure
-from apiserver.upgrading.pace import Pace, each
-from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.retrying import Pace, each, patiently, retried
 from apiserver.upgrading.status_to_come import announces, announcing, without_announcement
 
-_TRIES: Final = 40
-_PAUSE_SECONDS: Final = 0.05
+_PAUSES_SECONDS: Final = (0.05,) * 39
 
 
 async def reshape(
@@ -91,19 +88,23 @@ async def _tried(
 ) -> str:
     """Write one object; why it could not be, or nothing. It is read anew when somebody changes it."""
     metadata = item["metadata"]
+    read = partial(cluster.get, resource, metadata["name"], namespace=metadata["namespace"])
+    known: Json | None = item
+
+    async def attempt() -> str:
+        nonlocal known
+        now: Json = known if known is not None else await patiently(read)
+        known = None
+        return await patiently(partial(write, now))
+
     try:
-        for _ in range(_TRIES):
-            try:
-                return await patiently(partial(write, item))
-            except Conflict:
-                await asyncio.sleep(_PAUSE_SECONDS)
-                read = partial(cluster.get, resource, metadata["name"], namespace=metadata["namespace"])
-                item = await patiently(read)
+        return await retried(attempt, Conflict, _PAUSES_SECONDS)
     except NotFound:
         return ""  # gone meanwhile
+    except Conflict:
+        return "it changes all the time: stop whoever writes it"
     except ClusterError as error:
         return error.message
-    return "it changes all the time: stop whoever writes it"
 
 
 async def _rehearse(cluster: Cluster, resource: Resource, item: Json, shape: Shape) -> str:

@@ -8,7 +8,6 @@ version such a write leaves alone is stored as it should be, byte for byte.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,12 +16,10 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
-from apiserver.upgrading.pace import Pace, each
-from apiserver.upgrading.patience import patiently
+from apiserver.upgrading.retrying import Pace, each, patiently, retried
 
 _TRIES: Final = 20
-_FIRST_PAUSE_SECONDS: Final = 0.05
-_LONGEST_PAUSE_SECONDS: Final = 2.0
+_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 
 
 class RestlessError(Exception):
@@ -76,22 +73,17 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
 
 async def _write(cluster: Cluster, resource: Resource, item: Json) -> str | None:
     """Write an object as it is; its resource version afterwards, None when it is gone."""
-    pause = _FIRST_PAUSE_SECONDS
-    for _ in range(_TRIES - 1):
-        try:
-            return await _write_once(cluster, resource, item)
-        except (Conflict, Unavailable) as error:
-            await asyncio.sleep(max(pause, error.retry_after_seconds or 0.0))
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-    return await _write_once(cluster, resource, item)
-
-
-async def _write_once(cluster: Cluster, resource: Resource, item: Json) -> str | None:
     metadata = item["metadata"]
+    write = partial(
+        cluster.patch_json,
+        resource,
+        metadata["name"],
+        [],
+        namespace=metadata["namespace"],
+        subresource="status",
+    )
     try:
-        written = await cluster.patch_json(
-            resource, metadata["name"], [], namespace=metadata["namespace"], subresource="status"
-        )
+        written = await retried(write, (Conflict, Unavailable), _PAUSES_SECONDS)
     except NotFound:
         return None
     return _version(written)

@@ -19,9 +19,9 @@ from apiserver.schema.kind import Kind
 from apiserver.upgrading.definitions import condition, served_versions
 from apiserver.upgrading.gather import read_definition
 from apiserver.upgrading.resources import ENDPOINT_SLICES
+from apiserver.upgrading.retrying import comes_true
 
 _PATIENCE_SECONDS: Final = 60.0
-_LOOK_AGAIN_SECONDS: Final = 0.2
 _SETTLE_SECONDS: Final = 0.5
 _SETTLE_MANY_SECONDS: Final = 5.0
 """How long several API servers may differ; they give a new definition themselves as long."""
@@ -73,11 +73,8 @@ async def _discovered(cluster: Cluster, kind: Kind, version: str) -> Json | None
 
 
 async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
-    deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
-    while not await holds():
-        if asyncio.get_running_loop().time() > deadline:
-            raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this again")
-        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+    if not await comes_true(holds, within_seconds=_PATIENCE_SECONDS):
+        raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this again")
 
 
 async def _settle(cluster: Cluster) -> None:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,15 +18,13 @@ from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Una
 from controller.explaining.account import Account, account_of
 from controller.explaining.evidence import NoSuchVariantError, collect
 from controller.explaining.namespaces import current_namespace
-from controller.explaining.text import account_lines
-from controller.offline.spans import printed
+from controller.explaining.text import account_parts
+from controller.offline.terminal import show
 
 _EXPLAINED: Final = 0
 _UNEXPLAINED: Final = 1
 _USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_WIDTH_OF_A_FILE: Final = (120, 40)
-_NARROWEST: Final = 60
 _KINDS: Final = frozenset({"va", "variantautoscaling", "variantautoscalings", "variantautoscalings.llmd.ai"})
 
 _EPILOG: Final = """\
@@ -74,10 +71,7 @@ def _show(output: str, account: Account) -> None:
         case "yaml":
             sys.stdout.write(as_yaml(account.as_json()))
         case _:
-            is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-            columns = max(_NARROWEST, shutil.get_terminal_size(_WIDTH_OF_A_FILE).columns)
-            lines = account_lines(account, columns=columns)
-            sys.stdout.writelines(printed(line, is_coloured=is_coloured) + "\n" for line in lines)
+            show(account_parts(account))
 
 
 def _why(error: ClusterError) -> str:

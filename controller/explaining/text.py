@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from apiserver.schema.json import Json
 from controller.explaining.account import Account, duration
-from controller.offline.spans import Spans, Tone, spans, wrapped
 from controller.offline.table import price
+from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import Reason
 from controller.planning.wording import hundredths, percent, rate_text
 
@@ -17,23 +20,20 @@ _LABEL_COLUMNS: Final = 12
 _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
 
 
-def account_lines(account: Account, *, columns: int) -> Iterator[Spans]:
+def account_parts(account: Account) -> Iterator[RenderableType]:
     """Yield the whole text."""
     on = account.spec.get("accelerator")
     what = account.spec["modelID"] + (f" on {on}" if on else "")
-    yield spans((Tone.HEADING.value, f"{account.namespace}/{account.name}"), f"  {what}")
+    title = styled(f"{account.namespace}/{account.name}", Tone.HEADING)
+    yield Text.assemble(title, "  ", styled(what))
     tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)
-    sentence = account.decision.get("message") or "no decision yet"
-    yield from (spans((tone.value, line)) for line in wrapped(sentence, columns, first="  ", later="  "))
-    yield ()
+    yield labelled("  ", account.decision.get("message") or "no decision yet", tone)
+    yield ""
     for label, text in _facts(account):
-        first, later = f"  {label:<{_LABEL_COLUMNS}}", " " * (_LABEL_COLUMNS + 2)
-        yield from (spans(line) for line in wrapped(text, columns, first=first, later=later))
-    yield from _conditions(account, columns)
-    yield from _events(account, columns)
-    for text in account.advice:
-        lines = wrapped(f"check: {text}", columns, later="       ")
-        yield from (spans((Tone.ADVICE.value, line)) for line in lines)
+        yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
+    yield from _conditions(account)
+    yield from _events(account)
+    yield from (labelled("check: ", text, Tone.ADVICE) for text in account.advice)
 
 
 def _facts(account: Account) -> Iterator[tuple[str, str]]:
@@ -116,26 +116,22 @@ def _autoscaler(item: Json) -> str:
     return text
 
 
-def _conditions(account: Account, columns: int) -> Iterator[Spans]:
+def _conditions(account: Account) -> Iterator[RenderableType]:
     if account.conditions:
-        yield ()
-        yield spans((Tone.HEADING.value, "conditions"))
+        yield ""
+        yield styled("conditions", Tone.HEADING)
     for item in account.conditions:
         tone = Tone.PLAIN if item["status"] == "True" else Tone.ADVICE
-        first = f"  {item['type']:<22}{item['status']:<9}"
         text = f"{item.get('reason', '')}: {item.get('message', '')}"
-        lines = wrapped(text, columns, first=first, later=" " * len(first))
-        yield from (spans((tone.value, line)) for line in lines)
+        yield labelled(f"  {item['type']:<22}{item['status']:<9}", text, tone)
 
 
-def _events(account: Account, columns: int) -> Iterator[Spans]:
+def _events(account: Account) -> Iterator[RenderableType]:
     if account.events:
-        yield ()
-        yield spans((Tone.HEADING.value, "events"))
+        yield ""
+        yield styled("events", Tone.HEADING)
     for item in account.events:
         ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
         times = f" x{item.count}" if item.count > 1 else ""
         tone = Tone.ADVICE if item.kind == "Warning" else Tone.PLAIN
-        text = f"{item.reason}{times}: {item.note}"
-        lines = wrapped(text, columns, first=f"  {ago:<13}", later=" " * 15)
-        yield from (spans((tone.value, line)) for line in lines)
+        yield labelled(f"  {ago:<13}", f"{item.reason}{times}: {item.note}", tone)

@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.offline.layout import NodeLayout, alike, by_type
-from controller.offline.spans import Span, Spans, Tone, colour_of, cut, padded, spans, width_of, wrapped
+from rich.columns import Columns
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
 
-_GAP: Final = "   "
-_INDENT: Final = "  "
+from controller.offline.layout import NodeLayout, alike, by_type
+from controller.offline.table import colour_of
+from controller.offline.terminal import Tone, labelled, styled
+
+_GAP: Final = 3
+_INDENT: Final = 2
 _LONGEST_NAME: Final = 32
 _LEGEND: Final = (
     "letter: an accelerator of a pod, + of a new one, # of other workloads, . free, ! no new pods"
 )
 
-Cell = tuple[str, str, str]
-"""Colour, code and mark."""
 
-
-def drawing_lines(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Spans]:
+def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[RenderableType]:
     """Yield the drawing, and what its signs mean."""
     width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
     for accelerator, group in by_type(nodes).items():
-        for line in wrapped(_title(accelerator, group), columns, later="    "):
-            yield spans((Tone.HEADING.value, line))
-        yield from _group(group, code_width=width, columns=columns)
-    for line in wrapped(_LEGEND, columns, first="  ", later="  "):
-        yield spans((Tone.FAINT.value, line))
+        yield styled(_title(accelerator, group), Tone.HEADING)
+        yield _group(group, code_width=width, columns=columns)
+    yield labelled("  ", _LEGEND, Tone.FAINT)
 
 
 def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
@@ -39,34 +41,19 @@ def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
     return f"{kind}: {nodes}, {total} accelerators: {numbers}, {free} free"
 
 
-def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> Iterator[Spans]:
+def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
+    """Return the nodes side by side; the cells of a large one go on in the next line."""
     places = {item.node.name: place for place, item in enumerate(group)}
-    entries = [(_name(same, places), _cells(same[0], code_width)) for same in alike(group)]
-    name_width = min(_LONGEST_NAME, max(width_of(name) for name, _ in entries))
-    cell_width = code_width + 1
-    most_cells = max(
-        1, min(max(len(cells) for _, cells in entries), (columns - name_width - 4) // cell_width)
-    )
-    entry_width = name_width + 1 + most_cells * cell_width
-    side_by_side = max(1, (columns - len(_INDENT) + len(_GAP)) // (entry_width + len(_GAP)))
-    for first in range(0, len(entries), side_by_side):
-        yield from _row(entries[first : first + side_by_side], name_width, most_cells, cell_width)
-
-
-def _row(
-    entries: Sequence[tuple[str, Sequence[Cell]]], name_width: int, most_cells: int, cell_width: int
-) -> Iterator[Spans]:
-    """Yield some nodes side by side; the cells of a large one go on in the next line."""
-    height = max(1, *(-(-len(cells) // most_cells) for _, cells in entries))
-    for down in range(height):
-        line: list[Span] = [("", _INDENT)]
-        for name, cells in entries:
-            here = cells[down * most_cells : (down + 1) * most_cells]
-            shown = cut(name, name_width) if down == 0 else ""
-            line.append(("", padded(shown, name_width) + " "))
-            line += [(colour, (code + mark).ljust(cell_width)) for colour, code, mark in here]
-            line.append(("", " " * ((most_cells - len(here)) * cell_width) + _GAP))
-        yield tuple(line)
+    entries = [(styled(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
+    names = min(_LONGEST_NAME, max(name.cell_len for name, _ in entries))
+    in_line = max(1, (columns - _INDENT - names - 1) // (code_width + 1))
+    drawn = []
+    for name, cells in entries:
+        lines = (Text.assemble(*cells[at : at + in_line]) for at in range(0, len(cells), in_line))
+        grid = Table.grid(Column(width=names + 1), Column(no_wrap=True))
+        grid.add_row(name, Text("\n").join(lines))
+        drawn.append(grid)
+    return Padding(Columns(drawn, padding=(0, _GAP), equal=True), (0, 0, 0, _INDENT))
 
 
 def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
@@ -98,12 +85,12 @@ def _run(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
 
 
-def _cells(layout: NodeLayout, code_width: int) -> list[Cell]:
-    cells: list[Cell] = []
+def _cells(layout: NodeLayout, code_width: int) -> list[tuple[str, str]]:
+    """Return what is written for each accelerator, all equally wide, and its style."""
+    cells: list[tuple[str, str]] = []
     for item in layout.holdings:
-        colour = colour_of(item.code)
         for replicas, mark in ((item.stays, " "), (item.comes, "+")):
-            cells += [(colour, item.code, mark)] * (replicas * item.accelerators)
-    cells += [(Tone.FAINT.value, "#" * code_width, " ")] * layout.others
-    cells += [(Tone.FAINT.value, ".", " ")] * layout.free
+            cells += [(item.code + mark, colour_of(item.code))] * (replicas * item.accelerators)
+    cells += [("#" * code_width + " ", Tone.FAINT)] * layout.others
+    cells += [(".".ljust(code_width + 1), Tone.FAINT)] * layout.free
     return cells

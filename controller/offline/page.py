@@ -3,159 +3,132 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from controller.offline.colours import colours
-from controller.offline.layout import NodeLayout, codes_of, layouts
-from controller.offline.markup import Markup, document, folded, is_long, number, section, table, tag
-from controller.offline.page_nodes import nodes_section
-from controller.offline.page_variants import variants_section
-from controller.offline.style import STYLE
-from controller.offline.table import in_order, place, price
-from controller.offline.text import Shown, conclusion, measured, moved, proof, requested
-from controller.planning.decision import Decision, Plan
-from controller.planning.snapshot import Variant
+from controller.offline.layout import NodeLayout, by_type, codes_of, layouts
+from controller.offline.table import goes_short, in_order, place, price, tone_of
+from controller.offline.template import rendered
+from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
+from controller.planning.decision import Decision, LevelReport
 from controller.planning.wording import hundredths, percent, rate_text
 
-Key = tuple[str, str]
 
-_NUMBERS = frozenset(
-    {
-        "Priority", "Unmet", "Requests/s", "Ahead", "To provide",
-        "One replica, per hour", "It serves", "1000 requests", "Value", "No plan is below",
-        "Distance", "At most to gain", "Over every mix",
-    }
-)  # fmt: skip
-"""Heads of the columns that are numbers."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """A rectangle in the picture of a node, measured in accelerators."""
 
-_MOST_WARNINGS = 5
-"""Open; more would push the plan itself off the screen."""
+    start: int
+    cells: int
+    look: str = ""
+    code: str = ""
+    """Of the variant; empty for what is no pod of a variant."""
 
 
 def page(shown: Shown) -> str:
     """Return the whole page."""
-    codes = codes_of(shown.plan)
-    colour = colours(codes)
-    nodes = layouts(shown.snapshot, shown.plan)
-    return document(
-        "Stowplan: placement plan",
-        STYLE,
-        tag("h1", "Placement plan"),
-        tag("p", conclusion(shown), class_=f"verdict {_tone(shown)}"),
-        _tiles(shown, nodes),
-        *_warnings(shown),
-        nodes_section(nodes, colour),
-        variants_section(shown, codes, colour),
-        *_requests(shown),
-        _models(shown),
-        _prices(shown),
-        _proof(shown.plan),
+    plan, codes, decided = shown.plan, codes_of(shown.plan), in_order(shown.plan)
+    nodes = layouts(shown.snapshot, plan)
+    by_key = {(item.namespace, item.name): item for item in decided}
+    variants = sorted(shown.snapshot.variants, key=lambda variant: (variant.accelerator, variant.key))
+    functions = (
+        blocks, pointed_at, place, price, tone_of, percent, next_best, helps, requested, moved, rate_text,
+    )  # fmt: skip
+    return rendered(
+        "controller.offline",
+        "plan.html",
+        **{function.__name__: function for function in functions},
+        title="Stowplan: placement plan",
+        shown=shown,
+        plan=plan,
+        verdict=_verdict(shown),
+        conclusion=conclusion(shown),
+        tiles=_tiles(shown, nodes),
+        nodes=by_type(nodes),
+        codes=codes,
+        colours=colours(codes),
+        variants={variant.key: variant for variant in variants},
+        decided=decided,
+        groups=_groups(decided),
+        tones={tone_of(item) for item in decided},
+        models=_models(decided),
+        priced=[(variant, by_key[variant.key]) for variant in variants],
+        proof=proof(plan),
+        levels=[_level(level) for level in plan.solver.levels],
     )
 
 
-def _tiles(shown: Shown, nodes: tuple[NodeLayout, ...]) -> Markup:
+def blocks(item: NodeLayout, *, is_named: bool) -> Iterator[Block]:
+    """Yield the pods on a node, what others hold and what is free; where nodes are named, cell by cell."""
+    start = 0
+    for holding in item.holdings:
+        for number in range(holding.stays + holding.comes):
+            look = "new" if number >= holding.stays else ""
+            yield Block(start=start, cells=holding.accelerators, look=look, code=holding.code)
+            start += holding.accelerators
+    for cells, look in ((item.others, "others"), (item.free, "free")):
+        width = 1 if is_named else max(1, cells)
+        for cell in range(0, cells, width):
+            yield Block(start=start + cell, cells=width, look=look)
+        start += cells
+
+
+def pointed_at(item: NodeLayout) -> str:
+    """Return what is shown of a node under the pointer, in lines."""
+    lines = [item.node.name]
+    for holding in item.holdings:
+        new = f", {holding.comes} of them to start" if holding.comes else ""
+        lines.append(f"{holding.code} {'/'.join(holding.variant)}: {holding.stays + holding.comes}{new}")
+    lines += [f"other workloads: {item.others}"] if item.others else []
+    lines.append(f"free: {item.free} of {item.node.accelerators_allocatable}")
+    return "\n".join(lines + ([] if item.node.schedulable else ["takes no new pods"]))
+
+
+def _tiles(shown: Shown, nodes: Sequence[NodeLayout]) -> Sequence[tuple[str, str]]:
     plan = shown.plan
     total = sum(item.node.accelerators_allocatable for item in nodes)
     models = {(item.namespace, item.model_id) for item in plan.decisions}
-    facts = (
+    return (
         (price(plan.cost), "cost per hour"),
         (f"{len(models) - len(shown.short)} of {len(models)}", "models get what they need"),
         (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
         (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
         (str(plan.solver.status), "says the solver"),
     )
-    return tag(
-        "div", *(tag("div", tag("b", fact), what, class_="tile") for fact, what in facts), class_="tiles"
-    )
 
 
-def _warnings(shown: Shown) -> Iterator[Markup]:
-    if shown.warnings:
-        told = tag("ul", *(tag("li", text) for text in shown.warnings), class_="advice")
-        yield section("Warnings", folded("All", len(shown.warnings), told, most_open=_MOST_WARNINGS))
+def _groups(decided: Sequence[Decision]) -> Mapping[str, Sequence[Decision]]:
+    """Return the decisions by what a reader looks for, the most urgent first."""
+    groups: dict[str, list[Decision]] = {
+        title: []
+        for title in ("Models that go short", "Change", "Stay as they are", "Have no replicas and get none")
+    }
+    short, changing, staying, idle = groups.values()
+    for item in decided:
+        if goes_short(item):
+            short.append(item)
+        elif item.replicas != item.current_replicas:
+            changing.append(item)
+        else:
+            (staying if item.replicas else idle).append(item)
+    return groups
 
 
-def _requests(shown: Shown) -> Iterator[Markup]:
-    plan = shown.plan
-    if plan.requests:
-        listed = (tag("li", requested(request, shown.snapshot)) for request in plan.requests)
-        yield section("Nodes to add", tag("ul", *listed))
-    if plan.moves:
-        yield section("To be evicted", tag("ul", *(tag("li", moved(move)) for move in plan.moves)))
-
-
-def _models(shown: Shown) -> Markup:
+def _models(decided: Sequence[Decision]) -> Sequence[Sequence[Decision]]:
     groups: dict[tuple[int, str, str], list[Decision]] = defaultdict(list)
-    for item in in_order(shown.plan):
+    for item in decided:
         groups[item.priority, item.namespace, item.model_id].append(item)
-    rows = [_model(group) for group in groups.values()]
-    names = ("Model", "Priority", "Requests/s", "Ahead", "To provide", "Unmet", "Who serves it")
-    return section("Who got what", _long("All models", names, rows))
+    return [*groups.values()]
 
 
-def _model(group: list[Decision]) -> Markup:
-    one, now = group[0], group[0].load.requests_per_second
-    served = [f"{item.replicas} x {item.name}" for item in group if item.replicas]
-    return tag(
-        "tr",
-        tag("td", f"{one.namespace}/{one.model_id}", class_="name"),
-        number(str(one.priority)),
-        number("unknown" if now is None else rate_text(now)),
-        number("unknown" if now is None else rate_text(one.load.upper_requests_per_second)),
-        number(rate_text(one.required_requests_per_second)),
-        tag("td", percent(one.unmet_per_mille), class_="number bad" if one.unmet_per_mille else "number"),
-        tag("td", ", ".join(served) or "nobody", class_="name"),
-        class_="row",
-    )
+def _level(level: LevelReport) -> tuple[str, ...]:
+    over_all = "unknown" if level.improvable_of_all is None else hundredths(level.improvable_of_all)
+    gains = hundredths(level.gap), hundredths(level.improvable)
+    return level.level, *measured(level), *gains, level.scope, over_all
 
 
-def _prices(shown: Shown) -> Markup:
-    decided = {(item.namespace, item.name): item for item in shown.plan.decisions}
-    ordered = sorted(shown.snapshot.variants, key=lambda v: (v.accelerator, v.key))
-    rows = [_price(variant, decided[variant.key]) for variant in ordered]
-    names = ("Variant", "On", "One replica, per hour", "It serves", "1000 requests", "Known by")
-    return section("Prices", _long("All variants", names, rows))
-
-
-def _price(variant: Variant, item: Decision) -> Markup:
-    serves = item.capacity.requests_per_second if item.capacity else None
-    return tag(
-        "tr",
-        tag("td", "/".join(variant.key), class_="name"),
-        tag("td", place(item, variant), class_="short"),
-        number(price(variant.cost_per_replica)),
-        number("unknown" if serves is None else rate_text(serves)),
-        number(f"{float(variant.cost_per_replica) / serves / 3.6:.3g}" if serves else "unknown"),
-        tag("td", str(item.capacity_source)),
-        class_="row",
-    )
-
-
-def _proof(plan: Plan) -> Markup:
-    rows = [
-        tag(
-            "tr",
-            tag("td", level.level, class_="name"),
-            *map(number, measured(level)),
-            number(hundredths(level.gap)),
-            number(hundredths(level.improvable)),
-            tag("td", level.scope),
-            number("unknown" if level.improvable_of_all is None else hundredths(level.improvable_of_all)),
-            class_="row",
-        )
-        for level in plan.solver.levels
-    ]
-    names = ("Level", "Value", "No plan is below", "Distance", "At most to gain", "Over", "Over every mix")
-    levels = [table(names, rows, numbers=_NUMBERS)] if rows else []
-    return section("Proof", tag("p", proof(plan)), *levels)
-
-
-def _long(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    whole = table(heads, rows, numbers=_NUMBERS)
-    return folded(title, len(rows), whole) if is_long(len(rows)) else whole
-
-
-def _tone(shown: Shown) -> str:
+def _verdict(shown: Shown) -> str:
     if not shown.is_enough:
         return "bad"
     return "advice" if shown.unknown else "good"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,8 +23,8 @@ from controller.offline.ignorance import ignorance, useless
 from controller.offline.page import page
 from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
-from controller.offline.spans import Spans, printed
-from controller.offline.text import Shown, text_lines
+from controller.offline.terminal import show, terminal
+from controller.offline.text import Shown, text_parts
 from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.settings import UnmetUnit
@@ -36,8 +35,6 @@ _ENOUGH: Final = 0
 _SHORT: Final = 1
 _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
-_WIDTH_OF_A_FILE: Final = (120, 40)
-_NARROWEST: Final = 60
 _NAMESPACE: Final = "stowplan-system"
 
 
@@ -160,13 +157,7 @@ def _show(output: str, shown: Shown) -> None:
         case "yaml":
             sys.stdout.write(as_yaml(as_document(shown)))
         case _:
-            columns = shutil.get_terminal_size(_WIDTH_OF_A_FILE).columns
-            _print(text_lines(shown, columns=max(_NARROWEST, columns)))
-
-
-def _print(lines: Iterable[Spans]) -> None:
-    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.writelines(printed(line, is_coloured=is_coloured) + "\n" for line in lines)
+            show(text_parts(shown, columns=terminal().width))
 
 
 def _tell(problems: Iterable[Problem]) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.offline.drawing import drawing_lines
+from rich.console import RenderableType
+
+from controller.offline.drawing import drawing_parts
 from controller.offline.layout import codes_of, homeless, layouts
-from controller.offline.spans import Spans, Tone, colour_of, spans, wrapped
-from controller.offline.table import goes_short, in_order, price, table_lines, tone_of
+from controller.offline.table import colour_of, goes_short, in_order, price, tone_of, variants_table
+from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
     Alternative,
     Decision,
@@ -70,30 +72,31 @@ class Shown:
         return self.plan.solver.is_answered and not self.short
 
 
-def text_lines(shown: Shown, *, columns: int) -> Iterator[Spans]:
-    """Yield the whole text, no line wider than so many columns where names allow it."""
+def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
+    """Yield the whole text for a terminal of so many columns."""
     codes = codes_of(shown.plan)
-    yield from table_lines(shown.snapshot, shown.plan, codes, columns=columns)
-    yield ()
+    yield variants_table(shown.snapshot, shown.plan, codes, columns=columns)
+    yield ""
     said: set[tuple[str, ...]] = set()
     for decision in in_order(shown.plan):
-        yield from _sentence(decision, codes, columns)
-        yield from _options(decision, said, columns)
+        code = codes[decision.namespace, decision.name]
+        yield labelled(styled(f"{code} ", colour_of(code)), decision.message, tone_of(decision))
+        yield from _options(decision, said)
     if shown.snapshot.nodes:
-        yield ()
-        yield from drawing_lines(layouts(shown.snapshot, shown.plan), columns=columns)
-    yield ()
+        yield ""
+        yield from drawing_parts(layouts(shown.snapshot, shown.plan), columns=columns)
+    yield ""
     for request in shown.plan.requests:
-        yield from _wrapped(Tone.ADVICE, f"add {requested(request, shown.snapshot)}", columns)
+        yield labelled("add ", requested(request, shown.snapshot), Tone.ADVICE)
     for move in shown.plan.moves:
-        yield from _wrapped(Tone.ADVICE, f"evict {moved(move)}", columns)
-    yield spans(f"cost per hour: {price(shown.plan.cost)}")
-    yield from _wrapped(Tone.PLAIN, proof(shown.plan), columns)
+        yield labelled("evict ", moved(move), Tone.ADVICE)
+    yield f"cost per hour: {price(shown.plan.cost)}"
+    yield styled(proof(shown.plan))
     for level in levels(shown.plan):
-        yield from _wrapped(Tone.FAINT, level, columns, first="  ", later="      ")
+        yield labelled("  ", level, Tone.FAINT)
     for warning in shown.warnings:
-        yield from _wrapped(Tone.ADVICE, f"warning: {warning}", columns)
-    yield from _wrapped(Tone.GOOD if shown.is_enough else Tone.BAD, conclusion(shown), columns)
+        yield labelled("warning: ", warning, Tone.ADVICE)
+    yield styled(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
 
 
 def conclusion(shown: Shown) -> str:
@@ -190,26 +193,13 @@ def helps(relief: Relief) -> str:
     return f"{relief.text} (then {rest} is unmet)"
 
 
-def _sentence(decision: Decision, codes: Mapping[Key, str], columns: int) -> Iterator[Spans]:
-    code = codes[decision.namespace, decision.name]
-    tone = tone_of(decision).value
-    indent = " " * (len(code) + 1)
-    first, *others = wrapped(decision.message, columns - len(indent))
-    yield spans((colour_of(code), code), " ", (tone, first))
-    yield from (spans((tone, indent + line)) for line in others)
-
-
-def _options(decision: Decision, said: set[tuple[str, ...]], columns: int) -> Iterator[Spans]:
+def _options(decision: Decision, said: set[tuple[str, ...]]) -> Iterator[RenderableType]:
     """Yield the next best option and what would help, but nothing that was said of the model already."""
-    lines = [(Tone.ADVICE, f"would help: {helps(relief)}") for relief in decision.reliefs]
+    options = [("would help", helps(relief), Tone.ADVICE) for relief in decision.reliefs]
     if decision.alternative is not None:
-        lines.insert(0, (Tone.FAINT, f"next best: {next_best(decision.alternative)}"))
-    for tone, line in lines:
-        news = (decision.namespace, decision.model_id, line)
+        options.insert(0, ("next best", next_best(decision.alternative), Tone.FAINT))
+    for label, text, tone in options:
+        news = (decision.namespace, decision.model_id, label, text)
         if news not in said:
             said.add(news)
-            yield from _wrapped(tone, line, columns, first="    ", later="        ")
-
-
-def _wrapped(tone: Tone, text: str, columns: int, *, first: str = "", later: str = "    ") -> Iterator[Spans]:
-    return (spans((tone.value, line)) for line in wrapped(text, columns, first=first, later=later))
+            yield labelled(f"    {label}: ", text, tone)

@@ -1,8 +1,4 @@
-"""Charts over time as inline SVG.
-
-The drawing is stretched to the width that there is; the numbers at its sides are text of the page, so that
-they stay readable on a narrow screen.
-"""
+"""Charts over time: what is drawn, and where in a drawing of fixed size."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.offline.markup import Markup, tag
 from controller.simulating.scale import Scale
 
 MOST_POINTS: Final = 600
 """Of one line. Of longer runs, the greatest value of each stretch is drawn."""
 
-_WIDTH: Final = 1000.0
-_HEIGHT: Final = 100.0
+WIDTH: Final = 1000.0
+HEIGHT: Final = 100.0
 
 Course = Sequence[tuple[float, float | None]]
 """(seconds, value), in order; None where there is no value."""
@@ -35,6 +30,11 @@ class Line:
 
     is_area: bool = False
     """Whether all below it is filled."""
+
+    @property
+    def css(self) -> str:
+        """Its classes on a page."""
+        return f"{'area' if self.is_area else 'line'} {self.look}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,30 +61,17 @@ class Chart:
     target_text: str = ""
     marks: tuple[Mark, ...] = ()
 
+    def x(self, seconds: float) -> str:
+        """Return where a moment is drawn."""
+        return f"{WIDTH * self.time.share(seconds):.1f}"
 
-def drawn(chart: Chart) -> Markup:
-    """Return a chart with its title, legend and axes."""
-    picture = tag(
-        "svg",
-        *_background(chart),
-        *(tag("path", d=_path(chart, line), class_=_class(line)) for line in chart.lines),
-        *_target(chart),
-        *(_mark(chart, mark) for mark in chart.marks),
-        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=chart.title,
-    )
-    values = (
-        tag("span", chart.value_text(tick), style=f"bottom:{100 * chart.values.share(tick):.2f}%")
-        for tick in chart.values.ticks
-    )
-    moments = (
-        tag("span", chart.time_text(tick), style=f"left:{100 * chart.time.share(tick):.2f}%")
-        for tick in chart.time.ticks
-    )
-    sides = tag("div", *values, class_="ys"), picture, tag("div", *moments, class_="xs")
-    return tag("figure", _caption(chart), tag("div", *sides, class_="plot"))
+    def y(self, value: float) -> str:
+        """Return where a value is drawn."""
+        return f"{HEIGHT * (1 - self.values.share(value)):.1f}"
+
+    def path(self, line: Line) -> str:
+        """Return a line's SVG path: interrupted where no value is, closed at the bottom if it is an area."""
+        return "".join(_piece(self, line, run) for run in _runs(thinned(line.course)))
 
 
 def thinned(course: Course) -> Course:
@@ -96,41 +83,6 @@ def thinned(course: Course) -> Course:
     return [
         (part[-1][0], max((value for _, value in part if value is not None), default=None)) for part in parts
     ]
-
-
-def _caption(chart: Chart) -> Markup:
-    keys = [tag("span", line.name, class_=f"key {_class(line)}") for line in chart.lines]
-    if chart.target is not None:
-        keys.append(tag("span", chart.target_text, class_="key line target"))
-    return tag("figcaption", tag("b", chart.title), *keys)
-
-
-def _class(line: Line) -> str:
-    return f"{'area' if line.is_area else 'line'} {line.look}"
-
-
-def _background(chart: Chart) -> Iterator[Markup]:
-    """Yield what lies behind the lines: the warm-up, which is before 0, and a line at each named value."""
-    if chart.time.low < 0:
-        yield tag("rect", x=0, y=0, width=_x(chart, 0.0), height=f"{_HEIGHT:g}", class_="unscored")
-    levels = "".join(f"M0 {_y(chart, tick)}H{_WIDTH:g}" for tick in chart.values.ticks)
-    yield tag("path", d=levels, class_="grid")
-
-
-def _target(chart: Chart) -> Iterator[Markup]:
-    if chart.target is not None:
-        yield tag("path", d=f"M0 {_y(chart, chart.target)}H{_WIDTH:g}", class_="line target")
-
-
-def _mark(chart: Chart, mark: Mark) -> Markup:
-    # A line without length and with round ends is a dot whatever the drawing is stretched to.
-    place = f"M{_x(chart, mark.seconds)} {_y(chart, mark.value)}h0"
-    return tag("a", tag("path", tag("title", mark.text), d=place, class_="mark"), href=f"#{mark.anchor}")
-
-
-def _path(chart: Chart, line: Line) -> str:
-    """Return a line's path: interrupted where there is no value, closed at the bottom where it is an area."""
-    return "".join(_piece(chart, line, run) for run in _runs(thinned(line.course)))
 
 
 def _runs(course: Course) -> Iterator[list[tuple[float, float]]]:
@@ -147,10 +99,10 @@ def _runs(course: Course) -> Iterator[list[tuple[float, float]]]:
 
 def _piece(chart: Chart, line: Line, run: Sequence[tuple[float, float]]) -> str:
     (first_seconds, first), *rest = run
-    x, y = _x(chart, first_seconds), _y(chart, first)
+    x, y = chart.x(first_seconds), chart.y(first)
     pieces, start = [f"M{x} {y}"], x
     for seconds, value in rest:
-        x, before, y = _x(chart, seconds), y, _y(chart, value)
+        x, before, y = chart.x(seconds), y, chart.y(value)
         if not line.is_stepped:
             pieces.append(f"L{x} {y}")
         elif y != before:
@@ -158,13 +110,5 @@ def _piece(chart: Chart, line: Line, run: Sequence[tuple[float, float]]) -> str:
     if line.is_stepped or not rest:
         pieces.append(f"H{x}")
     if line.is_area:
-        pieces.append(f"V{_HEIGHT:g}H{start}Z")
+        pieces.append(f"V{HEIGHT:g}H{start}Z")
     return "".join(pieces)
-
-
-def _x(chart: Chart, seconds: float) -> str:
-    return f"{_WIDTH * chart.time.share(seconds):.1f}"
-
-
-def _y(chart: Chart, value: float) -> str:
-    return f"{_HEIGHT * (1 - chart.values.share(value)):.1f}"

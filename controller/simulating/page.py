@@ -2,91 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from functools import partial
 
-from controller.offline.markup import Content, Markup, document, section, table, tag
-from controller.simulating.chart import MOST_POINTS
-from controller.simulating.page_policy import axes_of, policy_part
+from controller.offline.template import rendered
+from controller.simulating.chart import HEIGHT, MOST_POINTS, WIDTH
+from controller.simulating.charts import axes_of, charts_of
 from controller.simulating.results import Results
-from controller.simulating.style import CHART_STYLE
-from controller.simulating.wording import model_row, model_text, row_of, summary
-
-_HEADS: Final = (
-    "Policy", "Cost", "Missed", "TTFT missed", "ITL missed", "Never finished", "TTFT p90", "TTFT p99",
-    "ITL p99", "Reversals/h", "Most replicas",
-)  # fmt: skip
-_MODEL_HEADS: Final = (
-    "Policy", "Model", "Requests", "Missed", "TTFT missed", "ITL missed", "Never finished", "TTFT p99",
-    "ITL p99",
-)  # fmt: skip
-_WORDS: Final = frozenset({"Policy", "Model", "Most replicas"})
-_NUMBERS: Final = frozenset({*_HEADS, *_MODEL_HEADS} - _WORDS)
-_MEANING: Final = (
-    "Cost is that of the replicas while they hold accelerators, over the scored time. Missed are requests "
-    "that took longer than a target of theirs or never finished."
-)
-_MOST_OPEN: Final = 3
-"""Policies whose charts are shown at once; of more, only the first one's."""
+from controller.simulating.wording import clock, model_row, model_text, percent, row_of, summary
 
 
 def page(results: Results) -> str:
     """Return the whole page."""
-    return document(
-        f"Stowplan: {results.scenario.name}",
-        CHART_STYLE,
-        tag("h1", "Simulation"),
-        tag("p", summary(results), class_="verdict"),
-        tag("ul", *(tag("li", model_text(results.scenario, model)) for model in results.scenario.models)),
-        *_warnings(results),
-        section("Policies", *_policies(results)),
-        section("Over time", *_over_time(results)),
+    scenario, outcomes = results.scenario, results.outcomes
+    anchors = [f"policy-{position + 1}" for position in range(len(outcomes))]
+    models = [
+        (anchor, model_row(outcome, model, scenario))
+        for anchor, outcome in zip(anchors, outcomes, strict=True)
+        for model in outcome.models
+    ]
+    return rendered(
+        "controller.simulating",
+        "simulation.html",
+        title=f"Stowplan: {scenario.name}",
+        results=results,
+        summary=summary(results),
+        model_texts=[model_text(scenario, model) for model in scenario.models],
+        rows=[row_of(outcome, scenario) for outcome in outcomes],
+        anchors=anchors,
+        model_rows=[row for _, row in models],
+        model_anchors=[anchor for anchor, _ in models],
+        remarks=_remarks(results),
+        charts_of=partial(charts_of, scenario, axes_of(results)),
+        percent=percent,
+        clock=clock,
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
-def _warnings(results: Results) -> Iterator[Markup]:
-    if results.warnings:
-        told = tag("ul", *(tag("li", text) for text in results.warnings), class_="advice")
-        yield section("Warnings", told)
-
-
-def _policies(results: Results) -> Iterator[Markup]:
-    rows = [
-        _row(_HEADS, row_of(outcome, results.scenario), position)
-        for position, outcome in enumerate(results.outcomes, start=1)
-    ]
-    yield table(_HEADS, rows, numbers=_NUMBERS)
-    yield tag("p", _MEANING, class_="faint")
-    if len(results.scenario.models) > 1:
-        models = [
-            _row(_MODEL_HEADS, model_row(outcome, model, results.scenario), position)
-            for position, outcome in enumerate(results.outcomes, start=1)
-            for model in outcome.models
-        ]
-        yield table(_MODEL_HEADS, models, numbers=_NUMBERS)
-
-
-def _row(heads: Sequence[str], cells: Sequence[str], position: int) -> Markup:
-    return tag("tr", *(_cell(*pair, position) for pair in zip(heads, cells, strict=True)), class_="row")
-
-
-def _cell(head: str, text: str, position: int) -> Markup:
-    content: Content = tag("a", text, href=f"#policy-{position}") if head == "Policy" else text
-    return tag("td", content, class_="number" if head in _NUMBERS else "name")
-
-
-def _over_time(results: Results) -> Iterator[Markup]:
-    axes, count = axes_of(results), len(results.outcomes)
+def _remarks(results: Results) -> Iterator[str]:
     longest = max((len(outcome.points) for outcome in results.outcomes), default=0)
-    remarks = [
-        "All policies have the same axes, except for replicas.",
-        "Dots are decisions: point at one to read it.",
-    ]
+    yield "All policies have the same axes, except for replicas."
+    yield "Dots are decisions: point at one to read it."
     if results.scenario.warm_up_seconds:
-        remarks.append("The shaded beginning is the warm-up, which is not scored.")
+        yield "The shaded beginning is the warm-up, which is not scored."
     if longest > MOST_POINTS:
-        remarks.append(f"Each point is the greatest value of {-(-longest // MOST_POINTS)} intervals.")
-    yield tag("p", " ".join(remarks), class_="faint")
-    for position in range(count):
-        is_open = count <= _MOST_OPEN or position == 0
-        yield policy_part(results, position, axes, is_open=is_open)
+        yield f"Each point is the greatest value of {-(-longest // MOST_POINTS)} intervals."

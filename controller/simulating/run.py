@@ -17,6 +17,7 @@ from apiserver.checking.sources import Source, read_sources
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.offline.configuring import Configuring, configured
 from controller.offline.reading import Problem, read
+from controller.offline.terminal import show
 from controller.simulating.arguments import SHORTEST_SECONDS, parser
 from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
@@ -24,7 +25,7 @@ from controller.simulating.given import Given
 from controller.simulating.page import page
 from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
-from controller.simulating.text import text_lines
+from controller.simulating.text import text_parts
 from controller.simulating.traces import trace_of
 from controller.simulating.wording import untargeted
 from controller.simulation.workload import Played, Workload
@@ -73,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
     else:
-        sys.stdout.writelines(f"{line}\n" for line in text_lines(results))
+        show(text_parts(results))
     sys.stdout.flush()
     return _PLAYED if is_written else _UNREADABLE
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from apiserver.cluster.heartbeat import Heartbeat
 from controller.explaining.account import account_of, duration
 from controller.explaining.evidence import Evidence
-from controller.explaining.text import account_lines
-from controller.offline.spans import printed, width_of
+from controller.explaining.text import account_parts
+from controller.offline.terminal import drawn, terminal
 from manifests import autoscaler, deployment, variant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -69,8 +70,7 @@ def placed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def told(evidence: Evidence, columns: int = 100) -> str:
     """Return the text."""
-    lines = account_lines(account_of(evidence, now=NOW), columns=columns)
-    return "\n".join(printed(line, is_coloured=False) for line in lines)
+    return drawn(account_parts(account_of(evidence, now=NOW)), terminal(columns))
 
 
 def complete(autoscaling: dict[str, Any]) -> Evidence:
@@ -226,7 +226,7 @@ def test_the_text_fits_the_terminal(columns: int) -> None:
     """Long sentences go on under their beginning."""
     text = told(complete(decided(message="because " * 40)), columns)
 
-    assert max(map(width_of, text.splitlines())) <= columns
+    assert max(map(cell_len, text.splitlines())) <= columns
 
 
 def test_an_object_cannot_steer_the_terminal() -> None:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
-from controller.offline.spans import cut, padded, printed, width_of
+from controller.offline.terminal import Tone, drawn, styled, terminal
 from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
+
+
+class Stream(io.StringIO):
+    """A standard output that is a terminal or not."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        """Tell whether it is a terminal."""
+        return self.is_terminal
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 160])
@@ -23,7 +37,7 @@ def test_no_line_is_wider_than_the_terminal(
 
     _, out, _ = plan("-f", "-", "--demand", "chat=60", given=world(nodes=9))
 
-    assert max(width_of(line) for line in out.splitlines()) <= columns
+    assert max(cell_len(line) for line in out.splitlines()) <= columns
 
 
 def test_equal_nodes_are_drawn_once(plan: Plan, world: World) -> None:
@@ -97,26 +111,49 @@ def test_a_file_cannot_steer_the_terminal(plan: Plan) -> None:
     assert "evil\ufffd[2J\ufffdmodel" in out
 
 
-def test_colours_are_for_terminals() -> None:
+@pytest.mark.parametrize("wide", ["漢字", "e\u0301e\u0301"], ids=["wide letters", "combining marks"])
+def test_names_take_the_columns_that_a_terminal_gives_them(plan: Plan, wide: str) -> None:
+    """Columns stay aligned below each other."""
+    named = [variant(name, modelID=model, accelerator="L4") for name, model in (("x", wide), ("y", "abcd"))]
+    targets = [deployment(name, product="NVIDIA-L4", accelerators=1) for name in ("x", "y")]
+
+    _, out, _ = plan("-f", "-", given=listed(*targets, *named))
+
+    head, *rows = out.splitlines()[:3]
+    assert {cell_len(row[: row.index("L4")]) for row in rows} == {head.index("ON")}
+
+
+def test_names_break_before_anything_is_lost(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow terminal leaves out what else is said, and shows names in several lines."""
+    monkeypatch.setenv("COLUMNS", "60")
+    name = "-".join(["abcdefgh"] * 6)
+    target = deployment(name, product="NVIDIA-L4", accelerators=1)
+
+    _, out, _ = plan("-f", "-", given=listed(target, variant(name, modelID="m", accelerator="L4")))
+
+    rows = out.partition("\n\n")[0].splitlines()
+    assert rows[0].split() == ["VARIANT", "REPLICAS", "UNMET", "WHY"]
+    assert "".join(row[3:].split()[0] for row in rows[1:]) == f"default/{name}"
+
+
+COLOURED = {
+    "a terminal": ({}, True, True),
+    "a terminal, and no colours are wanted": ({"NO_COLOR": "1"}, True, False),
+    "a pipe": ({}, False, False),
+}
+
+
+@pytest.mark.parametrize(("wishes", "is_terminal", "is_coloured"), COLOURED.values(), ids=COLOURED)
+def test_colours_are_for_terminals(
+    monkeypatch: pytest.MonkeyPatch, wishes: dict[str, str], *, is_terminal: bool, is_coloured: bool
+) -> None:
     """The text is the same without them."""
-    line = (("31", "short"), ("", " of "), ("32", "room"))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in wishes.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout", Stream(is_terminal=is_terminal))
 
-    assert printed(line, is_coloured=False) == "short of room"
-    assert printed(line, is_coloured=True) == "\x1b[31mshort\x1b[0m of \x1b[32mroom\x1b[0m"
+    printed = drawn([styled("short", Tone.BAD)], terminal())
 
-
-@pytest.mark.parametrize(
-    ("text", "columns", "expected"),
-    [
-        ("abc", 3, "abc"),
-        ("abcd", 3, "ab…"),
-        ("漢字", 3, "漢…"),
-        ("é", 1, "é"),
-        ("abc", 1, "…"),
-        ("abc", 0, ""),
-    ],
-)
-def test_text_is_cut_by_the_columns_it_takes(text: str, columns: int, expected: str) -> None:
-    """Wide letters take two, and the sign that something is missing takes one."""
-    assert cut(text, columns) == expected
-    assert width_of(padded(text, columns)) == columns
+    assert printed == ("\x1b[31mshort\x1b[0m\n" if is_coloured else "short\n")

@@ -11,7 +11,6 @@ import pytest
 from outline import outline
 
 from controller.offline.colours import colours, contrast_with_white
-from controller.offline.markup import tag
 from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
@@ -46,6 +45,16 @@ def test_hostile_names_stay_text(page: Callable[..., str]) -> None:
     names = {name for name, _ in found.elements}
     assert not names & {"script", "img", "link", "iframe", "object", "a", "base", "form"}
     assert not any(key.startswith("on") for _, attributes in found.elements for key in attributes)
+
+
+def test_nothing_hides_in_a_line(page: Callable[..., str]) -> None:
+    """Signs that steer a terminal or turn the direction of text are shown as what they are not."""
+    target = deployment("x", product="NVIDIA-L4", accelerators=1)
+
+    text = page(listed(target, variant("x", modelID="evil\x1b[2J\u202emodel", accelerator="L4")))
+
+    assert "evil\ufffd[2J\ufffdmodel" in text
+    assert not {"\x1b", "\u202e"} & {*text}
 
 
 def test_the_page_needs_nothing_else(page: Callable[..., str], world: World) -> None:
@@ -154,13 +163,6 @@ def test_contrast_is_what_browsers_measure() -> None:
     assert round(contrast_with_white(0, 1, 0.5), 2) == 4.0
     assert round(contrast_with_white(120, 1, 64 / 255), 2) == 5.14
     assert round(contrast_with_white(0, 0, 0), 2) == 21
-
-
-def test_only_what_was_made_is_markup() -> None:
-    """Attributes lose a trailing underscore, and empty ones are left out."""
-    made = tag("p", "a<b", tag("b", "&"), class_='x"y', id="")
-
-    assert made.html == '<p class="x&quot;y">a&lt;b<b>&amp;</b></p>'
 
 
 def _asleep(name: str) -> list[Any]:

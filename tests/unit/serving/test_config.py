@@ -12,6 +12,7 @@ from apiserver.serving.config import ConfigurationError, parse
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
 from controller.planning.cluster import Taint
+from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 
@@ -170,6 +171,12 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
     assert len(problems) == 3
 
 
+def test_what_nobody_configures_is_what_planning_and_sizing_choose_themselves() -> None:
+    """Each default is written where it is documented and where it is used, and both say the same."""
+    assert settings_of(PlanningConfig()) == Settings()
+    assert sizing_of(PlanningConfig()) == SizingSettings()
+
+
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     """And reads the trend from as many decisions, however often those are taken."""
     file = tmp_path / "config.yaml"
@@ -179,7 +186,6 @@ def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     )
     file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
 
-    assert sizing_of(PlanningConfig()) == SizingSettings()
     assert sizing_of(parsed([], file).planning) == SizingSettings(
         interval_seconds=120.0,
         history_seconds=2400.0,

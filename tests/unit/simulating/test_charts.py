@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outline import outline
 
-from controller.simulating.chart import MOST_POINTS, Chart, Line, Mark, drawn, thinned
+from controller.simulating.chart import MOST_POINTS, Chart, Line, thinned
 from controller.simulating.scale import Scale, linear, logarithmic, moments
 
 VALUES = st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e9)), max_size=20)
@@ -62,7 +61,7 @@ def test_counts_are_named_at_whole_numbers() -> None:
     assert linear([2.0], least_step=1.0).ticks == (0.0, 1.0, 2.0)
 
 
-def chart(line: Line, *marks: Mark) -> Chart:
+def chart(line: Line) -> Chart:
     """Return a chart of 100 seconds and values up to 10."""
     axis = Scale(low=0.0, high=10.0, ticks=(0.0, 10.0))
     return Chart(
@@ -72,7 +71,6 @@ def chart(line: Line, *marks: Mark) -> Chart:
         values=axis,
         value_text=str,
         time_text=str,
-        marks=marks,
     )
 
 
@@ -92,18 +90,9 @@ def test_lines_are_drawn_as_they_were(
     looks: dict[str, bool], course: list[tuple[float, float | None]], path: str
 ) -> None:
     """Interrupted where nothing is known, straight until a step."""
-    markup = drawn(chart(Line(name="l", look="load", course=course, **looks)))
-    drawing = [item for name, item in outline(markup.html).elements if name == "path"]
+    line = Line(name="l", look="load", course=course, **looks)
 
-    assert (drawing[-1].get("d") or "") == path
-
-
-def test_a_decision_is_a_link_to_where_it_is_listed() -> None:
-    """And shows its text under the pointer."""
-    mark = Mark(seconds=50, value=10, text="a < b", anchor="policy-1-0")
-    markup = drawn(chart(Line(name="l", look="load", course=[]), mark)).html
-
-    assert '<a href="#policy-1-0"><path d="M500.0 0.0h0" class="mark"><title>a &lt; b</title>' in markup
+    assert chart(line).path(line) == path
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 100)), min_size=1, max_size=3 * MOST_POINTS))

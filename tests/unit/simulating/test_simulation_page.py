@@ -146,6 +146,14 @@ def test_every_link_leads_somewhere_on_the_page() -> None:
     assert set(links) <= set(anchors)
 
 
+def test_a_decision_is_a_link_to_where_it_is_listed() -> None:
+    """And shows its text under the pointer."""
+    text = page(results("a<b"))
+
+    assert '<a href="#policy-1-0"><path d="M41.7 ' in text
+    assert 'h0" class="mark"><title>-0:00:45  a&lt;b goes from 2 to 3</title>' in text
+
+
 def test_every_policy_has_the_same_charts() -> None:
     """Per model the load and latencies, per variant the replicas, and what all cost."""
     text = page(results(models=2))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from controller.closedloop.outcome import Outcome
 from controller.closedloop.policy import Told
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets
+from controller.offline.terminal import drawn, terminal
 from controller.simulating.results import Results
-from controller.simulating.text import text_lines
+from controller.simulating.text import text_parts
 from controller.simulation.curve import Curve
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn
@@ -50,7 +51,8 @@ def changes(*decisions: Told) -> list[str]:
         points=(),
         told=decisions,
     )
-    lines = [*text_lines(Results(scenario=scenario, outcomes=(outcome,)))]
+    parts = text_parts(Results(scenario=scenario, outcomes=(outcome,)))
+    lines = drawn(parts, terminal(120)).splitlines()
     return lines[lines.index("what stowplan changed:") + 1 :] if "what stowplan changed:" in lines else []
 
 

@@ -13,9 +13,9 @@ from apiserver.kinds.llmd.conversion import SPOKE
 from apiserver.kinds.llmd.shapes import RELEASES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading.accounts import account
-from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.reshaping import forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import Pace
 from apiserver.upgrading.status_to_come import ANNOTATION, announces, announcing
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from memory_cluster import Fault, MemoryCluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Throttled, Unavailable
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading.execution import Execution, StoppedError
-from apiserver.upgrading.pace import Pace
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import Proof, prove
 from apiserver.upgrading.reaching import UnreadableError
+from apiserver.upgrading.retrying import Pace
 from apiserver.upgrading.steps import Action, Step
 from manifests import legacy_variant, profiled_variant
 

@@ -21,10 +21,10 @@ from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.options import parser
-from apiserver.upgrading.pace import Pace, each
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import there_and_back
 from apiserver.upgrading.report import Outcome, Report
+from apiserver.upgrading.retrying import Pace, each
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
 from apiserver.upgrading.verb import run

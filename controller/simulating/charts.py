@@ -1,17 +1,16 @@
-"""What happened under one policy, on the page: charts over time, and every decision with its sentence."""
+"""What happened under one policy as charts over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.closedloop.outcome import ModelPoint, Outcome, VariantPoint
-from controller.closedloop.scenario import Model, VariantSetup
-from controller.offline.markup import Markup, folded, joined, tag
-from controller.simulating.chart import Chart, Line, Mark, drawn
+from controller.closedloop.scenario import Model, Scenario, VariantSetup
+from controller.simulating.chart import Chart, Line, Mark
 from controller.simulating.results import Results
 from controller.simulating.scale import Scale, linear, logarithmic, moments
-from controller.simulating.wording import clock, percent, span
+from controller.simulating.wording import clock, span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,35 +52,15 @@ def axes_of(results: Results) -> Axes:
     )
 
 
-def policy_part(results: Results, position: int, axes: Axes, *, is_open: bool) -> Markup:
-    """Return the charts of one of the outcomes, under its name."""
-    outcome, anchor = results.outcomes[position], f"policy-{position + 1}"
-    facts = f" cost {outcome.cost:.0f}, missed {percent(outcome.missed)}"
-    return tag(
-        "details",
-        tag("summary", outcome.policy, tag("span", facts)),
-        tag(
-            "div",
-            *([tag("p", outcome.note, class_="faint")] if outcome.note else []),
-            *(_model(results, outcome, model, axes, anchor) for model in results.scenario.models),
-            *_together(results, outcome, axes),
-            *_decisions(outcome, anchor),
-            id=anchor,
-        ),
-        class_="policy",
-        open="open" if is_open else "",
-    )
+def charts_of(scenario: Scenario, axes: Axes, outcome: Outcome, anchor: str) -> Mapping[str, Sequence[Chart]]:
+    """Return the charts of one policy by title: those of each model, and the cost of all."""
+    charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
+    title = "All models" if len(charts) > 1 else next(iter(charts), "")
+    return charts | {title: [*charts.get(title, ()), _cost(outcome, axes)]}
 
 
 def _most_replicas(seen: VariantPoint) -> float:
     return max(seen.spec, seen.ready + seen.starting, seen.wanted or 0.0)
-
-
-def _together(results: Results, outcome: Outcome, axes: Axes) -> Iterator[Markup]:
-    """Yield what concerns all models, where there are several."""
-    if len(results.scenario.models) > 1:
-        yield tag("h3", "All models")
-        yield tag("div", drawn(_cost(outcome, axes)), class_="charts")
 
 
 def _cost(outcome: Outcome, axes: Axes) -> Chart:
@@ -90,23 +69,16 @@ def _cost(outcome: Outcome, axes: Axes) -> Chart:
     return _chart("Cost per hour", axes, axes.cost, line)
 
 
-def _model(results: Results, outcome: Outcome, model: Model, axes: Axes, anchor: str) -> Markup:
+def _model(scenario: Scenario, outcome: Outcome, model: Model, axes: Axes, anchor: str) -> Sequence[Chart]:
     course = [
         (point.seconds, seen)
         for point in outcome.points
         for seen in point.models
         if seen.model_id == model.model_id
     ]
-    charts = [
-        *_served(model, course, axes),
-        *(
-            _replicas(outcome, variant, axes, anchor)
-            for variant in results.scenario.variants_of(model.model_id)
-        ),
-    ]
-    if len(results.scenario.models) == 1:
-        charts.append(_cost(outcome, axes))
-    return joined([tag("h3", model.model_id), tag("div", *map(drawn, charts), class_="charts")])
+    variants = scenario.variants_of(model.model_id)
+    replicas = (_replicas(outcome, variant, axes, anchor) for variant in variants)
+    return [*_served(model, course, axes), *replicas]
 
 
 def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) -> Iterator[Chart]:
@@ -171,17 +143,6 @@ def _chart(title: str, axes: Axes, values: Scale, line: Line) -> Chart:
     return Chart(
         title=title, lines=(line,), time=axes.time, values=values, value_text=_plain, time_text=_moment
     )
-
-
-def _decisions(outcome: Outcome, anchor: str) -> Iterator[Markup]:
-    """Yield every decision with its sentence; nothing where a policy gives no reasons."""
-    if not outcome.told:
-        return
-    told = (
-        tag("li", tag("b", clock(item.seconds)), " ", item.sentence, id=f"{anchor}-{position}")
-        for position, item in enumerate(outcome.told)
-    )
-    yield folded("Decisions", len(outcome.told), tag("ol", *told, class_="told"))
 
 
 def _moment(seconds: float) -> str:

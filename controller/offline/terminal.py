@@ -1,0 +1,85 @@
+"""Text for a terminal, drawn by rich: as wide as there is room, and nothing in it can steer the terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+_STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_THEME: Final = Theme(
+    {"heading": "bold", "faint": "dim", "good": "green", "bad": "red", "advice": "yellow"}, inherit=False
+)
+_COLUMNS_OF_A_FILE: Final = 120
+_FEWEST_COLUMNS: Final = 60
+
+
+class Tone(StrEnum):
+    """How a piece of text is meant; the value is its style here and its class on a page."""
+
+    PLAIN = ""
+    HEADING = "heading"
+    FAINT = "faint"
+    GOOD = "good"
+    BAD = "bad"
+    ADVICE = "advice"
+
+
+def harmless(text: str) -> str:
+    """Return text without what steers a terminal or hides in a line."""
+    return _STEERING.sub("\ufffd", text)
+
+
+def styled(text: str, style: str = "") -> Text:
+    """Return a piece of text that goes on in the next line where it is too long."""
+    return Text(harmless(text), style=style)
+
+
+def labelled(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Table:
+    """Return text behind a label; its further lines begin where the first one does."""
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(styled(label, tone) if isinstance(label, str) else label, styled(text, tone))
+    return grid
+
+
+def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[str] = ()) -> Table:
+    """Return a table without rows: columns of words stand left, those of numbers right, and some may wrap."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=Tone.HEADING)
+    for head in heads:
+        made.add_column(
+            head,
+            justify="left" if head in words else "right",
+            no_wrap=head not in wrapped,
+            overflow="fold",
+        )
+    return made
+
+
+def terminal(columns: int | None = None) -> Console:
+    """Return what draws for standard output: in colours if that is a terminal and NO_COLOR is not set."""
+    if columns is None:
+        columns = max(_FEWEST_COLUMNS, shutil.get_terminal_size((_COLUMNS_OF_A_FILE, 0)).columns)
+    return Console(file=sys.stdout, width=columns, theme=_THEME, markup=False, emoji=False, highlight=False)
+
+
+def drawn(parts: Iterable[RenderableType], console: Console) -> str:
+    """Return the lines that a console would print, without the blanks at their ends."""
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Print to standard output."""
+    sys.stdout.write(drawn(parts, terminal()))
