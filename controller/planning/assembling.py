@@ -11,7 +11,7 @@ from controller.planning.verdict import total_cost
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.decision import Move, SolverReport
     from controller.planning.snapshot import Variant
 

@@ -2,149 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative
 from controller.planning.demand import allowed_replicas, provided_rate
 from controller.planning.formulation import held_replicas, ordered_replicas
-from controller.planning.housing import Vacancies
 from controller.planning.model_case import model_cases
-from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
-from controller.planning.shortage import Scarcities, ledger
-from controller.planning.units import cost_of
-from controller.planning.wording import count, rule_clause, scarcity_clause
+from controller.planning.problem import per_mille_missing
+from controller.planning.wording import rule_clause, scarcity_clause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from controller.planning.cluster import Node
-    from controller.planning.decision import Relief
+    from controller.planning.answer import Answer
     from controller.planning.demand import ModelDemand
-    from controller.planning.flapping import Restless
     from controller.planning.model_case import ModelCase
-    from controller.planning.problem import LimitRow, PlacementProblem, Solution
-    from controller.planning.settings import Settings
+    from controller.planning.problem import LimitRow
     from controller.planning.shortage import Scarcity
-    from controller.planning.snapshot import Snapshot, Variant
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """A solved problem; variants are numbered through the models in order."""
-
-    snapshot: Snapshot
-    nodes: Sequence[Node]
-    demands: Sequence[ModelDemand]
-    problem: PlacementProblem
-    wanted: Solution
-    """With unlimited nodes."""
-
-    granted: Solution
-    settings: Settings
-    gives_way: str = ""
-    """How those of lower priorities give way, where they may not all at once; empty elsewhere."""
-
-    reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
-    """By model."""
-
-    restless: Mapping[tuple[str, str], Restless] = field(default_factory=dict)
-    """Variants that are not to turn for cost alone."""
-
-    @cached_property
-    def variants(self) -> list[Variant]:
-        """All variants, as the problem numbers them."""
-        return [variant for demand in self.demands for variant in demand.variants]
-
-    @cached_property
-    def scarcities(self) -> Scarcities:
-        """What keeps one more replica of each variant out of the nodes."""
-        return Scarcities(
-            self.problem,
-            ledger(self.problem, self.granted, self.nodes),
-            nodes=self.nodes,
-            priorities=[demand.priority for demand in self.demands for _ in demand.variants],
-        )
-
-    @cached_property
-    def vacancies(self) -> Vacancies:
-        """Where one more replica finds a place."""
-        return Vacancies(self.problem, self.granted)
-
-    @cached_property
-    def granted_by_model(self) -> list[int]:
-        """Granted replicas of each model."""
-        return [
-            sum(self.granted.replicas[v] for v in self.variants_of(model))
-            for model in range(len(self.demands))
-        ]
-
-    @cached_property
-    def _first(self) -> list[int]:
-        """The number of each model's first variant, and behind the last one how many there are."""
-        return [0, *accumulate(len(demand.variants) for demand in self.demands)]
-
-    def variants_of(self, model: int) -> range:
-        """Return the numbers of a model's variants."""
-        return range(self._first[model], self._first[model + 1])
-
-    @cached_property
-    def _limits_of(self) -> Mapping[int, list[tuple[LimitRow, int]]]:
-        """By variant: the limits that it uses, each with how much is used of it."""
-        found: dict[int, list[tuple[LimitRow, int]]] = defaultdict(list)
-        for row in self.problem.limits:
-            used = sum(each * self.granted.replicas[v] for v, each in row.terms)
-            for v, amount in row.terms:
-                if amount:
-                    found[v].append((row, used + amount))
-        return found
-
-    def limit_of(self, variant: int) -> LimitRow | None:
-        """Return the first limit that leaves no room for one more replica of a variant, or None."""
-        rows = self._limits_of.get(variant, ())
-        return next((row for row, used_then in rows if used_then > row.limit), None)
-
-    def unmet_per_mille(self, model: int, replicas: Sequence[int] | Mapping[int, int]) -> int:
-        """Return the share of a model's required capacity that some replicas do not provide, rounded up."""
-        demand = self.demands[model]
-        provided = provided_rate(demand.variants, [replicas[v] for v in self.variants_of(model)])
-        return per_mille_missing(demand.required_rate, provided)
-
-    def shortage_per_mille(self, model: int, replicas: Sequence[int]) -> int:
-        """Return the same, and everything where a model that is to be kept warm has no replica."""
-        warm = self.demands[model].may_scale_to_zero or any(replicas[v] for v in self.variants_of(model))
-        return self.unmet_per_mille(model, replicas) if warm else PER_MILLE
-
-    def limit_text(self, row: LimitRow) -> str:
-        """Return what a limit allows, with its unit."""
-        if row.kind is LimitKind.BUDGET:
-            return f"{cost_of(_allowed(row)):f} per hour"
-        return count(_allowed(row), "accelerator" if row.kind is LimitKind.QUOTA else "replica")
-
-    @cached_property
-    def excess_of(self) -> Mapping[int, list[str]]:
-        """By variant: which quotas and budgets the plan exceeds with what ran before, and by how much."""
-        rows = [row for row in self.problem.limits if row.kind is not LimitKind.CEILING]
-        used: dict[tuple[LimitKind, str], int] = defaultdict(int)
-        for row in rows:
-            used[row.kind, row.name] += sum(each * self.granted.replicas[v] for v, each in row.terms)
-        found: dict[int, list[str]] = defaultdict(list)
-        for row in rows:
-            excess = used[row.kind, row.name] - _allowed(row)
-            if excess > 0:
-                by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
-                text = f"{row.kind} {row.name} of {self.limit_text(row)} is exceeded by {by}"
-                for v, _ in row.terms:
-                    found[v].append(text)
-        return found
-
-
-def _allowed(row: LimitRow) -> int:
-    return row.limit if row.allowed is None else row.allowed
+    from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

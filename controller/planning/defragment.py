@@ -21,7 +21,7 @@ from controller.planning.shortage import ledger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.columns.arrays import Integers
     from controller.planning.lexicographic import Limits
     from controller.planning.offers import Offer

@@ -9,7 +9,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from controller.planning.case import Answer, Case, cases
+from controller.planning.answer import Answer
+from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.demand import rate_of
 from controller.planning.formulation import ordered_replicas

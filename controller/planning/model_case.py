@@ -13,7 +13,7 @@ from controller.planning.wording import count, load_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.demand import ModelDemand
     from controller.planning.utilisation import Utilisation
 

@@ -18,7 +18,7 @@ from controller.planning.shortage import OTHERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.cluster import MovablePod, Node
     from controller.planning.disruption import BudgetKey, DisruptionLedger
     from controller.planning.problem import Bin

@@ -20,7 +20,7 @@ from controller.planning.relief import reliefs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.decision import Plan, Relief
     from controller.planning.problem import PlacementProblem
     from controller.planning.settings import Settings

@@ -17,7 +17,7 @@ from controller.planning.disruption import DisruptionLedger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.problem import LimitRow, PlacementProblem
 
 

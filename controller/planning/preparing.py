@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.planning.case import Answer, published_replicas
+from controller.planning.answer import Answer
+from controller.planning.case import published_replicas
 from controller.planning.demand import model_demands
 from controller.planning.flapping import restless, steadied
 from controller.planning.formulation import formulate

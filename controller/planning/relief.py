@@ -18,7 +18,7 @@ from controller.planning.wording import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from controller.planning.case import Answer
+    from controller.planning.answer import Answer
     from controller.planning.lexicographic import Limits
     from controller.planning.problem import PlacementProblem
 

@@ -7,7 +7,7 @@ ready capacity while replacements start, cost with the price of transitions, lea
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -28,42 +28,12 @@ from controller.planning.problem import (
     level_name,
 )
 from controller.planning.textbook_rules import Pods, keep_rules
-from controller.planning.textbook_values import named, valued
+from controller.planning.textbook_variables import Variables, named, valued
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Var = cp_model.IntVar
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Variables:
-    """The decision in the solver's terms; lists are indexed as the problem's tuples are."""
-
-    replicas: list[Var]
-    stays: list[list[Var]]
-    """Per variant and bound replica, in removal order."""
-
-    placed: dict[tuple[int, int], Var]
-    """(bin, variant) -> replicas that get a place there."""
-
-    new: list[Var]
-    started: list[Var]
-    stopped: list[Var]
-    serving: list[Var]
-    """Replicas that are ready now and stay: they are removed last."""
-
-    shortfall: list[Var]
-    """Per row, in per mille."""
-
-    slots: dict[tuple[int, int], Var]
-    """(node, size) -> how many of a size it has room for, where that depends on who leaves."""
-
-    has_room: dict[tuple[int, int], Var]
-    """The same -> whether it has any, where it is overcommitted now."""
-
-    opened: dict[int, Var]
-    """Node that does not exist yet -> whether it is added."""
 
 
 def place(problem: PlacementProblem, *, limits: Limits) -> Solution:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from controller.planning.columns.arrays import Booleans, Floats, Integers
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
-    from controller.planning.columns.search import Found
+    from controller.planning.columns.selection import Found
 
     Mix = tuple[tuple[int, int], ...]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from controller.planning.columns.arrays import Floats
     from controller.planning.columns.cohorts import Levels
     from controller.planning.columns.resources import Resources
-    from controller.planning.columns.search import Found
+    from controller.planning.columns.selection import Found
     from controller.planning.problem import PlacementProblem
 
 

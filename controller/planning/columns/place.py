@@ -22,8 +22,9 @@ from controller.planning.columns.naming import name_nodes
 from controller.planning.columns.pool import pool_of
 from controller.planning.columns.resources import resources_of
 from controller.planning.columns.running import Running
-from controller.planning.columns.search import Found, scope_of, search
+from controller.planning.columns.search import scope_of, search
 from controller.planning.columns.selection import (
+    Found,
     Selection,
     asked_of,
     asks_of,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.domains import laid_out
+from controller.planning.columns.spreading import laid_out
 from controller.planning.problem import PER_MILLE, Stage
 
 if TYPE_CHECKING:

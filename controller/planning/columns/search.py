@@ -7,7 +7,7 @@ of all columns, or the level's share of the effort is spent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from controller.planning.columns.phase import capped_levels, level_weights
 from controller.planning.columns.phase import phase as phase_over
 from controller.planning.columns.pricing import Pricing
 from controller.planning.columns.running import Beginning
-from controller.planning.columns.selection import least_values, total_values
+from controller.planning.columns.selection import Found, least_values, total_values
 from controller.planning.columns.settled import Settled, column_counts
 from controller.planning.known_prices import LevelPrices
 from controller.planning.problem import Proof, Scope
@@ -38,31 +38,10 @@ if TYPE_CHECKING:
     from controller.planning.columns.pricing import Priced, Problem
     from controller.planning.columns.resources import Resources
     from controller.planning.columns.running import Running
-    from controller.planning.columns.selection import Selection
     from controller.planning.lexicographic import Limits
 
 MOST_ROUNDS = 3
 """How often a level's bound over all mixes is sought, each time with the mixes that were missing."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """The answer, in columns."""
-
-    pools: tuple[Pool, ...]
-    selection: Selection
-    proofs: tuple[Proof, ...]
-    rows: Floats
-    """(rows,): prices of what is shared, per unit of cost."""
-
-    joint: Floats
-    """(rows,): prices of what is shared, all levels weighed together."""
-
-    level_prices: tuple[LevelPrices, ...]
-    """Of the levels that were searched."""
-
-    effort_seconds: float = 0.0
-    """How much of the solver's deterministic time there was for a thorough search; none for a rough one."""
 
 
 def search(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from controller.planning.columns.cohorts import Levels
     from controller.planning.columns.pool import Pool
     from controller.planning.columns.resources import Resources
+    from controller.planning.known_prices import LevelPrices
+    from controller.planning.problem import Proof
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +33,26 @@ class Selection:
 
     placed: Integers | None = None
     """(classes, bins): where the new replicas have room, if that is known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The answer, in columns."""
+
+    pools: tuple[Pool, ...]
+    selection: Selection
+    proofs: tuple[Proof, ...]
+    rows: Floats
+    """(rows,): prices of what is shared, per unit of cost."""
+
+    joint: Floats
+    """(rows,): prices of what is shared, all levels weighed together."""
+
+    level_prices: tuple[LevelPrices, ...]
+    """Of the levels that were searched."""
+
+    effort_seconds: float = 0.0
+    """How much of the solver's deterministic time there was for a thorough search; none for a rough one."""
 
 
 def level_values(

@@ -9,10 +9,10 @@ from campaign import often
 from small_problems import choosy_problem, small_problem
 
 from controller.planning.columns.cohorts import Cohort, cohorts_of, levels_of
-from controller.planning.columns.domains import laid_out
 from controller.planning.columns.mixes import first_mixes, neighbours
 from controller.planning.columns.pool import Pool, pool_of, repeated_in
 from controller.planning.columns.resources import resources_of
+from controller.planning.columns.spreading import laid_out
 from hack.bench.placement.catalogue import Instance
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.bench.placement.rivals.asking import askings, floors, lacking
-from hack.bench.placement.rivals.pools import kinds, kinds_of, rooms_of
+from hack.bench.placement.rivals.kinds import kinds, kinds_of, rooms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
     from hack.bench.placement.rivals.asking import Asking, Want
-    from hack.bench.placement.rivals.pools import Kind
+    from hack.bench.placement.rivals.kinds import Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

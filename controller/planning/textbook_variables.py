@@ -1,4 +1,4 @@
-"""What an answer of the textbook model comes to: all that follows from its replicas and their places.
+"""The variables of the textbook model, and all that follows in an answer from its replicas and their places.
 
 The solver minimises one objective at a time and leaves what the later ones add up as large as it happens to
 be. Taken at its word an answer would look worse than it is, and be given up for one that is.
@@ -6,7 +6,7 @@ be. Taken at its word an answer would look worse than it is, and be given up for
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.planning.fit import assign
@@ -20,7 +20,36 @@ if TYPE_CHECKING:
 
     from controller.planning.fit import Placements
     from controller.planning.problem import PlacementProblem
-    from controller.planning.textbook import Variables
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variables:
+    """The decision in the solver's terms; lists are indexed as the problem's tuples are."""
+
+    replicas: list[IntVar]
+    stays: list[list[IntVar]]
+    """Per variant and bound replica, in removal order."""
+
+    placed: dict[tuple[int, int], IntVar]
+    """(bin, variant) -> replicas that get a place there."""
+
+    new: list[IntVar]
+    started: list[IntVar]
+    stopped: list[IntVar]
+    serving: list[IntVar]
+    """Replicas that are ready now and stay: they are removed last."""
+
+    shortfall: list[IntVar]
+    """Per row, in per mille."""
+
+    slots: dict[tuple[int, int], IntVar]
+    """(node, size) -> how many of a size it has room for, where that depends on who leaves."""
+
+    has_room: dict[tuple[int, int], IntVar]
+    """The same -> whether it has any, where it is overcommitted now."""
+
+    opened: dict[int, IntVar]
+    """Node that does not exist yet -> whether it is added."""
 
 
 def valued(problem: PlacementProblem, variables: Variables, values: Sequence[int]) -> tuple[int, ...]:
