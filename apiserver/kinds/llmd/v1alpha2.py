@@ -275,7 +275,8 @@ class VariantAutoscalingStatus:
     `MetricsAvailable`: the engines report. `PerformanceAsDeclared`: the engines are as fast as the profile
     says, and the latency targets can be met. `OptimizationReady`: the last decision was taken anew.
     `AnnotationsResolved`: Stowplan's annotations are understood. `LimitsKept`: no quota or budget is
-    exceeded. `Advisory`: the decision is advice only. `PlacementFollowed`: pods got the places that were planned."""
+    exceeded. `Advisory`: the decision is advice only. `PlacementFollowed`: pods got the planned
+    places."""
 
 
 @declaration()
