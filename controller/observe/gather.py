@@ -11,6 +11,7 @@ from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.accelerators import accelerators_of
+from controller.observe.conditions import ConditionReason
 from controller.observe.disruptions import Disruptions
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
@@ -124,7 +125,7 @@ class Gathered:
 class Unplanned:
     """Why a VariantAutoscaling is left out: a reason for programs and a sentence for people."""
 
-    reason: str
+    reason: ConditionReason
     message: str
 
 
@@ -240,7 +241,7 @@ def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
     try:
         variant = variant_of(autoscaling, around)
     except ValueError as error:
-        seen.unplanned[key] = Unplanned(reason="InvalidConfiguration", message=str(error))
+        seen.unplanned[key] = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(error))
         return
     seen.variants.append(variant)
     seen.tenants.append(_tenant(variant, around))
@@ -307,7 +308,7 @@ def _rules(
 def _malformation(autoscaling: Json) -> Unplanned | None:
     """Return why an object cannot be read at all: it was stored before admission was there, or around it."""
     found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
-    return Unplanned(reason="InvalidConfiguration", message=str(found[0])) if found else None
+    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
 
 
 def _obstacle(
@@ -317,20 +318,21 @@ def _obstacle(
     if target not in world.targets and target.kind is TargetKind.SCALED:
         why = world.unread.get(target, f"{PLANNED_IN_WORDS}; of others the scale has to be read")
         return Unplanned(
-            reason="TargetNotSupported", message=f"{target.called} {target.name!r} cannot be planned: {why}"
+            reason=ConditionReason.TARGET_NOT_SUPPORTED,
+            message=f"{target.called} {target.name!r} cannot be planned: {why}",
         )
     if target not in world.targets:
         text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
-        return Unplanned(reason="TargetNotFound", message=text)
+        return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
     if target in claimed:
         text = (
             f"an older VariantAutoscaling already decides on {target.called} {target.name!r};"
             " delete one of the two"
         )
-        return Unplanned(reason="TargetClaimed", message=text)
+        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in unplannable:
         text = f"{target.called} {target.name!r} cannot be planned: {unplannable[target]}"
-        return Unplanned(reason="TargetNotSupported", message=text)
+        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=text)
     return None
 
 

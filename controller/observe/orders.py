@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason, Finding
 from controller.planning.ranges import MAX_REPLICAS
 
 PREFIX: Final = "stowplan.dev/"
@@ -69,13 +70,13 @@ def orders_of(autoscaling: Json) -> Orders:
     )
 
 
-def orders_finding(orders: Orders) -> tuple[bool, str, str]:
+def orders_finding(orders: Orders) -> Finding:
     """Return whether all orders were understood, and a reason and a sentence that say so."""
     if orders.problems:
-        return False, "AnnotationNotUnderstood", "; ".join(orders.problems)
+        return False, ConditionReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(orders.problems)
     if orders.followed:
-        return True, "AnnotationsFollowed", f"followed: {', '.join(orders.followed)}"
-    return True, "NoAnnotations", f"no annotation begins with {PREFIX}"
+        return True, ConditionReason.ANNOTATIONS_FOLLOWED, f"followed: {', '.join(orders.followed)}"
+    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
 
 
 def _is_understood(name: str, text: str) -> bool:

@@ -11,6 +11,7 @@ from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
 from controller.observe.accelerators import normalised, product_of
+from controller.observe.conditions import ConditionReason, Finding
 from controller.observe.orders import orders_of
 from controller.observe.pods import has_engine
 from controller.observe.policies import Policies, service_class
@@ -104,17 +105,18 @@ def effective_cost(autoscaling: Json, target: Target, policies: Policies) -> tup
     return unit * (spec.get("acceleratorCount") or target.accelerators_per_replica or 1), "UnitCost"
 
 
-def class_finding(autoscaling: Json, policies: Policies) -> tuple[bool, str, str]:
+def class_finding(autoscaling: Json, policies: Policies) -> Finding:
     """Return whether the service class is what the author meant, and a reason and a sentence that say so."""
     spec = autoscaling["spec"]
     reference = spec.get("sloClassRef")
     found = service_class(policies, reference, spec["modelID"])
+    lowest = f"priority {LOWEST_PRIORITY}, the lowest"
     if found is not None:
-        return True, "ClassFound", f"service class {found.name!r}, priority {found.priority}"
+        return True, ConditionReason.CLASS_FOUND, f"service class {found.name!r}, priority {found.priority}"
     if reference is None:
-        return True, "NoClass", f"no service class lists the model: priority {LOWEST_PRIORITY}, the lowest"
+        return True, ConditionReason.NO_CLASS, f"no service class lists the model: {lowest}"
     where = f"ConfigMap {reference['name']!r} of Stowplan's namespace holds no service class under"
-    return False, "ClassNotFound", f"{where} {reference['key']!r}: priority {LOWEST_PRIORITY}, the lowest"
+    return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {reference['key']!r}: {lowest}"
 
 
 def priority_of(autoscaling: Json, policies: Policies) -> int:

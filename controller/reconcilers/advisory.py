@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason
 from controller.observe.orders import ADVISORY, orders_of
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -38,7 +39,7 @@ NOT_ADVISORY: Final = Scope()
 class Advice:
     """Why the decision for one variant is told only, and what following it would save."""
 
-    reason: str
+    reason: ConditionReason
     """One word for programs."""
 
     because: str
@@ -53,19 +54,19 @@ class Advice:
         return f"{self.because}: nothing is scaled, {_saving(self.saved_per_hour)}"
 
 
-def advised(autoscaling: Json, scope: Scope) -> tuple[str, str] | None:
+def advised(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | None:
     """Return a reason and the setting by which one is advised only, or None."""
     if scope.everywhere:
-        return "ClusterAdvisory", "planning.advisory is true"
+        return ConditionReason.CLUSTER_ADVISORY, "planning.advisory is true"
     namespace = autoscaling["metadata"]["namespace"]
     if namespace in scope.namespaces:
-        return "NamespaceAdvisory", f"planning.advisoryNamespaces lists {namespace}"
+        return ConditionReason.NAMESPACE_ADVISORY, f"planning.advisoryNamespaces lists {namespace}"
     if orders_of(autoscaling).is_advisory:
-        return "ObjectAdvisory", f"{ADVISORY} is true"
+        return ConditionReason.OBJECT_ADVISORY, f"{ADVISORY} is true"
     return None
 
 
-def advice(variant: Variant, decision: Decision, why: tuple[str, str]) -> Advice:
+def advice(variant: Variant, decision: Decision, why: tuple[ConditionReason, str]) -> Advice:
     """Return what a decision amounts to beside what runs."""
     fewer = variant.current_replicas - decision.replicas
     return Advice(reason=why[0], because=why[1], saved_per_hour=variant.cost_per_replica * fewer)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import structlog
 
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason, ConditionType
 from controller.planning.decision import Decision, Reason
-
-_METRICS: Final = "MetricsAvailable"
-_GOOD: Final = "MetricsAvailable"
 
 _log = structlog.get_logger(__name__)
 
@@ -53,7 +49,7 @@ class Announcer:
             return
         self._events.record(
             autoscaling,
-            type="Normal" if now["reason"] == _GOOD else "Warning",
+            type="Normal" if now["reason"] == ConditionReason.METRICS_AVAILABLE else "Warning",
             reason=now["reason"],
             action="Observe",
             note=now["message"],
@@ -64,6 +60,6 @@ class Announcer:
 def _metrics(status: Json) -> Json | None:
     """Return the condition that tells how well the load is known."""
     for condition in status.get("conditions") or []:
-        if condition["type"] == _METRICS:
+        if condition["type"] == ConditionType.METRICS_AVAILABLE:
             return dict(condition)
     return None

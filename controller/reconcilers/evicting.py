@@ -17,6 +17,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.observe.conditions import EventReason
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
 from controller.reconcilers.allowing import ask, is_for_a_budget, spent_budget
@@ -174,13 +175,17 @@ class Evictor:
             helped = ", ".join("/".join(key) for key in move.benefits)
             _log.info("evicted", namespace=move.namespace, pod=pod, node=move.node, benefits=helped)
             note = f"pod {pod} was evicted from node {move.node} to make room for {helped}"
-            self._record(autoscalings, [] if move.is_other else [(move.namespace, move.name)], "Moved", note)
+            self._record(
+                autoscalings, [] if move.is_other else [(move.namespace, move.name)], EventReason.MOVED, note
+            )
             note = f"pod {move.namespace}/{pod} was evicted from node {move.node} to make room"
-            self._record(autoscalings, move.benefits, "RoomMade", note)
+            self._record(autoscalings, move.benefits, EventReason.ROOM_MADE, note)
 
-    def _record(self, autoscalings: Mapping[Key, Json], keys: Sequence[Key], reason: str, note: str) -> None:
+    def _record(
+        self, autoscalings: Mapping[Key, Json], keys: Sequence[Key], reason: EventReason, note: str
+    ) -> None:
         for key in keys:
             if key in autoscalings:
                 self._events.record(
-                    autoscalings[key], type="Normal", reason=reason, action="Evict", note=note
+                    autoscalings[key], type="Normal", reason=str(reason), action="Evict", note=note
                 )

@@ -9,14 +9,12 @@ import structlog
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.reconcilers.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
 from controller.reconcilers.placing import GateKeeper, let_in, strays
-
-PLACED_ELSEWHERE = "PlacedElsewhere"
-"""A condition's and an event's reason: the scheduler went another way than the plan, and replicas wait."""
 
 _log = structlog.get_logger(__name__)
 
@@ -59,7 +57,7 @@ class PlacementFollower:
         self._events.record(
             autoscaling,
             type="Warning",
-            reason=PLACED_ELSEWHERE,
+            reason=str(ConditionReason.PLACED_ELSEWHERE),
             action="Place",
             note=sentence,
             meaning=sentence,

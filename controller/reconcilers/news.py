@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
 from controller.reconcilers.rounds import BEING_MOVED
 from controller.sizing.records import Learned
@@ -19,9 +20,9 @@ _OTHER_SPEED: Final = 0.2
 _TYPICAL_SEQUENCES: Final = 32.0
 _TYPICAL_PROMPT_TOKENS: Final = 256.0
 _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
-_SILENCE: Final = "MetricsAvailable"
+_SILENCE: Final = ConditionType.METRICS_AVAILABLE
 _NUMBER: Final = re.compile(r"\d+")
-_BY_THRESHOLD: Final = "PerformanceAsDeclared"
+_BY_THRESHOLD: Final = ConditionType.PERFORMANCE_AS_DECLARED
 """A condition that noise around a threshold can turn to and fro."""
 
 

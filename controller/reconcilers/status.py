@@ -10,6 +10,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
 from controller.planning.decision import Decision, SolverReport
@@ -17,19 +18,21 @@ from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count
 from controller.reconcilers.advisory import Advice
-from controller.reconcilers.following import PLACED_ELSEWHERE
 from controller.sizing.records import Learned
 
 _SHORTEST_ACCELERATOR: Final = 2
 _LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
 _DIGITS: Final = 4
-_METRICS: Final[Mapping[Signal, tuple[str, str]]] = {
-    Signal.FRESH: ("True", "MetricsAvailable"),
-    Signal.QUORUM: ("True", "MetricsByQuorum"),
-    Signal.HELD: ("True", "MetricsHeld"),
-    Signal.UNKNOWN: ("False", "MetricsUnavailable"),
+_METRICS: Final[Mapping[Signal, ConditionReason]] = {
+    Signal.FRESH: ConditionReason.METRICS_AVAILABLE,
+    Signal.QUORUM: ConditionReason.METRICS_BY_QUORUM,
+    Signal.HELD: ConditionReason.METRICS_HELD,
+    Signal.UNKNOWN: ConditionReason.METRICS_UNAVAILABLE,
 }
+
+UNPLANNED: Final = "Unplanned"
+"""The decision's reason for a variant that cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,10 +55,10 @@ class Verdict:
     silence: str
     """Why engines did not report, in one phrase; empty when they all did."""
 
-    service_class: tuple[bool, str, str]
+    service_class: Finding
     """Whether the service class was found, with a reason and a sentence."""
 
-    orders: tuple[bool, str, str]
+    orders: Finding
     """Whether the annotations were understood, with a reason and a sentence."""
 
     unheeded: str
@@ -95,15 +98,14 @@ def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Jso
 
 def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Json:
     """Return the status of one that cannot be planned for: no number, so that nobody acts on an old one."""
-    silence = ("False", "MetricsUnavailable", why.message)
-    findings = {
-        "TargetResolved": ("False", why.reason, why.message),
-        "MetricsAvailable": silence,
-        "OptimizationReady": ("False", why.reason, why.message),
+    findings: Mapping[ConditionType, Finding] = {
+        ConditionType.TARGET_RESOLVED: (False, why.reason, why.message),
+        ConditionType.METRICS_AVAILABLE: (False, ConditionReason.METRICS_UNAVAILABLE, why.message),
+        ConditionType.OPTIMIZATION_READY: (False, why.reason, why.message),
     }
     return {
         "actuation": {"applied": False},
-        "decision": {"reason": "Unplanned", "message": why.message},
+        "decision": {"reason": UNPLANNED, "message": why.message},
         "conditions": _conditions(autoscaling, findings, now=now),
     }
 
@@ -113,39 +115,41 @@ def moment(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _findings(verdict: Verdict) -> Mapping[str, tuple[str, str, str]]:
-    decision, solver = verdict.decision, verdict.solver
-    solved = solver.is_answered
-    advice, misplaced = verdict.advice, verdict.misplaced
-    return {
-        "TargetResolved": ("True", *_target_finding(verdict)),
-        "ServiceClassResolved": _told(verdict.service_class),
-        "AnnotationsResolved": _told(verdict.orders),
-        "MetricsAvailable": _metrics_finding(verdict),
-        **_performance_finding(verdict.performance),
-        "OptimizationReady": (
-            "True" if solved else "False",
-            "OptimizationSucceeded" if solved else "OptimizationFailed",
-            decision.message,
-        ),
-        **({"LimitsKept": ("False", "LimitExceeded", "; ".join(decision.excess))} if decision.excess else {}),
-        **({"Advisory": ("True", advice.reason, advice.message)} if advice else {}),
-        **({"PlacementFollowed": ("False", PLACED_ELSEWHERE, misplaced)} if misplaced else {}),
+def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
+    advice, misplaced, excess = verdict.advice, verdict.misplaced, verdict.decision.excess
+    found: dict[ConditionType, Finding] = {
+        ConditionType.TARGET_RESOLVED: _target_finding(verdict),
+        ConditionType.SERVICE_CLASS_RESOLVED: verdict.service_class,
+        ConditionType.ANNOTATIONS_RESOLVED: verdict.orders,
+        ConditionType.METRICS_AVAILABLE: _metrics_finding(verdict),
     }
+    if problems := verdict.performance.problems:
+        because = ConditionReason.PERFORMANCE_DIFFERS
+        found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
+    found[ConditionType.OPTIMIZATION_READY] = _solver_finding(verdict)
+    if excess:
+        found[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
+    if advice:
+        found[ConditionType.ADVISORY] = (True, advice.reason, advice.message)
+    if misplaced:
+        found[ConditionType.PLACEMENT_FOLLOWED] = (False, ConditionReason.PLACED_ELSEWHERE, misplaced)
+    return found
 
 
-def _target_finding(verdict: Verdict) -> tuple[str, str]:
+def _target_finding(verdict: Verdict) -> Finding:
     if verdict.unheeded:
-        return "TargetNotScaled", f"the {verdict.kind} exists; {verdict.unheeded}"
-    return "TargetFound", f"the {verdict.kind} exists"
+        return True, ConditionReason.TARGET_NOT_SCALED, f"the {verdict.kind} exists; {verdict.unheeded}"
+    return True, ConditionReason.TARGET_FOUND, f"the {verdict.kind} exists"
 
 
-def _told(finding: tuple[bool, str, str]) -> tuple[str, str, str]:
-    is_good, reason, message = finding
-    return str(is_good), reason, message
+def _solver_finding(verdict: Verdict) -> Finding:
+    message = verdict.decision.message
+    if verdict.solver.is_answered:
+        return True, ConditionReason.OPTIMIZATION_SUCCEEDED, message
+    return False, ConditionReason.OPTIMIZATION_FAILED, message
 
 
-def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
+def _metrics_finding(verdict: Verdict) -> Finding:
     load, variant = verdict.decision.load, verdict.variant
     ages = [item.report_age_seconds for item in variant.replicas if item.ready]
     reporting = [age for age in ages if age is not None]
@@ -154,14 +158,7 @@ def _metrics_finding(verdict: Verdict) -> tuple[str, str, str]:
     text += f"; {verdict.silence}" if verdict.silence else ""
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
-    return *_METRICS[load.signal], text
-
-
-def _performance_finding(shown: Shown) -> Mapping[str, tuple[str, str, str]]:
-    """Return the condition about speed: False with what does not hold, or none where nothing is declared."""
-    if not shown.problems:
-        return {}
-    return {"PerformanceAsDeclared": ("False", "PerformanceDiffers", "; ".join(shown.problems))}
+    return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 
 def _current(autoscaling: Json, variant: Variant) -> Json:
@@ -265,20 +262,18 @@ def decimal_text(value: Decimal) -> str:
     return f"{value:f}"
 
 
-def _conditions(
-    autoscaling: Json, findings: Mapping[str, tuple[str, str, str]], *, now: datetime
-) -> list[Json]:
+def _conditions(autoscaling: Json, findings: Mapping[ConditionType, Finding], *, now: datetime) -> list[Json]:
     known = {item["type"]: item for item in (autoscaling.get("status") or {}).get("conditions") or []}
     return [
         {
-            "type": kind,
-            "status": status,
-            "reason": reason,
+            "type": str(kind),
+            "status": str(holds),
+            "reason": str(reason),
             "message": message,
             "observedGeneration": autoscaling["metadata"].get("generation", 0),
-            "lastTransitionTime": _transition_time(known.get(kind), status, now=now),
+            "lastTransitionTime": _transition_time(known.get(kind), str(holds), now=now),
         }
-        for kind, (status, reason, message) in findings.items()
+        for kind, (holds, reason, message) in findings.items()
     ]
 
 

@@ -274,7 +274,9 @@ class VariantAutoscalingStatus:
     """`TargetResolved`: the scale target is there. `ServiceClassResolved`: so is the service class.
     `MetricsAvailable`: the engines report. `PerformanceAsDeclared`: the engines are as fast as the profile
     says, and the latency targets can be met. `OptimizationReady`: the last decision was taken anew.
-    `AnnotationsResolved`: Stowplan's annotations are understood. `Advisory`: the decision is advice only."""
+    `AnnotationsResolved`: Stowplan's annotations are understood. `LimitsKept`: no quota or budget is
+    exceeded. `Advisory`: the decision is advice only. `PlacementFollowed`: pods got the planned
+    places."""
 
 
 @declaration()

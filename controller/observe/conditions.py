@@ -1,0 +1,70 @@
+"""Types and reasons of the conditions of a VariantAutoscaling, and reasons of its events.
+
+docs/troubleshooting.md explains each of them; a test compares the page with this file.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ConditionType(StrEnum):
+    """What a condition is about. Of a planned variant the first five are always set."""
+
+    TARGET_RESOLVED = "TargetResolved"
+    SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
+    ANNOTATIONS_RESOLVED = "AnnotationsResolved"
+    METRICS_AVAILABLE = "MetricsAvailable"
+    OPTIMIZATION_READY = "OptimizationReady"
+    PERFORMANCE_AS_DECLARED = "PerformanceAsDeclared"
+    LIMITS_KEPT = "LimitsKept"
+    ADVISORY = "Advisory"
+    PLACEMENT_FOLLOWED = "PlacementFollowed"
+
+
+class ConditionReason(StrEnum):
+    """Why a condition has its status."""
+
+    TARGET_FOUND = "TargetFound"
+    TARGET_NOT_SCALED = "TargetNotScaled"
+    TARGET_NOT_FOUND = "TargetNotFound"
+    TARGET_CLAIMED = "TargetClaimed"
+    TARGET_NOT_SUPPORTED = "TargetNotSupported"
+    INVALID_CONFIGURATION = "InvalidConfiguration"
+
+    CLASS_FOUND = "ClassFound"
+    NO_CLASS = "NoClass"
+    CLASS_NOT_FOUND = "ClassNotFound"
+
+    NO_ANNOTATIONS = "NoAnnotations"
+    ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
+    ANNOTATION_NOT_UNDERSTOOD = "AnnotationNotUnderstood"
+
+    METRICS_AVAILABLE = "MetricsAvailable"
+    METRICS_BY_QUORUM = "MetricsByQuorum"
+    METRICS_HELD = "MetricsHeld"
+    METRICS_UNAVAILABLE = "MetricsUnavailable"
+
+    OPTIMIZATION_SUCCEEDED = "OptimizationSucceeded"
+    OPTIMIZATION_FAILED = "OptimizationFailed"
+
+    PERFORMANCE_DIFFERS = "PerformanceDiffers"
+    LIMIT_EXCEEDED = "LimitExceeded"
+
+    CLUSTER_ADVISORY = "ClusterAdvisory"
+    NAMESPACE_ADVISORY = "NamespaceAdvisory"
+    OBJECT_ADVISORY = "ObjectAdvisory"
+
+    PLACED_ELSEWHERE = "PlacedElsewhere"
+    """Of an event, too."""
+
+
+class EventReason(StrEnum):
+    """Why there is an event, besides decisions and conditions that changed."""
+
+    MOVED = "Moved"
+    ROOM_MADE = "RoomMade"
+
+
+Finding = tuple[bool, ConditionReason, str]
+"""Whether a condition holds, why, and a sentence that says so."""

@@ -1,0 +1,84 @@
+"""The documents: every reason is explained, every link leads somewhere, every file that is named is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from controller.observe.conditions import ConditionReason, ConditionType, EventReason
+from controller.observe.variants import CostSource
+from controller.planning.decision import BoundBy, Reason, SolverStatus
+from controller.planning.load import CapacitySource, Signal
+from controller.reconcilers.status import UNPLANNED
+
+TOP = Path(__file__).resolve().parents[3]
+TROUBLESHOOTING = TOP / "docs" / "troubleshooting.md"
+DOCUMENTS = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
+PATH = re.compile(r"`((?:apiserver|controller|webhooks|hack|manifests|tests|docs)/[\w./-]*\w/?)`")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+EXPLAINED = {
+    "Conditions": {*ConditionReason},
+    "Decision reasons": {*Reason, UNPLANNED},
+    "What limits a decision (`boundBy`)": {*BoundBy},
+    "Events": {*EventReason},
+}
+
+
+def text_of(document: Path) -> str:
+    """Return a document without its code blocks."""
+    return re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def section(title: str) -> str:
+    """Return a section of the page on troubleshooting, subsections included."""
+    parts = re.split(r"^## (.*)$", text_of(TROUBLESHOOTING), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[title]
+
+
+def anchors(document: Path) -> set[str]:
+    """Return what links to headings of a document are called, by the rules of GitHub."""
+    headings = re.findall(r"^#+ (.*)$", text_of(document), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(("title", "known"), EXPLAINED.items(), ids=EXPLAINED.keys())
+def test_every_reason_is_explained_and_no_other(title: str, known: set[str]) -> None:
+    """A row begins with the reason, or with a condition's status and the reason."""
+    rows = re.findall(
+        r"^\|(?: `(?:True|False)` \|)? `(?!True|False)(\w+)` \|", section(title), flags=re.MULTILINE
+    )
+
+    assert set(rows) == known
+
+
+def test_every_condition_has_a_section() -> None:
+    """Links from elsewhere name the condition."""
+    assert set(re.findall(r"^### (\w+)$", section("Conditions"), flags=re.MULTILINE)) == {*ConditionType}
+
+
+def test_every_other_value_of_a_decision_is_explained() -> None:
+    """How well demand, capacity, the plan and the cost are known."""
+    rows = re.findall(r"^\|[^|]*\| `(\w+)` \|", section("Other values of a decision"), flags=re.MULTILINE)
+
+    assert set(rows) == {*Signal, *CapacitySource, *SolverStatus, *get_args(CostSource)}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """To a file of the project, and to a heading of it."""
+    broken = []
+    for target, anchor in LINK.findall(text_of(document)):
+        file = (document.parent / target).resolve() if target else document
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(f"{target}#{anchor}")
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_are_there(document: Path) -> None:
+    """Whoever renames a file finds the documents that name it."""
+    assert [name for name in PATH.findall(text_of(document)) if not (TOP / name).exists()] == []
