@@ -120,7 +120,7 @@ def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subproc
 
 async def _until_listed(cluster: Cluster) -> None:
     """Wait until a definition is taken up, some moments after it is established."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await cluster.list(OLD)

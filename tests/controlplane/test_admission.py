@@ -197,7 +197,7 @@ def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) 
         '--patch={"metadata":{"finalizers":null}}',
     )
 
-    control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=10s")
+    control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=60s")
 
 
 def test_only_who_may_scale_a_target_may_name_it(control_plane: ControlPlane, namespace: str) -> None:

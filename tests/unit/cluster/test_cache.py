@@ -39,7 +39,7 @@ class Changes:
 
     async def next(self) -> tuple[str, object, object]:
         """Wait for a change and tell it as name, old data and new data."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             change = await self.queue.get()
         old, new = (obj and obj.get("data", {}) for obj in (change.old, change.new))
         return change.key[1], old, new
@@ -50,7 +50,7 @@ async def running(cache: Cache) -> AsyncIterator[Cache]:
     """Run a cache until it is synced, and then for the time of a block."""
     task = asyncio.create_task(cache.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await cache.synced.wait()
             yield cache
     finally:

@@ -25,7 +25,7 @@ KEY = ("apis/coordination.k8s.io/v1/leases", "ns", "lease")
 
 async def until(condition: Callable[[], object]) -> None:
     """Let the others run until something is so; time is theirs to move."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the clock is a fake, nothing is really waited for
             await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ class Candidate:
 
     async def leading(self) -> None:
         """Wait until it leads."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.started.wait()
 
 

@@ -15,7 +15,7 @@ from controller.planning.problem import Bin, PlacementProblem, Scope, Solution
 
 pytestmark = pytest.mark.usefixtures("search_alone")
 
-SEEDS = range(often(1000))
+SEEDS = range(often(300))
 
 
 def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:

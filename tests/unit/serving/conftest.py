@@ -150,7 +150,7 @@ def start(files: CertificateFiles) -> Callable[..., Any]:
         )
         server = ServerProcess(process)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await server.serving()
                 yield server
         finally:

@@ -27,7 +27,7 @@ async def finished() -> None:
 async def test_a_job_that_ends_is_a_failure(job: object, caplog: pytest.LogCaptureFixture) -> None:
     """With or without an error, the end of a job is reported by name, and ends the waiting."""
     supervisor = Supervisor([forever, job])  # type: ignore[list-item]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await supervisor.until(asyncio.Event())
     await supervisor.close(within_seconds=5)
 

@@ -194,7 +194,7 @@ async def webhooks_process(folder: Path) -> AsyncIterator[tuple[str, ssl.SSLCont
             sys.executable, *command, stdout=log, stderr=log, env={"HOME": str(folder)}
         )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (port := _port(folder / "log")) is None:  # noqa: ASYNC110 (a file tells nobody)
                 await asyncio.sleep(0.05)
         yield f"https://localhost:{port}", ssl.create_default_context(cadata=authority.certificate.decode())
