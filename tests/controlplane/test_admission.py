@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from manifests import legacy_variant, listed, profiled_variant, variant
+from support.manifests import legacy_variant, listed, profiled_variant, variant
 
 if TYPE_CHECKING:
     import subprocess

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 import yaml
-from forwarder import Forwarder
+from support.forwarder import Forwarder
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json

@@ -10,20 +10,21 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from stub_engine import StubEngine
+from support.manifests import autoscaler, deployment, listed, variant
+from support.stub_engine import StubEngine
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Throttled
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.manifests import Manifest
+
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
-    from manifests import Manifest
 
 pytestmark = pytest.mark.controlplane
 

@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import autoscaler, deployment, listed, variant
 
 from apiserver import cli
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
-
-from manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane

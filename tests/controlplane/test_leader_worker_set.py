@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
+from support.manifests import autoscaler, listed, variant
+from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.manifests import Manifest
+
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
-    from manifests import Manifest
 
 pytestmark = pytest.mark.controlplane
 

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import autoscaler, deployment, listed, variant
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from workloads import stateful_set
+from support.manifests import autoscaler, deployment, listed, variant
+from support.workloads import stateful_set
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

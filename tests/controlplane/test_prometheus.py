@@ -7,12 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stub_engine import StubEngine
+from support.manifests import deployment, listed
+from support.stub_engine import StubEngine
 
 from controller.observe.prometheus import PrometheusSource
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import deployment, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
-from manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from hack.installation import Installation

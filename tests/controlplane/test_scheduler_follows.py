@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from decision_samples import played, result
+from support.decision_samples import played, result
 
 from hack.bench.command import NothingChosenError
 from hack.bench.decisions.__main__ import chosen

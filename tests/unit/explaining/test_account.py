@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from support.manifests import autoscaler, deployment, variant
 
 from apiserver.cluster.heartbeat import Heartbeat
 from controller.explaining.account import account_of, duration
 from controller.explaining.evidence import Evidence
 from controller.explaining.text import account_lines
 from controller.offline.spans import printed, width_of
-from manifests import autoscaler, deployment, variant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {

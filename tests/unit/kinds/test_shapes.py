@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable
 
 import pytest
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import forged, odd, valid
+from support.campaign import often
+from support.variants import forged, odd, valid
 
 from apiserver.kinds.llmd import v1alpha1
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert

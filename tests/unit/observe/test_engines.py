@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from engine_totals import alone, counted
+from support.engine_totals import alone, counted
 
 from controller.observe.engines import EngineRecords
 from controller.observe.readings import Part, Reading, Totals

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from workloads import leader_worker_set, stateful_pod
+from support.manifests import deployment
+from support.workloads import leader_worker_set, stateful_pod
 
 from apiserver.schema.json import Json
 from controller.observe.rule_reading import HOSTNAME, Scene
 from controller.observe.rules import NO_RULES, PodRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
 from controller.planning.snapshot import Spread
-from manifests import deployment
 
 L4 = "NVIDIA-L4"
 CHAT = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")

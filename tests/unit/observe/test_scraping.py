@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
-from stub_engine import exposition
+from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
 from controller.observe.said import UnreadableMetricsError

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from samples import SAMPLES
+from support.samples import SAMPLES
 
 from controller.offline.comparison import Compared, explanations
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from controller.offline.spans import cut, padded, printed, width_of
-from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

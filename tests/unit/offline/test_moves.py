@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
-from manifests import deployment, listed, variant
+from support.manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

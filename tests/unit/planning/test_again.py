@@ -7,9 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
+from support.campaign import often
 
 from controller.planning import columns
 from controller.planning.columns import cohorts, nearness

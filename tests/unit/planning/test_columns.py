@@ -6,9 +6,9 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
+from support.campaign import often
 
 from controller.planning import columns, textbook
 from controller.planning.problem import Bin, PlacementProblem, Scope, Solution

@@ -8,10 +8,10 @@ from random import Random
 from typing import cast
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS, load, node, variant
 from small_problems import is_possible, rank, small_problem
 from small_snapshots import small_snapshot
+from support.campaign import often
 
 from controller.planning import columns
 from controller.planning.checker import check

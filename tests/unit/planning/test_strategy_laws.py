@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args, get_type_hints
 
 import pytest
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategy_problems import demand, problem, problems, terms
+from support.campaign import often
 
 from controller.config_planning import PlanningConfig
 from controller.planning.columns.cohorts import levels_of

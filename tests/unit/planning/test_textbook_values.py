@@ -7,10 +7,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS
 from small_problems import choosy_problem, rank, small_problem
 from strategy_problems import demand, terms
+from support.campaign import often
 
 from controller.planning import lexicographic
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from decisions import LOAD, decision
+from support.decisions import LOAD, decision
+from support.manifests import legacy_variant, variant
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
@@ -27,7 +28,6 @@ from controller.reconcilers.status import (
     unplanned_status,
 )
 from controller.sizing.records import Learned, StepParameters
-from manifests import legacy_variant, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DECISION = decision("chat")

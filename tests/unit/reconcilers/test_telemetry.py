@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 
-from decisions import LOAD, decision
 from prometheus_client import CollectorRegistry
+from support.decisions import LOAD, decision
 
 from controller.observe.gather import Gathered
 from controller.planning.decision import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outline import outline
+from support.outline import outline
 
 from controller.simulating.chart import MOST_POINTS, Chart, Line, Mark, drawn, thinned
 from controller.simulating.scale import Scale, linear, logarithmic, moments

@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from outline import outline
+from support.outline import outline
 
 from controller.closedloop.outcome import (
     ModelOutcome,

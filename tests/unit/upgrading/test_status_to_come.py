@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import valid
+from support.variants import valid
 
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.kinds.llmd.shapes import LEGACY, RELEASES, Shape, in_shape

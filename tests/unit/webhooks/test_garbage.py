@@ -17,8 +17,8 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
-from campaign import often
 from judges import garbage
+from support.campaign import often
 
 from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf

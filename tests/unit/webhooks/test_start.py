@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from reviews import ANYBODY, review, variant
+from support.reviews import ANYBODY, review, variant
 
 from apiserver.schema.json import Json
 from apiserver.serving.authority import new_authority, new_leaf

@@ -23,7 +23,7 @@ from apiserver.cluster.selection import Selection
 from apiserver.upgrading.patience import patiently
 from hack.controlplane import ControlPlane
 
-ERAS: Final = Path(__file__).parent / "eras"
+ERAS: Final = Path(__file__).parents[1] / "eras"
 CRD: Final = "variantautoscalings.llmd.ai"
 NAMESPACE: Final = "models"
 Manifest = dict[str, Any]
