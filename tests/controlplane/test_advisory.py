@@ -39,9 +39,9 @@ class Stage:
         self._control_plane = control_plane
         self._namespace = namespace
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def apply(self, name: str, annotations: dict[str, str] | None = None) -> None:
         """Apply a variant of a model of its own name, with everything around it, and await its replica."""

@@ -140,7 +140,7 @@ def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> 
         with dial() as connection:
             asked(connection, many[:100], HUB)
             decided(connection, large)
-        before = resident_bytes(process.pid)
+        before, there = resident_bytes(process.pid), list[Json]()
         with dial() as connection:
             for _ in range(2):
                 there = asked(connection, many, HUB)

@@ -83,9 +83,9 @@ class Stage:
             self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
             self._control_plane.kubectl("uncordon", *NODES)
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
         """Wait for a condition of an object."""

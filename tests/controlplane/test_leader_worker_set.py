@@ -108,9 +108,9 @@ class Group:
         found = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return {pod["metadata"]["name"]: pod["spec"] for pod in found}
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
 
 def _part(name: str, *, worker: int) -> Manifest:

@@ -44,9 +44,9 @@ class Stage:
         self.kubectl("apply", "--filename=-", input=made)
         self.wait("deploy/chat", "jsonpath={.status.readyReplicas}=3")
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
         """Wait for a condition of an object."""

@@ -88,7 +88,9 @@ def test_every_restart_has_its_line() -> None:
 def test_waits_are_summed_up_in_milliseconds() -> None:
     """By nearest rank."""
     assert waits([0.001, 0.002, 0.009]) == Waits(
-        calls=3, p50_ms=pytest.approx(2.0), p99_ms=pytest.approx(9.0)
+        calls=3,
+        p50_ms=pytest.approx(2.0),  # type: ignore[arg-type]  # stands for a number
+        p99_ms=pytest.approx(9.0),  # type: ignore[arg-type]
     )
 
 

@@ -15,7 +15,7 @@ from apiserver.cluster.resource import CONFIG_MAPS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.watch import Timing
@@ -149,13 +149,12 @@ async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: C
     async with running(cache):
         api.put(PATH, config_map("a", x="1"))
         await changes.next()
-        cache.subscribe(
-            lambda change: (
-                change.old
-                and change.new
-                and uids.append((change.old["metadata"]["uid"], change.new["metadata"]["uid"]))
-            )
-        )
+
+        def remember(change: Change) -> None:
+            if change.old and change.new:
+                uids.append((change.old["metadata"]["uid"], change.new["metadata"]["uid"]))
+
+        cache.subscribe(remember)
         api.end_watches()
         api.drop(f"{PATH}/a")
         api.put(PATH, config_map("a", x="2"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import FakeApiServer
+    from unit.cluster.conftest import FakeApiServer
 
 PATH = "/api/v1/namespaces/default/configmaps"
 

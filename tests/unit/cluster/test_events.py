@@ -15,7 +15,7 @@ from apiserver.cluster.events import EventRecorder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.watch import Timing

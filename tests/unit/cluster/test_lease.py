@@ -15,7 +15,7 @@ from apiserver.cluster.watch import Timing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
 
@@ -72,7 +72,8 @@ class Candidate:
 
 def lease_of(api: FakeApiServer) -> dict[str, Any]:
     """Read what the lease says."""
-    return api.objects[KEY]["spec"]
+    spec: dict[str, Any] = api.objects[KEY]["spec"]
+    return spec
 
 
 def held_by(identity: str, **spec: object) -> dict[str, Any]:

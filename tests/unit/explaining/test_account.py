@@ -138,7 +138,7 @@ def test_what_is_not_known_has_no_number(members: dict[str, Any], line: str) -> 
 
 def test_the_last_events_come_first() -> None:
     """With how often and how long ago, a series by its last occurrence."""
-    events = [
+    events: list[dict[str, Any]] = [
         {"reason": "ScaleUp", "note": "older", "eventTime": moment(7200), "type": "Normal"},
         {
             "reason": "Shortage",

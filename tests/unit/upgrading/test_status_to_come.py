@@ -105,5 +105,6 @@ def test_a_shape_that_takes_any_status_awaits_none() -> None:
 
 def test_an_object_that_announces_nothing_is_itself() -> None:
     """Whatever its shape."""
-    for value in (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}}):
+    shapes: tuple[Json, ...] = (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}})
+    for value in shapes:
         assert resumed(value, LEAST) is value

@@ -20,6 +20,7 @@ from aiohttp.web import Application, Request
 from judges import garbage
 from support.campaign import often
 
+from apiserver.kinds.scalable import SCALABLE
 from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
 from webhooks.app import Judges, application
@@ -38,7 +39,7 @@ Client = TestClient[Request, Application]
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """Serve the webhooks in this process: nobody is asked, nothing is known of the cluster."""
-    scaling = Scaling(resources={("apps", "Deployment"): "deployments"}, authorizer=None)
+    scaling = Scaling(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
         return judges_of(scaling, NoReferents())
