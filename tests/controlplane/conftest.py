@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.bench.conversion.client import Client, RefusedError
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client, RefusedError
 from hack.installation import Installation
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from apiserver.schema.json import Json
 from hack.bench.admission_reviews import create
 from hack.bench.conversion import objects
 from hack.bench.conversion.calls import account
-from hack.bench.conversion.client import Client
 from hack.bench.conversion.exchange import Exchange
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.bench.conversion.upgraded import collection, submitted
 from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
 from hack.bench.webhook_request import http_request as webhook_request
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
