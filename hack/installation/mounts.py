@@ -8,8 +8,8 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
-from hack.bench.conversion.client import Client, RefusedError
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client, RefusedError
 
 _POLL_SECONDS: Final = 0.2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from samples import REFUSED, SAMPLES, VALID, refusal_text
+from support.samples import REFUSED, SAMPLES, VALID, refusal_text
 
 from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import KINDS, find_version

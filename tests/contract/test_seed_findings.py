@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from seed_differences import differences
-from seed_findings import Contrast, contrasts
-from seed_pages import read_page
-from seed_places import places
-from seed_proofs import breaches
-from seed_rows import Promise, Row, documents
+from support.seed_differences import differences
+from support.seed_findings import Contrast, contrasts
+from support.seed_pages import read_page
+from support.seed_places import places
+from support.seed_proofs import breaches
+from support.seed_rows import Promise, Row, documents
 
 from apiserver.schema.json import Json
 
@@ -121,7 +121,7 @@ BROKEN: dict[str, tuple[str, str, Json]] = {
     "no reference": ("VariantAutoscaling", "warning", {"refers": {"at": "spec.modelID", "spec": SPEC}}),
     "no column": ("VariantAutoscaling", "schema", {"column": "Weather"}),
     "no test": ("VariantAutoscaling", "webhook", {"test": "tests/contract/test_seeds.py::test_nothing"}),
-    "no word": ("VariantAutoscaling", "status", {"module": "tests/seed_rows.py", "word": "weather"}),
+    "no word": ("VariantAutoscaling", "status", {"module": "tests/support/seed_rows.py", "word": "weather"}),
 }
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from seed_differences import Addition, Difference, additions, differences, unexplained
-from seed_findings import all_findings, findings
-from seed_pages import Page, read_page
-from seed_places import ROOT_FIELDS, places
-from seed_proofs import breaches
-from seed_rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
+from support.seed_differences import Addition, Difference, additions, differences, unexplained
+from support.seed_findings import all_findings, findings
+from support.seed_pages import Page, read_page
+from support.seed_places import ROOT_FIELDS, places
+from support.seed_proofs import breaches
+from support.seed_rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.structural import crd_manifest

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.bench.conversion.client import Client, RefusedError
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client, RefusedError
 from hack.installation import Installation
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _wait_for(administrator: Client, path: str) -> None:
 @pytest.fixture(scope="session")
 def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     """Stowplan on the control plane, its three processes running, deciding every second."""
-    settings = {
+    settings: dict[str, dict[str, Any]] = {
         "controller": {
             "planning": {"intervalSeconds": 1},
             "engines": {"podNetworks": [control_plane.pod_cidr]},

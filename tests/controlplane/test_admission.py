@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from manifests import legacy_variant, listed, profiled_variant, variant
+from support.manifests import legacy_variant, listed, profiled_variant, variant
 
 if TYPE_CHECKING:
     import subprocess
@@ -197,7 +196,7 @@ def test_deleting_is_never_refused(control_plane: ControlPlane, namespace: str) 
         '--patch={"metadata":{"finalizers":null}}',
     )
 
-    control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=10s")
+    control_plane.kubectl("wait", "--for=delete", "va/x", f"--namespace={namespace}", "--timeout=60s")
 
 
 def test_only_who_may_scale_a_target_may_name_it(control_plane: ControlPlane, namespace: str) -> None:

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from stub_engine import StubEngine
+from support.manifests import autoscaler, deployment, listed, variant
+from support.stub_engine import StubEngine
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,9 +39,9 @@ class Stage:
         self._control_plane = control_plane
         self._namespace = namespace
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def apply(self, name: str, annotations: dict[str, str] | None = None) -> None:
         """Apply a variant of a model of its own name, with everything around it, and await its replica."""

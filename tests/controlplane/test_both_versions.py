@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from manifests import legacy_variant, profiled_variant, variant
+from support.manifests import legacy_variant, profiled_variant, variant
 
 if TYPE_CHECKING:
     import subprocess

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from samples import REFUSED, SAMPLES, VALID
+from support.manifests import legacy_variant, variant
+from support.samples import REFUSED, SAMPLES, VALID
 
 from apiserver import cli
 from apiserver.kinds.registry import find_version
-from manifests import legacy_variant, variant
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane

@@ -10,20 +10,21 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from stub_engine import StubEngine
+from support.manifests import autoscaler, deployment, listed, variant
+from support.stub_engine import StubEngine
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Throttled
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.manifests import Manifest
+
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
-    from manifests import Manifest
 
 pytestmark = pytest.mark.controlplane
 
@@ -82,9 +83,9 @@ class Stage:
             self.wait(f"deploy/{name}", "jsonpath={.status.readyReplicas}=1")
             self._control_plane.kubectl("uncordon", *NODES)
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
         """Wait for a condition of an object."""
@@ -157,7 +158,7 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
     assert sorted([*found["left"], *found["large"]]) == [*NODES]
     assert f"to make room for {stage.namespace}/large" in stage.kubectl("events")
     assert "to make room" in stage.kubectl("events", "--for=va/large")
-    with urlopen(installation.metrics_url("controller"), timeout=10) as answer:  # noqa: S310 (loopback)
+    with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
         assert 'stowplan_evictions_total{outcome="evicted"} 1.0' in answer.read().decode()
     taints = control_plane.kubectl("get", "nodes", "--output=jsonpath={.items[*].spec.taints}").stdout
     assert "stowplan.dev/moving" not in taints

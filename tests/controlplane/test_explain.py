@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import autoscaler, deployment, listed, variant
 
 from apiserver import cli
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_decision_is_explained_and_a_wrong_name_is_led_right(
         "va/chat",
         f"--namespace={namespace}",
         "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=1",
-        "--timeout=30s",
+        "--timeout=60s",
     )
     place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 
@@ -103,7 +103,7 @@ def test_a_variant_without_a_target_says_what_is_missing(
         "va/orphan",
         f"--namespace={namespace}",
         "--for=condition=TargetResolved=False",
-        "--timeout=30s",
+        "--timeout=60s",
     )
 
     code = cli.main(["explain", "orphan", "--kubeconfig", str(control_plane.kubeconfig), "-n", namespace])

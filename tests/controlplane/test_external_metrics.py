@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,8 @@ SYSTEM = "stowplan-system"
 SERVICE = f"stowplan-apiserver.{SYSTEM}.svc"
 API = "/apis/external.metrics.k8s.io/v1beta1"
 HERE = "--namespace=default"
-PATIENCE = "--timeout=20s"
+PATIENCE_SECONDS = 60.0
+PATIENCE = "--timeout=60s"
 
 
 class Cluster:
@@ -105,8 +107,8 @@ class Cluster:
     def wait_for_value(self, name: str, text: str) -> None:
         """Wait until the API's cache has seen a decision: its answer holds this text."""
         selector = f"labelSelector=variant_name%3D{name}"
-        said = ""
-        for _ in range(100):
+        said, deadline = "", time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
             answer = self.raw(f"{API}/namespaces/default/wva_desired_replicas?{selector}")
             said = answer.stdout + answer.stderr
             if text in said:

@@ -132,7 +132,7 @@ def test_an_aggregated_api_is_called_through_it_by_the_front_proxy(
             },
         }
     )
-    control_plane.kubectl("wait", "--for=condition=Available", f"apiservice/v1.{group}", "--timeout=20s")
+    control_plane.kubectl("wait", "--for=condition=Available", f"apiservice/v1.{group}", "--timeout=60s")
     caller = json.loads(control_plane.kubectl("get", "--raw", f"/apis/{group}/v1/anything").stdout)
     control_plane.kubectl("delete", "apiservice", f"v1.{group}")
 

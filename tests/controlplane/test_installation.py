@@ -9,8 +9,7 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
-
-from manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
@@ -45,7 +44,7 @@ def test_none_of_our_accounts_may(
 @pytest.mark.parametrize("component", ACCOUNTS)
 def test_every_process_measures_itself(installation: Installation, component: str) -> None:
     """Build, memory and requests, for Prometheus."""
-    with urllib.request.urlopen(installation.metrics_url(component), timeout=5) as answer:  # noqa: S310 (loopback)
+    with urllib.request.urlopen(installation.metrics_url(component), timeout=30) as answer:  # noqa: S310 (loopback)
         text = answer.read().decode()
 
     assert f'stowplan_build_info{{component="{component}"' in text
@@ -65,7 +64,7 @@ def test_killing_a_process_changes_no_replica_count(
     ]
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(*manifests))
     desired = "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=2"
-    control_plane.kubectl("wait", "va/chat", f"--namespace={namespace}", desired, "--timeout=30s")
+    control_plane.kubectl("wait", "va/chat", f"--namespace={namespace}", desired, "--timeout=60s")
     process = installation.processes[component]
 
     os.kill(process.pid, signal.SIGKILL)

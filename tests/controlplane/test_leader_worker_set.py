@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
+from support.manifests import autoscaler, listed, variant
+from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.manifests import Manifest
+
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
-    from manifests import Manifest
 
 pytestmark = pytest.mark.controlplane
 
@@ -107,9 +108,9 @@ class Group:
         found = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return {pod["metadata"]["name"]: pod["spec"] for pod in found}
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
 
 def _part(name: str, *, worker: int) -> Manifest:

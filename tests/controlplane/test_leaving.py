@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import autoscaler, deployment, listed, variant
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +44,9 @@ class Stage:
         self.kubectl("apply", "--filename=-", input=made)
         self.wait("deploy/chat", "jsonpath={.status.readyReplicas}=3")
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def wait(self, what: str, condition: str) -> None:
         """Wait for a condition of an object."""

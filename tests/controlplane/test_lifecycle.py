@@ -65,6 +65,11 @@ def wait_until_gone(pid: int, *, patience_seconds: float = 10.0) -> None:
     assert ready, f"process {pid} still runs"
 
 
+def _check_until(stopped: threading.Event, process: Process) -> None:
+    while not stopped.is_set():
+        process.check()
+
+
 def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
     """Whoever watches meanwhile sees nothing wrong; an end that nobody asked for is told."""
     process = Process("sleeper", ["/bin/sleep", "1000"], directory=tmp_path)
@@ -73,7 +78,7 @@ def test_an_end_that_was_asked_for_is_no_crash(tmp_path: Path) -> None:
         for _ in range(20):
             process.start()
             stopped.clear()
-            watching = pool.submit(lambda: [process.check() for _ in iter(stopped.is_set, True)])
+            watching = pool.submit(_check_until, stopped, process)
             process.stop()
             stopped.set()
             watching.result()

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from stub_engine import StubEngine
+from support.manifests import autoscaler, deployment, listed, variant
+from support.stub_engine import StubEngine
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

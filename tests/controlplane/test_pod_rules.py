@@ -11,10 +11,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from workloads import stateful_set
+from support.manifests import autoscaler, deployment, listed, variant
+from support.workloads import stateful_set
 
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import autoscaler, deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,9 +74,9 @@ class Stage:
         pods = json.loads(self.kubectl("get", "pods", "--output=json"))["items"]
         return Counter(pod["spec"].get("nodeName", "").removeprefix(f"{self._namespace}-") for pod in pods)
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def close(self) -> None:
         """Take the nodes away."""

@@ -7,12 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stub_engine import StubEngine
+from support.manifests import deployment, listed
+from support.stub_engine import StubEngine
 
 from controller.observe.prometheus import PrometheusSource
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import deployment, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def running_pods(control_plane: ControlPlane) -> list[dict[str, Any]]:
 
 async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]]) -> Scraped:
     """Ask until Prometheus knows every pod, at most half a minute."""
-    async with asyncio.timeout(30), PrometheusSource(control_plane.prometheus_url) as source:
+    async with asyncio.timeout(60), PrometheusSource(control_plane.prometheus_url) as source:
         while True:
             scraped = await source.scrape(pods)
             if not scraped.failures:

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
-from manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from hack.installation import Installation
@@ -33,7 +33,7 @@ def test_a_decision_is_served_with_its_labels(
         "va/chat",
         f"--namespace={namespace}",
         "--for=jsonpath={.status.desiredOptimizedAlloc.numReplicas}=1",
-        "--timeout=30s",
+        "--timeout=60s",
     )
 
     # The number travels on by a watch of its own: wait for the HPA's way in, not for the status alone.
@@ -65,7 +65,7 @@ def test_a_variant_without_a_target_has_no_number(
         "va/orphan",
         f"--namespace={namespace}",
         "--for=condition=TargetResolved=False",
-        "--timeout=30s",
+        "--timeout=60s",
     )
     path = f"{API}/namespaces/{namespace}/wva_desired_replicas?labelSelector=variant_name%3Dorphan"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from samples import REFUSED, SAMPLES, VALID
+from support.samples import REFUSED, SAMPLES, VALID
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,9 +36,9 @@ async def test_idle_cycles_ask_for_nothing_and_noise_costs_at_most_five_writes_a
     a limit that is seven writes a second for so many.
     """
     async with running(plane, COUNT) as campaign:
-        await campaign.phase("start", 6, loaded=False)
-        idle = await campaign.phase("idle", 5, loaded=False)
-        load = await campaign.phase("load", 10, loaded=True)
+        await campaign.phase("start", 4, loaded=False)
+        idle = await campaign.phase("idle", 2, loaded=False)
+        load = await campaign.phase("load", 6, loaded=True)
 
     assert idle.requests == {}
     assert idle.lease_writes <= LEASE_WRITES_PER_SECOND * idle.real_seconds + 2

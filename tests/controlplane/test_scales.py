@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import variant
 
 from apiserver.cluster.client import Cluster
 from controller.observe.scales import Scale
 from controller.observe.targets import TargetKey, TargetKind
 from controller.scale_reader import ScaleReader
-from manifests import variant
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane

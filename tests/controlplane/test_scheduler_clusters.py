@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-COUNT = int(os.environ.get("STOWPLAN_CLUSTERS", "80"))
+COUNT = int(os.environ.get("STOWPLAN_CLUSTERS", "40"))
 FIRST_SEED = int(os.environ.get("STOWPLAN_CLUSTERS_SEED", "1"))
 GATED = Way(scheduler=PACKED, order=Order.GATED)
 LARGEST_FIRST = Way(scheduler=PACKED, order=Order.LARGEST_FIRST)

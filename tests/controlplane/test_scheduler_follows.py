@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
-from manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,9 +59,9 @@ class Stage:
         listed_pods = self.kubectl("get", "pods", "--selector=app=small", "--output=json")
         return [pod["spec"]["nodeName"] for pod in json.loads(listed_pods)["items"]]
 
-    def kubectl(self, *arguments: str, **options: str) -> str:
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002 (as subprocess.run)
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options).stdout
+        return self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", input=input).stdout
 
     def condition(self) -> str:
         """Return what the large variant says of its places, as soon as it does."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from support.manifests import deployment, listed
 
 from hack.clusters.plane import MANIFESTS
 from hack.clusters.ways import PACKED
@@ -15,7 +16,6 @@ from hack.controlplane.network import free_port
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.controlplane.progress import ProgressLine
-from manifests import deployment, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
-from upgrade_rig import (
+from support.upgrade_rig import (
     CRD,
     NAMESPACE,
     NEW,

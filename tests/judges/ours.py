@@ -72,7 +72,7 @@ def _found_by(declared: type, value: Json, is_meant: Callable[[Rule], bool]) -> 
 @functools.cache
 def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Finder | None:
     here = rules_on(node_of(declared), is_meant)
-    return here and finder(here)
+    return finder(here) if here else None
 
 
 def _is_key(rule: Rule) -> bool:

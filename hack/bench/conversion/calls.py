@@ -10,9 +10,10 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.conversion import objects
-from hack.bench.conversion.client import Client, Waits, waits
 from hack.bench.conversion.upgraded import collection, submitted
+from hack.bench.conversion.waits import Waits, waits
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
 
 _WARM_UP: Final = 5
 _NAME: Final = "bench-hub"

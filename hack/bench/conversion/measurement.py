@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from hack.bench.conversion.calls import measure_calls
 from hack.bench.conversion.cases import Case, Key
-from hack.bench.conversion.client import RefusedError, Waits
 from hack.bench.conversion.goals import goals
 from hack.bench.conversion.in_process import measure_in_process
 from hack.bench.conversion.processes import OverTls, measure_processes, running_servers
@@ -16,10 +15,12 @@ from hack.bench.conversion.report import calls_table, in_process_table, restarts
 from hack.bench.conversion.restarts import Restart, measure_restarts
 from hack.bench.conversion.start import Start, measure_starts, start_goals, starts_table
 from hack.bench.conversion.upgraded import client_of, upgraded
+from hack.bench.conversion.waits import Waits
 from hack.bench.frame import framed
 from hack.bench.goals import Goal
 from hack.bench.measurement import Measurement, RoundSettings
 from hack.controlplane import ControlPlaneError
+from hack.controlplane.client import RefusedError
 
 _IN_PROCESS_SHARE: Final = 0.25
 """CPU time of a round in process, as a part of that over TLS: there is less noise to average out."""

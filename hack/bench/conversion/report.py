@@ -8,9 +8,9 @@ from typing import TypeVar
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_STORED, WRITE_STORED
 from hack.bench.conversion.cases import Key
-from hack.bench.conversion.client import Waits
 from hack.bench.conversion.processes import OverTls
 from hack.bench.conversion.restarts import Restart
+from hack.bench.conversion.waits import Waits
 from hack.bench.goals import shown
 from hack.bench.table import Row, aligned, ratio_of
 

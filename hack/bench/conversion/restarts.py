@@ -21,11 +21,11 @@ from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS
 from hack.bench.conversion.calls import conversions
-from hack.bench.conversion.client import Client, RefusedError
 from hack.bench.conversion.reviews import PATH
 from hack.bench.conversion.upgraded import CRD, client_of, collection
 from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client, RefusedError
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from hack.bench.conversion import objects
-from hack.bench.conversion.client import Client
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
 from hack.installation import Installation
 from webhooks.registration import CONFIGURATION_NAME
 

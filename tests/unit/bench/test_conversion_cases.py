@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -16,7 +18,11 @@ from hack.bench.conversion.cases import SERVERS, Case, answers, cases, check_agr
 from hack.bench.conversion.reviews import converted_objects, http_request, review
 from hack.bench.load import WrongAnswerError
 
-CASES = cases()
+
+@cache
+def all_cases() -> Sequence[Case]:
+    """Return them; made once, and not while tests are collected: the large ones take seconds."""
+    return cases()
 
 
 @pytest.mark.parametrize("make", objects.SHAPES.values(), ids=objects.SHAPES.keys())
@@ -41,7 +47,7 @@ def test_no_two_objects_of_a_list_are_alike() -> None:
 def test_every_size_is_asked_with_and_without_kept_fields_both_ways() -> None:
     """What is kept by our annotation is there in some reviews of each size, and not in others."""
     for count in (1, 100, 5000):
-        of_size = [case for case in CASES if case.count == count]
+        of_size = [case for case in all_cases() if case.count == count]
         kept = {b"kept-by-conversion" in case.bodies["stowplan"] for case in of_size}
 
         assert {case.desired for case in of_size} == {HUB, SPOKE}
@@ -50,7 +56,7 @@ def test_every_size_is_asked_with_and_without_kept_fields_both_ways() -> None:
 
 def test_reviews_hold_as_many_objects_as_they_say() -> None:
     """In the version that is not asked for."""
-    for case in CASES:
+    for case in all_cases():
         for body in case.bodies.values():
             values = json.loads(body)["request"]["objects"]
             assert len(values) == case.count
@@ -110,5 +116,5 @@ def test_the_request_is_one_that_a_server_can_read() -> None:
 
 def case_of(name: str) -> Case:
     """Return the case of that name, whose only object it is."""
-    (found,) = (case for case in CASES if case.name == name and case.count == 1)
+    (found,) = (case for case in all_cases() if case.name == name and case.count == 1)
     return found

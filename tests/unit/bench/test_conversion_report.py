@@ -7,11 +7,11 @@ import pytest
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, account
 from hack.bench.conversion.cases import Key
-from hack.bench.conversion.client import Waits, waits
 from hack.bench.conversion.goals import goals
 from hack.bench.conversion.report import calls_table, in_process_table, restarts_table
 from hack.bench.conversion.restarts import TRIVIAL, Restart
 from hack.bench.conversion.upgraded import stored_old, submitted
+from hack.bench.conversion.waits import Waits, waits
 from hack.bench.pace import Pace
 
 PACE = Pace(here_us=81.6, there_us=40.8)
@@ -88,7 +88,9 @@ def test_every_restart_has_its_line() -> None:
 def test_waits_are_summed_up_in_milliseconds() -> None:
     """By nearest rank."""
     assert waits([0.001, 0.002, 0.009]) == Waits(
-        calls=3, p50_ms=pytest.approx(2.0), p99_ms=pytest.approx(9.0)
+        calls=3,
+        p50_ms=pytest.approx(2.0),  # type: ignore[arg-type]  # stands for a number
+        p99_ms=pytest.approx(9.0),  # type: ignore[arg-type]
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from decision_samples import played
 from hypothesis import given
 from hypothesis import strategies as st
+from support.decision_samples import played
 
 from hack.bench.decisions.choosing import candidates, confirmed, is_dearer_for_good
 from hack.bench.decisions.points import OURS, Played, Point, mean

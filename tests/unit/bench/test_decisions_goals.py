@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from decision_samples import played, result
+from support.decision_samples import played, result
 
+from controller.simulation.workload import Drawn
 from hack.bench.command import NothingChosenError
 from hack.bench.decisions.__main__ import chosen
 from hack.bench.decisions.asking import Asking, asking
@@ -63,7 +64,9 @@ def test_rows_that_borrow_rivals_are_the_same_to_them() -> None:
 def test_loads_swing_as_they_say(name: str, ratio: float) -> None:
     """By the curve alone, without chance."""
     row = rows()[name].scenario
-    curve = row.models[0].workload.curve
+    workload = row.models[0].workload
+    assert isinstance(workload, Drawn)
+    curve = workload.curve
     rates = [curve.rate(second) for second in range(int(row.duration_seconds) + 1)]
 
     assert max(rates) / min(rates) == pytest.approx(ratio, rel=0.01)

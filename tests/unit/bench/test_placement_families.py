@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
-from controller.planning.textbook import check_magnitude
 from hack.bench.placement import score
 from hack.bench.placement.catalogue import FAMILIES, SIZES, Instance, matching
 from hack.bench.placement.judging import Solved, reversals

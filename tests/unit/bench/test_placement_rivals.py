@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from plain_problems import PLENTY, demand, problem, terms, warm
+from support.plain_problems import PLENTY, demand, problem, terms, warm
 
 from controller.planning.problem import (
     LimitRow,

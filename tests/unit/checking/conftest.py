@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from check_verb import Check
+from support.check_verb import Check
 
 from apiserver import cli
 

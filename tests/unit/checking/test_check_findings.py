@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from check_verb import GOOD, Check
+from support.check_verb import GOOD, Check
+from support.manifests import deployment, legacy_variant, variant
 
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from manifests import deployment, legacy_variant, variant
 
 DEPRECATED = f"Warning: {VARIANT_AUTOSCALING.version('v1alpha1').deprecation_warning}"
 

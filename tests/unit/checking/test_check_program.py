@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from check_verb import GOOD, Check
+from support.check_verb import GOOD, Check
+from support.manifests import deployment, listed, variant
 
 from apiserver import cli
-from manifests import deployment, listed, variant
 
 
 def test_lists_are_unfolded(check: Check) -> None:

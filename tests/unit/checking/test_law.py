@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from campaign import often
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from strategies import Wish, json_values, objects_of
+from support.campaign import often
+from support.strategies import Wish, json_values, objects_of
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.manifests import check_source

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from support.manifests import legacy_variant, variant
 
 from apiserver.checking.manifests import check_source
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import Source
 from apiserver.kinds.scalable import SCALABLE
-from manifests import legacy_variant, variant
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "x"}
 

@@ -15,7 +15,7 @@ from apiserver.cluster.resource import CONFIG_MAPS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.watch import Timing
@@ -39,7 +39,7 @@ class Changes:
 
     async def next(self) -> tuple[str, object, object]:
         """Wait for a change and tell it as name, old data and new data."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             change = await self.queue.get()
         old, new = (obj and obj.get("data", {}) for obj in (change.old, change.new))
         return change.key[1], old, new
@@ -50,7 +50,7 @@ async def running(cache: Cache) -> AsyncIterator[Cache]:
     """Run a cache until it is synced, and then for the time of a block."""
     task = asyncio.create_task(cache.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await cache.synced.wait()
             yield cache
     finally:
@@ -149,13 +149,12 @@ async def test_a_successor_of_the_same_name_is_seen(api: FakeApiServer, cache: C
     async with running(cache):
         api.put(PATH, config_map("a", x="1"))
         await changes.next()
-        cache.subscribe(
-            lambda change: (
-                change.old
-                and change.new
-                and uids.append((change.old["metadata"]["uid"], change.new["metadata"]["uid"]))
-            )
-        )
+
+        def remember(change: Change) -> None:
+            if change.old and change.new:
+                uids.append((change.old["metadata"]["uid"], change.new["metadata"]["uid"]))
+
+        cache.subscribe(remember)
         api.end_watches()
         api.drop(f"{PATH}/a")
         api.put(PATH, config_map("a", x="2"))

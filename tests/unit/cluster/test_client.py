@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from conftest import FakeApiServer
+    from unit.cluster.conftest import FakeApiServer
 
 PATH = "/api/v1/namespaces/default/configmaps"
 
@@ -160,7 +160,7 @@ async def test_watch_reads_lines_of_any_length(cluster: Cluster, api: FakeApiSer
     """Objects far above the HTTP library's line limit arrive whole."""
     api.put(PATH, config_map("big", text="x" * 3_000_000))
     stream = cluster.watch(Selection(resource=CONFIG_MAPS), resource_version="1", timeout_seconds=60)
-    async with aclosing(stream), asyncio.timeout(10):
+    async with aclosing(stream), asyncio.timeout(60):
         event = await anext(stream)
 
     assert (event.type, len(event.object["data"]["text"])) == ("ADDED", 3_000_000)

@@ -15,7 +15,7 @@ from apiserver.cluster.events import EventRecorder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.watch import Timing
@@ -49,7 +49,7 @@ class Desk:
         """Let events be written for the time of a block, and all of them by its end."""
         task = asyncio.create_task(self.recorder.run())
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 yield
                 await self.recorder.flush()
         finally:

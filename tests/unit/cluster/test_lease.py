@@ -15,7 +15,7 @@ from apiserver.cluster.watch import Timing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Clock, FakeApiServer
+    from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
 
@@ -25,7 +25,7 @@ KEY = ("apis/coordination.k8s.io/v1/leases", "ns", "lease")
 
 async def until(condition: Callable[[], object]) -> None:
     """Let the others run until something is so; time is theirs to move."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the clock is a fake, nothing is really waited for
             await asyncio.sleep(0)
 
@@ -66,13 +66,14 @@ class Candidate:
 
     async def leading(self) -> None:
         """Wait until it leads."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.started.wait()
 
 
 def lease_of(api: FakeApiServer) -> dict[str, Any]:
     """Read what the lease says."""
-    return api.objects[KEY]["spec"]
+    spec: dict[str, Any] = api.objects[KEY]["spec"]
+    return spec
 
 
 def held_by(identity: str, **spec: object) -> dict[str, Any]:

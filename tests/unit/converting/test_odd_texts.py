@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import odd, valid
+from support.variants import odd, valid
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml

@@ -7,7 +7,7 @@ import functools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import valid
+from support.variants import valid
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml

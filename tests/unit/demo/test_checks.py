@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from demo_history import answered, seen, variant
+from support.demo_history import answered, seen, variant
 
 from hack.demo import checks
 from hack.demo.history import History, Outage, Refusal

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from demo_history import answered, seen, variant
+from support.demo_history import answered, seen, variant
 
 from hack.demo import checks
 from hack.demo.history import History

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from support.manifests import autoscaler, deployment, variant
 
 from apiserver.cluster.heartbeat import Heartbeat
 from controller.explaining.account import account_of, duration
 from controller.explaining.evidence import Evidence
 from controller.explaining.text import account_parts
 from controller.offline.terminal import drawn, terminal
-from manifests import autoscaler, deployment, variant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {
@@ -138,7 +138,7 @@ def test_what_is_not_known_has_no_number(members: dict[str, Any], line: str) -> 
 
 def test_the_last_events_come_first() -> None:
     """With how often and how long ago, a series by its last occurrence."""
-    events = [
+    events: list[dict[str, Any]] = [
         {"reason": "ScaleUp", "note": "older", "eventTime": moment(7200), "type": "Normal"},
         {
             "reason": "Shortage",

@@ -47,7 +47,7 @@ def test_the_wheel_runs_in_an_environment_of_its_own(wheel: Path, tmp_path: Path
 
     for verb in ("webhooks", "apiserver", "controller"):
         finished = subprocess.run(
-            [str(tmp_path / "env" / "bin" / "python"), "-c", program, verb, "--help"],
+            [str(tmp_path / "env" / "bin" / "python"), "-I", "-c", program, verb, "--help"],  # no PYTHONPATH
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 import pytest
-from campaign import often
 from judges.fuzz import versions
 from judges.generate import case
 from judges.places import Place, each
+from support.campaign import often
 
 from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.judgement import complete_and_judge

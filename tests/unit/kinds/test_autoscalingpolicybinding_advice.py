@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bindings import SCALING_REF, optimizer, param, reference, scaling
+from support.bindings import SCALING_REF, optimizer, param, reference, scaling
 
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
 from apiserver.kinds.kthena.autoscalingpolicybinding_advice import binding_advice

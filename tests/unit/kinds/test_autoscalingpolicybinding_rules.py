@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 import re2
-from bindings import DEPLOYMENT, POLICY, SCALING_REF, of_kind, optimizer, param, reference, scaling, target
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bindings import (
+    DEPLOYMENT,
+    POLICY,
+    SCALING_REF,
+    of_kind,
+    optimizer,
+    param,
+    reference,
+    scaling,
+    target,
+)
 
 from apiserver.kinds.core.names import SUBDOMAIN_SAYS
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bindings import DEPLOYMENT, SCALING_REF, of_kind, optimizer, param, reference
+from support.bindings import DEPLOYMENT, SCALING_REF, of_kind, optimizer, param, reference
 
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, named_by, target_object

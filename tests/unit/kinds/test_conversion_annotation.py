@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from laws import OTHER, answered, bare, law, read
-from variants import forged, odd, valid
+from support.laws import OTHER, answered, bare, law, read
+from support.variants import forged, odd, valid
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd import v1alpha1, v1alpha2

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from laws import OTHER, annotations_of, answered, answered_text, bare, law
-from variants import odd, valid
+from support.laws import OTHER, annotations_of, answered, answered_text, bare, law
+from support.variants import odd, valid
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.splicing import convert_text

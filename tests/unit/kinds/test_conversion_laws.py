@@ -9,8 +9,8 @@ from random import Random
 
 import msgspec
 import pytest
-from laws import OTHER, bare, law
-from variants import odd, valid
+from support.laws import OTHER, bare, law
+from support.variants import odd, valid
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.manifests import variant
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
-from manifests import variant
 
 TARGETS = {
     "a Deployment": ("apps/v1", "Deployment", True),

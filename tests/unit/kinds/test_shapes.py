@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable
 
 import pytest
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import forged, odd, valid
+from support.campaign import often
+from support.variants import forged, odd, valid
 
 from apiserver.kinds.llmd import v1alpha1
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
@@ -34,22 +34,26 @@ def of(spec: Json, *, version: str = SPOKE, **parts: Json) -> Json:
     return {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": metadata, "spec": spec} | parts
 
 
-def first(**parts: Json) -> Json:
+def first(*, version: str = SPOKE, **parts: Json) -> Json:
     """Return an object of the modelProfile shape with two candidates."""
     entries = [{"acc": "A100", "accCount": 1, **PROFILE}, {"acc": "H100", "accCount": 2, **PROFILE}]
-    return of({"modelID": "m", "sloClassRef": CLASS, "modelProfile": {"accelerators": entries}}, **parts)
+    return of(
+        {"modelID": "m", "sloClassRef": CLASS, "modelProfile": {"accelerators": entries}},
+        version=version,
+        **parts,
+    )
 
 
-def second(**parts: Json) -> Json:
+def second(*, version: str = SPOKE, **parts: Json) -> Json:
     """Return an object of the legacy shape."""
     spec = {"modelID": "m", "variantID": "m-A100-4", "accelerator": "A100", "acceleratorCount": 4}
-    return of(spec | {"sloClassRef": CLASS, "variantProfile": PROFILE}, **parts)
+    return of(spec | {"sloClassRef": CLASS, "variantProfile": PROFILE}, version=version, **parts)
 
 
-def third(**parts: Json) -> Json:
+def third(*, version: str = SPOKE, **parts: Json) -> Json:
     """Return an object of the current shape, with a target of another name."""
     target = {"kind": "Deployment", "name": "ms-decode"}
-    return of({"modelID": "m", "scaleTargetRef": target, "variantCost": "80.50"}, **parts)
+    return of({"modelID": "m", "scaleTargetRef": target, "variantCost": "80.50"}, version=version, **parts)
 
 
 def many(check: Callable[[int, str, Shape], None]) -> Callable[[], None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from certified import Certified, issued
+from support.certified import Certified, issued
 
 from apiserver.cluster.cache import Change
 from apiserver.metrics.app import application

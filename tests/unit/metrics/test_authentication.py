@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from certified import Certified, issued
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from support.certified import Certified, issued
 
 from apiserver.metrics.authentication import FrontProxy, FrontProxyUnknownError, Gate
 from apiserver.metrics.status import UnauthorizedError

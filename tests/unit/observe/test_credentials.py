@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from stub_engine import exposition
+from support.stub_engine import exposition
 
 from apiserver.serving import authority
 from controller.observe.credentials import CredentialFiles, Credentials

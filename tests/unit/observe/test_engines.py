@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from engine_totals import alone, counted
+from support.engine_totals import alone, counted
 
 from controller.observe.engines import EngineRecords
 from controller.observe.readings import Part, Reading, Totals
@@ -72,7 +72,7 @@ def test_what_was_counted_between_two_answers() -> None:
         computed_prompt_tokens=3_000.0,
         generation_tokens=300.0,
         finished=30.0,
-        inter_token_seconds=pytest.approx(5.4),
+        inter_token_seconds=pytest.approx(5.4),  # type: ignore[arg-type]  # stands for one
         inter_tokens=270.0,
     )
     assert found.arrivals == 34.0
@@ -181,7 +181,7 @@ FELL: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.parametrize("fallen", FELL.values(), ids=FELL.keys())
-def test_a_counter_that_fell_belongs_to_a_new_process(fallen: dict[str, float]) -> None:
+def test_a_counter_that_fell_belongs_to_a_new_process(fallen: dict[str, Any]) -> None:
     """All of them began anew then: what they say is what was counted since."""
     now = replace(counted(80, prompt_tokens=8_000), **fallen)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from gathering import A100, CHAT, NODE, gathered, key_of, placed, pod
+from support.gathering import A100, CHAT, NODE, gathered, key_of, placed, pod
+from support.manifests import autoscaler, deployment, variant
 
 from apiserver.schema.json import Json
 from controller.observe.gather import (
@@ -17,7 +18,6 @@ from controller.observe.gather import (
 )
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import Budget, NodePool
-from manifests import autoscaler, deployment, variant
 
 
 def test_a_variant_is_read_with_everything_around_it() -> None:

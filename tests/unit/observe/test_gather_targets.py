@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gathering import A100, gathered, key_of, placed, pod
-from workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
+from support.gathering import A100, gathered, key_of, placed, pod
+from support.manifests import autoscaler, deployment, variant
+from support.workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
 
 from apiserver.schema.json import Json
 from controller.observe.gather import (
@@ -13,7 +14,6 @@ from controller.observe.gather import (
     engine_pods,
 )
 from controller.planning.snapshot import Spread
-from manifests import autoscaler, deployment, variant
 
 
 def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:

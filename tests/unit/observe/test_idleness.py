@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine_totals import alone, counted
+from support.engine_totals import alone, counted
 
 from controller.observe.engines import EngineRecords
 from controller.observe.idleness import Idleness

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
@@ -116,7 +116,7 @@ def test_those_go_first_whose_leaving_frees_most(sentence: str) -> None:
     assert [item["metadata"]["name"] for item in leaving_order(pods[::-1], space)] == expected
 
 
-MARKS: dict[str, tuple[list[Json], int, dict[str, dict[str, str | None]]]] = {
+MARKS: dict[str, tuple[list[Json], int, Mapping[str, Mapping[str, str | None]]]] = {
     "one that a ReplicaSet might pass over is marked": (
         [pod("x", "a"), pod("y", "b")],
         1,

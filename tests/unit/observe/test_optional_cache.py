@@ -80,7 +80,7 @@ async def running(cluster: Cluster, *, ask_again_seconds: float) -> AsyncIterato
     )
     task = asyncio.create_task(cache.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await cache.settled.wait()
         yield cache
     finally:
@@ -119,7 +119,7 @@ async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_o
         async with (
             connected(server, tmp_path) as cluster,
             running(cluster, ask_again_seconds=0.01) as cache,
-            asyncio.timeout(10),
+            asyncio.timeout(60),
         ):
             await server.is_watched.wait()
             assert len(cache.items()) == 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from gathering import A100, gathered, placed, pod
+from support.gathering import A100, gathered, placed, pod
+from support.manifests import PERF_PARMS, deployment, variant
 
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.performance import targets_of
 from controller.observe.policies import Policies, ServiceClass
 from controller.sizing.records import Learned, Profile, StepParameters, Targets, VariantFacts
-from manifests import PERF_PARMS, deployment, variant
 
 KEY = ("ns", "chat")
 SHOWN: Json = {

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from workloads import leader_worker_set, stateful_pod
+from support.manifests import deployment
+from support.workloads import leader_worker_set, stateful_pod
 
 from apiserver.schema.json import Json
 from controller.observe.rule_reading import HOSTNAME, Scene
 from controller.observe.rules import NO_RULES, PodRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
 from controller.planning.snapshot import Spread
-from manifests import deployment
 
 L4 = "NVIDIA-L4"
 CHAT = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
@@ -92,7 +93,7 @@ class Case:
 
 EVEN = Spread(topology_key=ZONE)
 FROM_ZERO = Spread(topology_key=ZONE, counts_from_zero=True)
-REVISION = {"matchLabelKeys": ["pod-template-hash"]}
+REVISION: Json = {"matchLabelKeys": ["pod-template-hash"]}
 KNOWN: dict[str, Case] = {
     "zones are spread over": Case(target=spread(constraint()), rules=PodRules(spread=EVEN)),
     "with the skew that is allowed": Case(
@@ -260,12 +261,13 @@ def test_a_group_of_one_pod_is_one_in_each_zone() -> None:
 
 def test_other_sets_that_a_group_keeps_out_are_named() -> None:
     """Those of its namespace."""
+    wishes: tuple[tuple[TargetKey, dict[str, Any]], ...] = (
+        (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big"), {"exclusive_topology": ZONE}),
+        (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "small"), {}),
+    )
     sets = {
         key: target_of(key, leader_worker_set(key.name, product=L4, accelerators=8, size=2, **said))
-        for key, said in (
-            (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big"), {"exclusive_topology": ZONE}),
-            (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "small"), {}),
-        )
+        for key, said in wishes
     }
     big, small = sets
 
@@ -290,7 +292,7 @@ def test_groups_that_are_kept_together_are_not_also_kept_apart() -> None:
 
 def test_volumes_and_parts_of_groups_are_named() -> None:
     """They decide about places, and plans don't know them."""
-    fields = {"exclusive_topology": "", "subgroup_exclusive_topology": "rack"}
+    fields: dict[str, Any] = {"exclusive_topology": "", "subgroup_exclusive_topology": "rack"}
     manifest = leader_worker_set("big", product=L4, accelerators=8, size=4, **fields)
     manifest["spec"]["leaderWorkerTemplate"]["volumeClaimTemplates"] = [{"metadata": {"name": "weights"}}]
     key = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")

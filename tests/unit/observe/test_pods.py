@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from apiserver.schema.json import Json
 from controller.observe.pods import by_target, removal_order
 from controller.observe.targets import TargetKey, TargetKind
@@ -27,7 +29,7 @@ def pod(name: str, *, node: str = "n1", ready_time: str = "2026-01-01T00:00:00Z"
 
 def test_pods_are_removed_as_a_replica_set_would() -> None:
     """Unbound, unready, cheap, crowded, youngest: in this order."""
-    cheap = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}
+    cheap: dict[str, Any] = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-5"}}
     pods = [
         pod("old", node="n3"),
         pod("crowded-a"),

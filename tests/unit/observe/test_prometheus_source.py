@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from engine_expositions import VLLM, without
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engine_expositions import VLLM, without
 
 from controller.observe.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
 from controller.observe.readings import parse_exposition

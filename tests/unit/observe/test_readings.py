@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 
 import pytest
-from engine_expositions import SGLANG, VLLM, without
-from engine_totals import alone
 from hypothesis import given
 from hypothesis import strategies as st
+from support.engine_expositions import SGLANG, VLLM, without
+from support.engine_totals import alone
 
 from controller.observe.readings import Reading, Totals, parse_exposition, reading_of
 from controller.observe.said import Series, UnreadableMetricsError

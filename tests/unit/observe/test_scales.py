@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from support.manifests import variant
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
@@ -18,7 +19,6 @@ from controller.observe.scales import Scale, UnreadableScaleError, scale_of, wit
 from controller.observe.selectors import parse_selector, selects
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.scale_reader import ScaleReader
-from manifests import variant
 
 API = "serving.example/v1"
 KEY = TargetKey(TargetKind.SCALED, "ns", "chat", "serving.example", "Server")

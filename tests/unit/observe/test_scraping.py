@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
-from stub_engine import exposition
+from aiohttp.typedefs import Handler
+from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
 from controller.observe.said import UnreadableMetricsError
@@ -65,7 +66,7 @@ def test_nobody_but_pods_is_asked(value: Json, networks: tuple[str, ...]) -> Non
         metrics_url(value, limits(*networks))
 
 
-async def serve(handler: web.Handler, *, address: str = "127.0.0.1") -> tuple[web.AppRunner, int]:
+async def serve(handler: Handler, *, address: str = "127.0.0.1") -> tuple[web.AppRunner, int]:
     """Start a server with one `/metrics`."""
     app = web.Application()
     app.router.add_get("/metrics", handler)
@@ -212,7 +213,7 @@ async def test_an_unnamed_port_is_asked_only_where_there_is_no_choice() -> None:
         pytest.param(_empty, "no series of vLLM", id="an empty answer is no zero"),
     ],
 )
-async def test_a_bad_answer_is_a_failure_with_its_reason(handler: web.Handler, want: str) -> None:
+async def test_a_bad_answer_is_a_failure_with_its_reason(handler: Handler, want: str) -> None:
     """One bad pod is reported and stops nothing."""
     runner, port = await serve(handler)
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
+from support.manifests import Manifest
+from support.workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
 
 from apiserver.schema.json import Json
 from controller.observe.pods import by_target, has_engine
@@ -18,7 +19,6 @@ from controller.observe.targets import (
     target_key,
     target_of,
 )
-from manifests import Manifest
 
 H100 = "NVIDIA-H100-80GB-HBM3"
 SET = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.manifests import deployment, listed, variant
 
 from apiserver import cli
-from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 """Writes files, runs the verb with arguments: exit code, output, lines of standard error."""

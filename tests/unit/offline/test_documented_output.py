@@ -6,7 +6,7 @@ import re
 import shlex
 
 import pytest
-from samples import SAMPLES
+from support.samples import SAMPLES
 
 from apiserver import cli
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from support.manifests import deployment, listed, variant
 
 from controller.offline.terminal import Tone, drawn, styled, terminal
-from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

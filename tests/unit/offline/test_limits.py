@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.manifests import listed
 
 from controller.offline.changes import Addition, Changes, UnknownNameError, changed, resolved
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
-from manifests import listed
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 Parts = Callable[..., list[dict[str, Any]]]

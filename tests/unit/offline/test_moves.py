@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
-from manifests import deployment, listed, variant
+from support.manifests import deployment, listed, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +77,7 @@ def test_a_budget_in_the_files_holds(plan: Plan, parts: Parts) -> None:
 def test_a_pod_of_others_moves_where_it_says_so_and_the_text_names_it(plan: Plan, parts: Parts) -> None:
     """By its own name, and for whom."""
     files = _apart(parts, _budget("chat"), _budget("code"))
-    job = _pod("job", "node-4", **{"stowplan.dev/movable": "true"})
+    job = _pod("job", "node-4", accelerators=1, **{"stowplan.dev/movable": "true"})
     fourth = parts(nodes=4, size=2)[3]
     assert fourth["metadata"]["name"] == "node-4"
     files["b.yaml"] = listed(fourth, job)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outline import outline
+from support.manifests import deployment, listed, variant
+from support.outline import outline
 
 from controller.offline.colours import colours, contrast_with_white
-from manifests import deployment, listed, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

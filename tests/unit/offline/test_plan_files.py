@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from samples import SAMPLES
-
-from manifests import autoscaler, listed, variant
+from support.manifests import autoscaler, listed, variant
+from support.samples import SAMPLES
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

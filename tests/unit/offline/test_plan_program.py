@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
-from samples import SAMPLES
+from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
+from support.samples import SAMPLES
 
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
 from hack.bench.placement.worlds import world as fleet_world
-from manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from workloads import leader_worker_set, stateful_set
-
-from manifests import Manifest, deployment, listed, variant
+from support.manifests import Manifest, deployment, listed, variant
+from support.workloads import leader_worker_set, stateful_set
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
+from support.campaign import often
 
 from controller.planning import columns
 from controller.planning.columns import cohorts, nearness
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("search_alone")
 
-SEEDS = range(300)
+SEEDS = range(often(60))
 BEGAN = 1_700_000_000.0
 UNHURRIED = replace(Settings(), deterministic_seconds=0.2, wall_seconds=600, relief_solves=1)
 
@@ -58,7 +59,7 @@ def test_what_has_changed_is_solved_as_well_as_from_the_start(block: int) -> Non
 
 def test_prices_of_a_strange_problem_do_no_harm() -> None:
     """Rows that were not known are free, levels that were not searched are searched."""
-    for seed in SEEDS[:100]:
+    for seed in SEEDS[: often(30)]:
         strange = columns.place(small_problem(Random(seed + 1)), limits=LIMITS)
         if strange.prices is None:
             continue
@@ -71,7 +72,7 @@ def test_prices_of_a_strange_problem_do_no_harm() -> None:
 def test_a_change_with_generated_columns_keeps_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where not every mix is a column, what is said of columns and of all mixes still holds."""
     monkeypatch.setattr(cohorts, "ENUMERABLE_MIXES", 0)
-    for seed in SEEDS[:100]:
+    for seed in SEEDS[: often(30)]:
         before = small_problem(Random(seed))
         problem = _busier(before, Random(seed))
         known = columns.place(before, limits=LIMITS).prices
@@ -131,7 +132,7 @@ def test_remembering_makes_no_plan_worse(models: int, seed: int) -> None:
     """Neither where nothing changes, nor where a little does: cycle by cycle beside a plan from the start."""
     snapshot = world("plan-scarce", models, seed=seed)
     made, state = plan(snapshot, PlanningState(), UNHURRIED)
-    for cycle in range(3):
+    for cycle in range(1 + often(1)):
         snapshot = carried_out(snapshot, made)
         if cycle:
             snapshot = changed(snapshot, share=0.05, seed=cycle)
@@ -164,8 +165,8 @@ def _chain(models: int, *, cycles: int, settings: Settings) -> Iterator[tuple[Sn
 
 def test_a_brief_search_comes_about_as_near_as_a_thorough_one() -> None:
     """Beside a plan of the same state that takes its time: no level is given up for speed."""
-    chained = list(_chain(130, cycles=4, settings=UNHURRIED))
-    assert [state.thorough_seconds for _, state, _ in chained] == [0.0, BEGAN, BEGAN, BEGAN]
+    chained = list(_chain(130, cycles=2 + often(1), settings=UNHURRIED))
+    assert [state.thorough_seconds for _, state, _ in chained[:3]] == [0.0, BEGAN, BEGAN]
     for snapshot, state, made in chained[1:]:
         thorough, _ = plan(snapshot, replace(state, thorough_seconds=0.0), UNHURRIED)
         for level, other in zip(made.solver.levels, thorough.solver.levels, strict=True):

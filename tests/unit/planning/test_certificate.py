@@ -8,9 +8,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from plain_problems import terms
 from planning_builders import LIMITS
 from small_problems import best_rank, choosy_problem, small_problem
+from support.plain_problems import terms
 
 from controller.planning import columns
 from controller.planning.columns import cohorts as cohort_module

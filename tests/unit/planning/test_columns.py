@@ -6,16 +6,16 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS
 from small_problems import best_rank, is_possible, rank, small_problem
+from support.campaign import often
 
 from controller.planning import columns, textbook
 from controller.planning.problem import Bin, PlacementProblem, Scope, Solution
 
 pytestmark = pytest.mark.usefixtures("search_alone")
 
-SEEDS = range(often(1000))
+SEEDS = range(often(300))
 
 
 def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:

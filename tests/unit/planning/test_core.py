@@ -8,9 +8,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
-from campaign import often
 from planning_builders import LIMITS
 from small_problems import choosy_problem, is_possible, small_problem
+from support.campaign import often
 
 from controller.planning.columns.asked import Asking
 from controller.planning.columns.cohorts import cohorts_of, levels_of

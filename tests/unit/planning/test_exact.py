@@ -6,10 +6,10 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from campaign import often
-from plain_problems import demand, terms
 from planning_builders import LIMITS
 from small_problems import best_rank, choosy_problem, is_possible, rank, small_problem
+from support.campaign import often
+from support.plain_problems import demand, terms
 
 from controller.planning import columns, textbook
 from controller.planning.columns.exact import better, is_open, is_small, settled

@@ -6,9 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
-from campaign import often
 from planning_builders import load, node, variant
 from small_snapshots import small_snapshot
+from support.campaign import often
 
 from controller.planning.decision import SolverStatus
 from controller.planning.hold import hold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from campaign import often
+from support.campaign import often
 
 from controller.planning.hosts import Hosts
 

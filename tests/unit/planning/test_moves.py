@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Never, cast
 
 import numpy as np
 import pytest
-from campaign import often
 from planning_builders import LIMITS
+from support.campaign import often
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 

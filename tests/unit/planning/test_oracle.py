@@ -8,10 +8,10 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import LIMITS, capacity, demand, node, variant, world
+from support.campaign import often
 
 from controller.planning import columns
 from controller.planning.formulation import formulate

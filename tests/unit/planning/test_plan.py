@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import capacity, load, node, variant
+from support.campaign import often
 
 from controller.planning.checker import check
 from controller.planning.decision import BoundBy, NodePlacement, Reason, SolverStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from campaign import often
 from small_problems import choosy_problem, small_problem
+from support.campaign import often
 
 from controller.planning.columns.cohorts import Cohort, cohorts_of, levels_of
 from controller.planning.columns.mixes import first_mixes, neighbours

@@ -7,9 +7,9 @@ from decimal import Decimal
 from random import Random
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS, load, node, variant
 from small_snapshots import small_snapshot
+from support.campaign import often
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from campaign import often
 from planning_builders import LIMITS, node, variant
 from small_problems import best_rank, choosy_problem, is_possible, keeps_rules, rank
 from small_snapshots import choosy_snapshot
+from support.campaign import often
 
 from controller.planning import columns, textbook
 from controller.planning.checker import check

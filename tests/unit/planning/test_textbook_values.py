@@ -7,10 +7,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from campaign import often
-from plain_problems import demand, terms
 from planning_builders import LIMITS
 from small_problems import choosy_problem, rank, small_problem
+from support.campaign import often
+from support.plain_problems import demand, terms
 
 from controller.planning import lexicographic
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem

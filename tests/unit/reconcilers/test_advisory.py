@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason
 from controller.planning.cluster import Node
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
@@ -86,7 +87,9 @@ def test_advice_is_the_decision_that_would_be_taken_and_the_rest_is_what_is_acte
     both = joined(acting, advising, {QUIET})
     decision = next(item for item in both.decisions if item.name == "quiet")
 
-    found = advice(SNAPSHOT.variants[0], decision, ("ObjectAdvisory", "stowplan.dev/advisory is true"))
+    found = advice(
+        SNAPSHOT.variants[0], decision, (ConditionReason.OBJECT_ADVISORY, "stowplan.dev/advisory is true")
+    )
     told = {item.name: item for item in with_advice(both, {QUIET: found}).decisions}
 
     assert {name: item.replicas for name, item in told.items()} == {"quiet": 1, "loud": 1}
@@ -106,6 +109,8 @@ def test_the_price_of_following_is_put_in_words(replicas: int, want: str) -> Non
     made, _ = plan(SNAPSHOT, PlanningState(), Settings())
     base = next(item for item in made.decisions if item.name == "quiet")
 
-    found = advice(SNAPSHOT.variants[0], replace(base, replicas=replicas), ("ClusterAdvisory", "why"))
+    found = advice(
+        SNAPSHOT.variants[0], replace(base, replicas=replicas), (ConditionReason.CLUSTER_ADVISORY, "why")
+    )
 
     assert want in found.message

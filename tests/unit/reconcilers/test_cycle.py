@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cycle_stage import NODE, NOW, Stage
 from structlog.testing import capture_logs
+from support.cycle_stage import NODE, NOW, Stage
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of

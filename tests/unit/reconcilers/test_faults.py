@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from cycle_stage import STEP, Stage
 from prometheus_client import CollectorRegistry
+from support.cycle_stage import STEP, Stage
 
 from apiserver.schema.json import Json
 from controller.reconcilers.advisory import Scope

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from structlog.testing import capture_logs
-from workloads import stateful_pod, stateful_set
+from support.manifests import deployment
+from support.workloads import stateful_pod, stateful_set
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
@@ -21,7 +22,6 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from controller.reconcilers.leaving import ASK_AGAIN, PodMarker, due_marks
-from manifests import deployment
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

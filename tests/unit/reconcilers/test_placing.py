@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -21,7 +21,7 @@ from controller.reconcilers.placing import GATE, GateKeeper, LetIn, let_in, stra
 KEY = ("ns", "chat")
 
 
-def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: Json) -> Json:
+def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, **spec: JsonValue) -> Json:
     """Return a pod; those of a higher number are younger."""
     container = {"resources": {"limits": {"nvidia.com/gpu": accelerators}}}
     return {

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from decisions import LOAD, decision
+from support.decisions import LOAD, decision
+from support.manifests import legacy_variant, variant
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
+from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Unplanned
 from controller.planning.decision import SolverReport, SolverStatus
 from controller.planning.load import Signal
@@ -27,7 +29,6 @@ from controller.reconcilers.status import (
     unplanned_status,
 )
 from controller.sizing.records import Learned, StepParameters
-from manifests import legacy_variant, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DECISION = decision("chat")
@@ -48,13 +49,15 @@ VERDICT = Verdict(
     solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message=""),
     cost_source="UnitCost",
     silence="p: no answer",
-    service_class=(True, "ClassFound", "service class 'Premium', priority 1"),
-    orders=(True, "NoAnnotations", "no annotation begins with stowplan.dev/"),
+    service_class=(True, ConditionReason.CLASS_FOUND, "service class 'Premium', priority 1"),
+    orders=(True, ConditionReason.NO_ANNOTATIONS, "no annotation begins with stowplan.dev/"),
     unheeded="",
     advice=None,
 )
 ADVICE = Advice(
-    reason="ObjectAdvisory", because="stowplan.dev/advisory is true", saved_per_hour=Decimal("-40.00")
+    reason=ConditionReason.OBJECT_ADVISORY,
+    because="stowplan.dev/advisory is true",
+    saved_per_hour=Decimal("-40.00"),
 )
 
 
@@ -310,7 +313,11 @@ def test_another_grant_is_news_even_where_it_is_advice() -> None:
 
 def test_an_order_that_is_not_understood_is_a_condition() -> None:
     """Planning went on without it."""
-    wrong = (False, "AnnotationNotUnderstood", "metadata.annotations[stowplan.dev/paused]: must be")
+    wrong = (
+        False,
+        ConditionReason.ANNOTATION_NOT_UNDERSTOOD,
+        "metadata.annotations[stowplan.dev/paused]: must be",
+    )
 
     status = planned_status(stored(variant("chat")), replace(VERDICT, orders=wrong), now=NOW)
 
@@ -332,7 +339,7 @@ def test_a_sentence_beyond_the_schema_is_cut_and_not_refused() -> None:
 
 def test_without_a_plan_there_is_no_number() -> None:
     """An old number would be acted on."""
-    why = Unplanned(reason="TargetNotFound", message="Deployment 'chat' does not exist")
+    why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="Deployment 'chat' does not exist")
 
     status = unplanned_status(stored(variant("chat")), why, now=NOW)
 

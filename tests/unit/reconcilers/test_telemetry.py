@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from decisions import LOAD, decision
 from prometheus_client import CollectorRegistry
+from support.decisions import LOAD, decision
 
+from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
 from controller.planning.decision import (
     LevelReport,
@@ -35,7 +36,7 @@ PLAN = Plan(
     solver=SolverReport(status=SolverStatus.OPTIMAL, unproven="cost", gap=0.125, message="", levels=(LEVEL,)),
     requests=(REQUEST,),
 )
-ADVICE = Advice(reason="ObjectAdvisory", because="why", saved_per_hour=Decimal("25.00"))
+ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
 OUTCOME = Outcome(
     plan=PLAN,
     gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),

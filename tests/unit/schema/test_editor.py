@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from samples import REFUSED, SAMPLES, VALID
+from support.samples import REFUSED, SAMPLES, VALID
 
 from apiserver.kinds.registry import KINDS, find_version
 from apiserver.schema.editor import editor_schema

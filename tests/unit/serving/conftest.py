@@ -72,6 +72,7 @@ class CertificateFiles:
         issuer = issuer or self.authority
         issued_by = x509.load_pem_x509_certificate(issuer.certificate)
         issuer_key = load_pem_private_key(issuer.key, password=None)
+        assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             x509.CertificateBuilder()
@@ -150,7 +151,7 @@ def start(files: CertificateFiles) -> Callable[..., Any]:
         )
         server = ServerProcess(process)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await server.serving()
                 yield server
         finally:

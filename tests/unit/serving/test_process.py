@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from conftest import CertificateFiles, ServerProcess
+    from unit.serving.conftest import CertificateFiles, ServerProcess
 
 HOST = "stowplan-test.ns.svc"
 _WARM = 200

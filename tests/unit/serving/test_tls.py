@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 import uvloop
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
-    from conftest import CertificateFiles
+    from unit.serving.conftest import CertificateFiles
 
 SERVICE = "stowplan-test.ns.svc"
-Run = "Callable[[Coroutine[Any, Any, None]], None]"
+Run: TypeAlias = "Callable[[Coroutine[Any, Any, None]], None]"
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import pytest
-from outline import outline
+from support.outline import outline
 
 from controller.closedloop.outcome import (
     ModelOutcome,
@@ -67,7 +68,7 @@ def _variant(model_id: str) -> VariantSetup:
 
 
 def _outcome(scenario: Scenario, policy: str) -> Outcome:
-    shares = {"missed": 0.25, "missed_ttft": 0.2, "missed_itl": 0.1, "never_finished": 0.0}
+    shares: dict[str, Any] = {"missed": 0.25, "missed_ttft": 0.2, "missed_itl": 0.1, "never_finished": 0.0}
     return Outcome(
         scenario=scenario.name,
         policy=policy,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +82,7 @@ def test_noise_wanders_and_keeps_the_mean() -> None:
 
     def spread(counts: list[int]) -> float:
         mean = sum(counts) / len(counts)
-        return (sum((count - mean) ** 2 for count in counts) / len(counts)) ** 0.5
+        return math.sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
 
     assert spread(minutes(0.1)) > 2.5 * spread(minutes(0.0))
     assert sum(minutes(0.1)) == pytest.approx(180_000, rel=0.1)

@@ -29,7 +29,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("rate", OPERATIONS)
-def test_steady_states(rate: float) -> None:
+def test_steady_states(rate: int) -> None:
     """Of requests with 100 prompt and 10 output tokens."""
     model = QueueModel(SMALL, prompt_tokens=100, output_tokens=10, queue=16)
 
@@ -152,12 +152,12 @@ def test_the_queue_is_summed_as_if_state_by_state(one: Profile, share: float, qu
         likely.append(likely[-1] * rate / 1e3 * (prefill + 63 * decode) / served)
     whole = math.fsum(likely)
     waiting = math.fsum(max(0, n - one.max_batch_size) * likely[n] for n in states) / whole
-    served = math.fsum(min(n, one.max_batch_size) * likely[n] for n in states) / whole
+    in_service = math.fsum(min(n, one.max_batch_size) * likely[n] for n in states) / whole
 
     at = model.operate(rate)
 
     assert at.throughput == pytest.approx(rate * (1 - likely[-1] / whole), rel=1e-9)
-    assert at.in_service == pytest.approx(served, rel=1e-9)
+    assert at.in_service == pytest.approx(in_service, rel=1e-9)
     assert at.wait_ms == pytest.approx(waiting / at.throughput * 1e3, rel=1e-9, abs=1e-12)
 
 

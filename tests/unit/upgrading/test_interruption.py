@@ -6,8 +6,8 @@ import copy
 from typing import TYPE_CHECKING
 
 import pytest
-from memory_cluster import CutOffError, MemoryCluster
-from variants import valid
+from support.memory_cluster import CutOffError, MemoryCluster
+from support.variants import valid
 
 from apiserver.kinds.llmd.conversion import SPOKE
 from apiserver.kinds.llmd.shapes import RELEASES, Shape

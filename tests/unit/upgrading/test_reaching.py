@@ -6,7 +6,8 @@ import io
 from collections.abc import Callable
 
 import pytest
-from memory_cluster import Fault, MemoryCluster
+from support.manifests import legacy_variant, profiled_variant
+from support.memory_cluster import Fault, MemoryCluster
 
 from apiserver.cluster.errors import ClusterError, Forbidden, Throttled, Unavailable
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
@@ -16,7 +17,6 @@ from apiserver.upgrading.proving import Proof, prove
 from apiserver.upgrading.reaching import UnreadableError
 from apiserver.upgrading.retrying import Pace
 from apiserver.upgrading.steps import Action, Step
-from manifests import legacy_variant, profiled_variant
 
 OBJECTS = (legacy_variant("s2"), profiled_variant("s1"))
 PACE = Pace(per_second=1e9, tell=lambda _, __: None)

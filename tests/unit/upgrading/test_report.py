@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.manifests import legacy_variant, profiled_variant, variant
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Unauthorized, Unavailable
@@ -29,7 +30,6 @@ from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
 from apiserver.upgrading.verb import run
 from apiserver.upgrading.waiting import storage_hash
-from manifests import legacy_variant, profiled_variant, variant
 
 KUBECONFIG = """
 apiVersion: v1

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from variants import valid
+from support.variants import valid
 
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.kinds.llmd.shapes import LEGACY, RELEASES, Shape, in_shape
@@ -105,5 +105,6 @@ def test_a_shape_that_takes_any_status_awaits_none() -> None:
 
 def test_an_object_that_announces_nothing_is_itself() -> None:
     """Whatever its shape."""
-    for value in (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}}):
+    shapes: tuple[Json, ...] = (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}})
+    for value in shapes:
         assert resumed(value, LEAST) is value

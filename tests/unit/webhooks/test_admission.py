@@ -6,7 +6,7 @@ import base64
 import json
 
 import pytest
-from reviews import TARGET, Deployments, legacy, mutate, review, validate, variant
+from support.reviews import TARGET, Deployments, legacy, mutate, review, validate, variant
 
 from apiserver.kinds.conversion import convert
 from apiserver.schema.filler import Addition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from reviews import ANYBODY, NOBODY, mutate, review, variant
+from support.reviews import ANYBODY, NOBODY, mutate, review, variant
 
 from apiserver.schema.json import Json
 from webhooks.depth import LEVELS, without_depths

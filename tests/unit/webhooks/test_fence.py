@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from reviews import (
+from support.reviews import (
     RESOURCES,
     TARGET,
     Permissions,

@@ -6,12 +6,12 @@ import copy
 
 import msgspec
 import pytest
-from reviews import mutate, review, validate, variant
+from support.manifests import PERF_PARMS
+from support.reviews import mutate, review, validate, variant
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
-from manifests import PERF_PARMS
 
 CANDIDATES = [
     {"acc": name, "accCount": count, "perfParms": PERF_PARMS, "maxBatchSize": 4}

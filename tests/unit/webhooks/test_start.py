@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from reviews import ANYBODY, review, variant
+from support.reviews import ANYBODY, review, variant
 
 from apiserver.schema.json import Json
 from apiserver.serving.authority import new_authority, new_leaf
@@ -78,7 +78,7 @@ async def started(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
 async def until_serving(process: asyncio.subprocess.Process) -> tuple[set[str], dict[str, int]]:
     """Return what is imported when the process begins to serve, and its ports."""
     assert process.stderr is not None
-    imported = set()
+    imported: set[str] = set()
     while line := (await process.stderr.readline()).decode():
         if '"event":"serving"' in line:
             return imported, {name: int(port) for name, port in re.findall(r"(\w+) (\d+)", line)}

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from seed_places import ROOT_FIELDS, Place, places
-from seed_rows import Document, Row, SeedType, core_types, documents
-
 from apiserver.schema.json import Json, JsonValue
+from support.seed_places import ROOT_FIELDS, Place, places
+from support.seed_rows import Document, Row, SeedType, core_types, documents
 
 KEYWORDS: Final = (
     "default",

@@ -6,13 +6,12 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from seed_rows import Document, SeedType, documents
-
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.structural import crd_manifest
+from support.seed_rows import Document, SeedType, documents
 
 ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 """Fields of every root: the API server itself declares and checks them."""

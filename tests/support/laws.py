@@ -7,12 +7,12 @@ import functools
 from collections.abc import Callable
 
 import msgspec
-from campaign import often
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
+from support.campaign import often
 from webhooks.convert import convert_all
 from webhooks.review import ConversionRequest
 

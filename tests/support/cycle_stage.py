@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from engine_totals import alone, counted
-
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
@@ -26,7 +24,8 @@ from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
-from manifests import autoscaler, deployment, variant
+from support.engine_totals import alone, counted
+from support.manifests import autoscaler, deployment, variant
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PRODUCT = "NVIDIA-A100-PCIE-80GB"

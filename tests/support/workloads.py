@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifests import Manifest, deployment
+from support.manifests import Manifest, deployment
 
 SET_NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"

@@ -1,4 +1,4 @@
-"""One keep-alive connection to the API server as administrator, and how long each call took."""
+"""One keep-alive connection to the API server as administrator, for what is asked often."""
 
 from __future__ import annotations
 
@@ -6,39 +6,17 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from apiserver.schema.json import Json
-from hack.bench.percentiles import percentile
 
 _TIMEOUT_SECONDS: Final = 60.0
-_MILLI: Final = 1e3
 
 
 class RefusedError(Exception):
     """The API server refused what it should take, or read."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Waits:
-    """How long calls of one sort took."""
-
-    calls: int
-    p50_ms: float
-    p99_ms: float
-
-
-def waits(seconds: Sequence[float]) -> Waits:
-    """Sum up calls. Raises ValueError for none."""
-    return Waits(
-        calls=len(seconds),
-        p50_ms=percentile(seconds, 50) * _MILLI,
-        p99_ms=percentile(seconds, 99) * _MILLI,
-    )
 
 
 class Client:

@@ -16,7 +16,7 @@ from controller.observe.idleness import Idleness
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.replicas import ReportAge
 from controller.observe.targets import TargetKey, TargetKind
-from manifests import autoscaler, deployment
+from support.manifests import autoscaler, deployment
 
 PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
 NOW_SECONDS = 1767225600.0  # 2026-01-01T00:00:00Z

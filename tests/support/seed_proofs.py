@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Final
 
 from jsonschema import Draft202012Validator
-from seed_places import Place, places
-from seed_rows import Document, Promise
 
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.validation import validate
+from support.seed_places import Place, places
+from support.seed_rows import Document, Promise
 
-CHECKOUT: Final = Path(__file__).resolve().parents[1]
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _PART: Final = re.compile(r"\w+")
 NEEDS_PROOF: Final = frozenset({"schema", "cel", "webhook", "warning"})
 

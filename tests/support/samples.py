@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-SAMPLES: Final = Path(__file__).resolve().parents[1] / "manifests" / "samples"
+SAMPLES: Final = Path(__file__).resolve().parents[2] / "manifests" / "samples"
 _FILES: Final = sorted(path for path in SAMPLES.rglob("*.yaml") if "simulate" not in path.parts)
 """Those under `simulate` are scenarios, and no manifests."""
 

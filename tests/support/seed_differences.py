@@ -6,10 +6,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seed_findings import Finding
-from seed_rows import documents, loaded
-
 from apiserver.schema.json import JsonValue
+from support.seed_findings import Finding
+from support.seed_rows import documents, loaded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,7 +23,7 @@ from apiserver.cluster.selection import Selection
 from apiserver.upgrading.retrying import patiently
 from hack.controlplane import ControlPlane
 
-ERAS: Final = Path(__file__).parent / "eras"
+ERAS: Final = Path(__file__).parents[1] / "eras"
 CRD: Final = "variantautoscalings.llmd.ai"
 NAMESPACE: Final = "models"
 Manifest = dict[str, Any]
@@ -120,7 +120,7 @@ def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subproc
 
 async def _until_listed(cluster: Cluster) -> None:
     """Wait until a definition is taken up, some moments after it is established."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await cluster.list(OLD)

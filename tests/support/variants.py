@@ -44,7 +44,10 @@ _BY_NAME = {
 
 _TYPES = ("MetricsAvailable", "OptimizationReady", "x.example.com/Y", "Z")
 _NAMES = ("alpha", "beta", "gamma", "delta", "", "Größe", "with.dot", "k" * 40)
-_ODD = (None, True, False, 0, 1, -1, 2**53, 1.5, "", "7", "漢", [], {}, [None], [[]], {"": 0}, [{"acc": 1}])
+_ODD: tuple[JsonValue, ...] = (
+    *(None, True, False, 0, 1, -1, 2**53, 1.5, "", "7", "漢"),
+    *([], {}, [None], [[]], {"": 0}, [{"acc": 1}]),
+)
 _OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ms-decode", "controller": True, "uid": "u"}
 
 

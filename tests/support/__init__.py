@@ -1,0 +1,1 @@
+"""What tests of several folders share: builders, stages, stand-ins and what seeds say."""
