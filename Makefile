@@ -27,11 +27,11 @@ demo: setup ## Watch the real HorizontalPodAutoscaler scale by our decisions (KE
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
 .PHONY: test
-test: setup lint verify ## Lint, verify, and run every test, the control plane's included: about eight minutes on two cores
+test: setup lint verify ## Lint, verify, and run every test, the control plane's included: about ten minutes on two cores
 	$(PYTEST) -n 3 $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: about two minutes on two cores
+unit: setup ## Run the tests that need no control plane: about four minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane" $(ARGS)
 
 .PHONY: fuzz

@@ -20,6 +20,7 @@ _THEME: Final = Theme(
 )
 _COLUMNS_OF_A_FILE: Final = 120
 _FEWEST_COLUMNS: Final = 60
+_WIDEST: Final = 10_000
 
 
 class Tone(StrEnum):
@@ -65,6 +66,13 @@ def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[s
     return made
 
 
+def uncut(made: Table) -> Table:
+    """Return a table that is as wide as its cells: a narrower terminal breaks its lines and loses nothing."""
+    console = Console(width=_WIDEST, theme=_THEME)
+    made.width = console.measure(made).maximum
+    return made
+
+
 def terminal(columns: int | None = None) -> Console:
     """Return what draws for standard output: in colours if that is a terminal and NO_COLOR is not set."""
     if columns is None:
@@ -76,7 +84,7 @@ def drawn(parts: Iterable[RenderableType], console: Console) -> str:
     """Return the lines that a console would print, without the blanks at their ends."""
     with console.capture() as captured:
         for part in parts:
-            console.print(part)
+            console.print(part, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
 
 

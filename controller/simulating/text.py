@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from controller.closedloop.outcome import Outcome
-from controller.offline.terminal import Tone, labelled, styled, table
+from controller.offline.terminal import Tone, labelled, styled, table, uncut
 from controller.simulating.results import Results
 from controller.simulating.wording import clock, model_row, model_text, row_of, summary
 
@@ -66,7 +66,7 @@ def _changes(outcome: Outcome) -> Iterator[RenderableType]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    made = table(heads, words={"POLICY", "MODEL", "PEAK"}, wrapped={"PEAK"})
+    made = table(heads, words={"POLICY", "MODEL", "PEAK"})
     for row in rows:
         made.add_row(*map(styled, row))
-    return made
+    return uncut(made)
