@@ -84,11 +84,13 @@ class Server:
             assert response.ok, await response.text()
 
     async def _is_served(self, manifest: Json) -> bool:
+        """Tell whether objects can be created: a server may still answer by a definition that was deleted."""
         spec = manifest["spec"]
-        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}"
-        plural = f"{path}/namespaces/{self._namespace}/{spec['names']['plural']}"
-        async with self._session.get(plural) as response:
-            return response.ok
+        api_version = f"{spec['group']}/{spec['versions'][0]['name']}"
+        path = f"/apis/{api_version}/namespaces/{self._namespace}/{spec['names']['plural']}"
+        probe = {"apiVersion": api_version, "kind": spec["names"]["kind"], "metadata": {"name": "probe"}}
+        async with self._session.post(path, params=_DRY, json=probe) as response:
+            return response.ok or response.status == _INVALID
 
     async def _asked(
         self, method: str, path: str, body: bytes, *, params: dict[str, str] | None = None
