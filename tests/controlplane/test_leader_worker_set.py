@@ -155,4 +155,5 @@ def test_groups_are_planned_whole_and_scaled(controller_log: Path, defined: int,
         (term,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
         assert term["preference"]["matchFields"][0]["values"] == [spec["nodeName"]]
     assert group.condition("TargetResolved") == "the LeaderWorkerSet exists"
-    assert "forbidden" not in controller_log.read_bytes()[defined:].decode()
+    # Others may be forbidden to write: events about a namespace that is being deleted.
+    assert "forbidden: User" not in controller_log.read_bytes()[defined:].decode()
