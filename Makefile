@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 # Files are given to worker processes in the order of their names, whole: fixtures of a module are made once.
-# The control plane's come first, since they take longest and mostly wait: three of them leave two cores idle.
+# Tests with a control plane run one after another: several control planes on two cores make them wait too long.
 PYTEST := $(RUN) -m pytest --dist=loadfile --no-loadscope-reorder
 
 .PHONY: help
