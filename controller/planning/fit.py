@@ -23,7 +23,7 @@ def assign(
 
     Exact wherever the shares respect the slots of each bin (see `Bin`). Raises ValueError where they don't.
     """
-    hosts = hosts_of(problem, freed(problem, replicas))
+    hosts = Hosts(freed(problem, replicas), {b: bin_.nodes for b, bin_ in enumerate(problem.bins)})
     placed: Counter[tuple[int, int]] = Counter()
     for b, v in sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key)):
         left = shares[b, v]
@@ -33,8 +33,3 @@ def assign(
         if left:
             raise ValueError(f"no node has room for {problem.variants[v].name}")
     return tuple((v, node, count) for (v, node), count in sorted(placed.items()))
-
-
-def hosts_of(problem: PlacementProblem, free: list[int]) -> Hosts:
-    """Return the nodes of each bin, with so much free on each node."""
-    return Hosts(free, {b: bin_.nodes for b, bin_ in enumerate(problem.bins)})

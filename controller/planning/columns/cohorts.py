@@ -60,12 +60,6 @@ class Requirements:
     weight: Integers
     """(n,)."""
 
-    @property
-    def is_shared(self) -> Booleans:
-        """(n,): whether more than one variant can help."""
-        shared: Booleans = (self.amounts > 0).sum(axis=1) > 1
-        return shared
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cohort:

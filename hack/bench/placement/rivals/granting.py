@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.housing import house
 from controller.planning.problem import Solution
-from hack.bench.placement.rivals.promising import Promise, named, promised
+from hack.bench.placement.rivals.promising import named, promised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,23 +38,11 @@ def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution
 
     What runs already keeps its node; only what a variant wants less of makes room.
     """
-    return settled(view, most(view, counts, order), order)
-
-
-def most(view: View, counts: Sequence[int], order: Sequence[int]) -> Promise:
-    """Return what limits and the number of free accelerators leave of the counts: no plan has more."""
     allowed = within_limits(view.problem, counts, order)
     if _is_ruled(view.problem):
-        return Promise(replicas=allowed, free=(), shares=(), placed={})
-    return promised(view, allowed, order)
-
-
-def settled(view: View, promise: Promise, order: Sequence[int]) -> Solution:
-    """Return the plan that keeps as much of a promise as finds a place on real nodes."""
-    if _is_ruled(view.problem):
-        housed = house(view.problem, promise.replicas, order=order)
+        housed = house(view.problem, allowed, order=order)
         return Solution(replicas=housed.replicas, placements=housed.placements)
-    return named(view, promise)
+    return named(view, promised(view, allowed, order))
 
 
 def pending(view: View, counts: Sequence[int], order: Sequence[int]) -> int:
