@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
-from support.samples import SAMPLES
 
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
@@ -57,110 +56,6 @@ def test_wrong_arguments_are_named(
 
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
-
-
-def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> None:
-    """Budgets come from the file, or from the ConfigMap that holds it."""
-    told = {"planning": {"budgets": [{"name": "all", "costPerHour": "10"}]}}
-    config_map = {"kind": "ConfigMap", "data": {"config.yaml": yaml.safe_dump(told)}}
-    files = {
-        "a.yaml": world(demand=30),
-        "c.yaml": yaml.safe_dump(told),
-        "m.yaml": yaml.safe_dump(config_map),
-    }
-
-    plain = plan("-f", "a.yaml", "-o", "json", "--config", "c.yaml", files=files)
-    wrapped = plan("-f", "a.yaml", "-o", "json", "--config", "m.yaml")
-
-    assert plain == wrapped
-    assert "budget all allows 10 per hour" in plain[1]
-
-
-def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> None:
-    """It stands in the place of what was saved."""
-    limited = "planning: {budgets: [{name: all, costPerHour: '10'}]}"
-    files = {"a.yaml": world(demand=30), "c.yaml": limited}
-    plan("-f", "a.yaml", "--save", "saved.json", files=files)
-
-    assert "budget all" not in plan("-f", "saved.json")[1]
-    assert "budget all" in plan("-f", "saved.json", "--config", "c.yaml")[1]
-
-
-def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, world: World) -> None:
-    """The file of the base has several; the controller's counts."""
-    shipped = (SAMPLES.parent / "base" / "settings.yaml").read_text(encoding="utf-8")
-    before, ours, after = shipped.partition("name: stowplan-controller\n")
-    told = after.replace('"{}"', "\"planning: {budgets: [{name: all, costPerHour: '10'}]}\"", 1)
-
-    _, out, err = plan(
-        "-f", "a.yaml", "-o", "json", "--config", "s.yaml",
-        files={"a.yaml": world(demand=30), "s.yaml": before + ours + told},
-    )  # fmt: skip
-
-    assert err == []
-    assert "budget all allows 10 per hour" in out
-
-
-def test_scale_to_zero_of_a_configuration_holds_for_saved_decisions(
-    plan: Plan, world: World, granted: Granted
-) -> None:
-    """In both directions: it stands in the place of what was saved."""
-    files = {"a.yaml": world(demand=0), "on.yaml": "planning: {scaleToZero: true}", "off.yaml": "{}"}
-    plan("-f", "a.yaml", "--save", "warm.json", files=files)
-    plan("-f", "a.yaml", "--scale-to-zero", "--save", "cold.json")
-
-    _, cold, _ = plan("-f", "warm.json", "-o", "json", "--config", "on.yaml")
-    _, warm, _ = plan("-f", "cold.json", "-o", "json", "--config", "off.yaml")
-
-    assert granted(cold) == {"chat": 0, "code": 0}
-    assert granted(warm) == {"chat": 1, "code": 1}
-
-
-WRONG_CONFIGURATIONS = {
-    "an unknown unit": ("planning: {unmetUnit: luck}", "planning.unmetUnit: 'luck' is not one of"),
-    "a field that there is not": ("planing: {}", "'planing' was unexpected"),
-    "a list": ("- 1", "the document: holds a list: must be one YAML mapping, the controller's configuration"),
-    "an empty list": ("[]", "the document: holds a list: must be one YAML mapping"),
-    "a truth value": ("false", "the document: holds a truth value: must be one YAML mapping"),
-    "a ConfigMap without the key": (
-        "{kind: ConfigMap, metadata: {name: c}, data: {config: '{}'}}",
-        "ConfigMap c: data[config.yaml]: must be the controller's configuration as text; there are config",
-    ),
-    "a ConfigMap that holds a list": (
-        "{kind: ConfigMap, metadata: {name: c}, data: {config.yaml: '[]'}}",
-        "ConfigMap c: data[config.yaml]: holds a list: must be one YAML mapping",
-    ),
-    "other ConfigMaps": (
-        "{kind: ConfigMap, metadata: {name: a}}\n---\n{kind: ConfigMap, metadata: {name: b}}",
-        "of the ConfigMaps a, b none is called stowplan-controller",
-    ),
-    "several documents": ("a: 1\n---\nb: 2", "holds 2 YAML documents and no ConfigMap"),
-    "no YAML": ("{", "while parsing"),
-    "two budgets of one name": (
-        "planning: {budgets: [{name: a, costPerHour: '1'}, {name: a, costPerHour: '2'}]}",
-        "planning.budgets: the name 'a' stands there more than once",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "told"), WRONG_CONFIGURATIONS.values(), ids=WRONG_CONFIGURATIONS.keys())
-def test_a_wrong_configuration_is_named(plan: Plan, world: World, text: str, told: str) -> None:
-    """With its file, as the controller itself would refuse it."""
-    code, _, complaints = plan(
-        "-f", "a.yaml", "--config", "c.yaml", files={"a.yaml": world(), "c.yaml": text}
-    )
-
-    assert code == 2
-    assert complaints[0].startswith("c.yaml: error: ")
-    assert told in complaints[0]
-
-
-def test_a_missing_configuration_is_named(plan: Plan, world: World) -> None:
-    """Nothing is planned with defaults in its place."""
-    code, out, complaints = plan("-f", "a.yaml", "--config", "no.yaml", files={"a.yaml": world()})
-
-    assert (code, out) == (2, "")
-    assert complaints == ["no.yaml: error: cannot be read: No such file or directory"]
 
 
 def test_a_list_a_directory_and_standard_input_are_the_same(
