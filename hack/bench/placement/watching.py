@@ -19,7 +19,7 @@ class Step(StrEnum):
 
     FORMULATE = "formulate"
     PLACE = "place"
-    """From a problem to counts and nodes, ours or by a rule."""
+    """From a problem to counts and nodes."""
 
     RELIEF = "relief"
     """What would help those who go short."""
@@ -29,17 +29,16 @@ class Step(StrEnum):
     CHECK = "check"
 
 
-_CALLS: Final[Mapping[str, Mapping[str, Step]]] = {
-    "controller.planning.plan": {
-        "prepared": Step.FORMULATE,
-        "_answer": Step.PLACE,
-        "_reliefs": Step.RELIEF,
-        "defragmentations": Step.MOVES,
-        "assembled": Step.EXPLAIN,
-        "check": Step.CHECK,
-    },
+_MODULE: Final = "controller.planning.plan"
+_CALLS: Final[Mapping[str, Step]] = {
+    "prepared": Step.FORMULATE,
+    "_answer": Step.PLACE,
+    "_reliefs": Step.RELIEF,
+    "defragmentations": Step.MOVES,
+    "assembled": Step.EXPLAIN,
+    "check": Step.CHECK,
 }
-"""By module, what it calls by which name."""
+"""What that module calls by which name."""
 
 
 class Stopwatch:
@@ -68,16 +67,12 @@ class Stopwatch:
 @contextmanager
 def watched() -> Iterator[Stopwatch]:
     """Time the steps of every plan that is made until the end of the block."""
-    watch = Stopwatch()
-    kept: list[tuple[object, str, Step, Callable[..., object]]] = [
-        (module, name, step, getattr(module, name))
-        for module, steps in ((importlib.import_module(name), steps) for name, steps in _CALLS.items())
-        for name, step in steps.items()
-    ]
+    watch, module = Stopwatch(), importlib.import_module(_MODULE)
+    kept: dict[str, Callable[..., object]] = {name: getattr(module, name) for name in _CALLS}
     try:
-        for module, name, step, work in kept:
-            setattr(module, name, watch.timing(step, work))
+        for name, work in kept.items():
+            setattr(module, name, watch.timing(_CALLS[name], work))
         yield watch
     finally:
-        for module, name, _, work in kept:
+        for name, work in kept.items():
             setattr(module, name, work)
