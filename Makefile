@@ -32,7 +32,7 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m pytest -m controlplane $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the tests that need no control plane: about four minutes on two cores
+unit: setup ## Run the tests that need no control plane: about two and a half minutes on two cores
 	$(PYTEST) -n auto -m "not controlplane" $(ARGS)
 
 .PHONY: fuzz
