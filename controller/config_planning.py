@@ -185,16 +185,6 @@ class PlanningConfig:
     unmet_unit: Literal["value", "model"] = "value"
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 
-    certificate: bool = True
-    """Whether the solver also proves how far a plan is from the best over every replica mix. Large models
-    have too many to look at: the solver generates those that are worth it, and with this it finds what it
-    had missed. Takes a few percent of its time where something is short."""
-
-    thorough_seconds: Annotated[int, Range(0, 3600)] = 300
-    """How long after a thorough search plans of more than 100 models may be brief, which takes a fraction of
-    the time where something is short: a level is left when it is at most twice as far from its bound, in
-    percent, as that search left it. The next thorough one looks at everything anew. 0: no plan is brief."""
-
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Those of Karpenter are found where they say enough of themselves."""
 
@@ -242,13 +232,11 @@ def settings_of(planning: PlanningConfig) -> Settings:
         flap_reversals=planning.flap_budget.reversals,
         flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),
-        certificate=planning.certificate,
-        thorough_seconds=float(planning.thorough_seconds),
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It
         # grows with models and with what they share: of some 10,000 in scarcity, or some 1,000 that spread
         # over ten zones, the clock may be what ends a plan.
-        deterministic_seconds=planning.solve_seconds / 20,
+        deterministic_seconds=planning.solve_seconds / 10,
         wall_seconds=float(planning.solve_seconds),
     )
 

@@ -96,11 +96,6 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         choices=[unit.value for unit in UnmetUnit],
         help="who goes short within a priority: serve most value, or most models",
     )
-    add(
-        "--certificate",
-        action=argparse.BooleanOptionalAction,
-        help="whether to prove over every replica mix, and find those that were missed",
-    )
     add("--scale-to-zero", action="store_true", help="models without demand may go without any replica")
 
 

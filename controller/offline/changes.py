@@ -58,7 +58,6 @@ class Changes:
     drained: Sequence[str] = ()
     budget: Decimal | None = None
     unmet: UnmetUnit | None = None
-    certificate: bool | None = None
     scales_to_zero: bool = False
 
 
@@ -83,8 +82,6 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
         freed = tuple(replace(variant, may_scale_to_zero=True) for variant in work.snapshot.variants)
         work.snapshot = replace(work.snapshot, variants=freed)
     settings = replace(inputs.settings, unmet_unit=changes.unmet) if changes.unmet else inputs.settings
-    if changes.certificate is not None:
-        settings = replace(settings, certificate=changes.certificate)
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
 
 

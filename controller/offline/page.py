@@ -123,9 +123,7 @@ def _models(decided: Sequence[Decision]) -> Sequence[Sequence[Decision]]:
 
 
 def _level(level: LevelReport) -> tuple[str, ...]:
-    over_all = "unknown" if level.improvable_of_all is None else hundredths(level.improvable_of_all)
-    gains = hundredths(level.gap), hundredths(level.improvable)
-    return level.level, *measured(level), *gains, level.scope, over_all
+    return level.level, *measured(level), hundredths(level.gap), hundredths(level.improvable)
 
 
 def _verdict(shown: Shown) -> str:

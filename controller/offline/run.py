@@ -109,7 +109,6 @@ def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
         drained=options.drain,
         budget=options.budget,
         unmet=UnmetUnit(options.unmet) if options.unmet else None,
-        certificate=options.certificate,
         scales_to_zero=options.scale_to_zero,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,9 +29,6 @@ Key = tuple[str, str]
 
 _COST: Final = "cost"
 """How planning calls the level of money: what replicas cost, starts and stops included."""
-
-_HUNDREDTHS: Final = 10_000
-"""Of a percent; what could be better is rounded up to them."""
 
 _MOST_NAMED: Final = 12
 """Of models in the sentence that concludes; the table has them all."""
@@ -122,10 +118,9 @@ def proof(plan: Plan) -> str:
     if solver.message:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
-        return f"solver: {solver.status}: nothing is better, over {solver.scope}"
+        return f"solver: {solver.status}: nothing is better"
     gap = hundredths(solver.gap)
-    best = f"the best over {solver.scope} at level {solver.unproven!r}"
-    return f"solver: {solver.status}: at most {gap} from {best}"
+    return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
 
 
 def levels(plan: Plan) -> Iterator[str]:
@@ -134,17 +129,7 @@ def levels(plan: Plan) -> Iterator[str]:
         if level.value or level.gap:
             value, bound = measured(level)
             better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
-            yield f"{level.level}: {value}, bound {bound}: {better}{_beyond([level])}"
-
-
-def _beyond(levels: Sequence[LevelReport]) -> str:
-    """Return how much better some other mix than those that were generated could make any level."""
-    shares = [(level.improvable_of_all, level.improvable) for level in levels]
-    beyond = [share for share, generated in shares if share is not None and share > generated]
-    if not beyond:
-        return ""
-    least = math.ceil(max(beyond) * _HUNDREDTHS) / _HUNDREDTHS
-    return f"; no mix at all is better by more than {hundredths(least)}"
+            yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
 def measured(level: LevelReport) -> tuple[str, str]:

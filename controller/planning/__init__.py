@@ -8,14 +8,14 @@ demand      `load` is what sizing found out: requests per second of each model, 
             may go.
 problem     `formulation` writes all of it down in integers: variants, cover rows with their weights, bins of
             nodes that the same variants may use, limits, nodes that could be added.
-placement   `columns` solves the problem by pattern columns, prices and a CP-SAT core, with a bound at every
-            level; `textbook` spells out every replica and is its oracle; `strategies` are other autoscalers'
-            rules, to compare with; `moves` finds the fewest evictions that bring together what is free.
+placement   `engine` solves the problem by patterns of replicas, exact pricing and a CP-SAT core, with a bound
+            over every replica mix at every level; `moves` finds the fewest evictions that bring together what
+            is free. Both reach CP-SAT through `cpsat`.
 check       `checker` accepts a plan before anybody uses it, and shares no code with the model.
 why         `explain` says in one sentence with numbers what was wanted, what was granted and what bound it;
             `relief` what would change that, by planning again with one thing changed.
 
-`plan.plan` is the one entry. It imports OR-Tools (through `columns`); the records do not, so that processes
+`plan.plan` is the one entry. It imports OR-Tools (through `cpsat`); the records do not, so that processes
 which must stay small can import them.
 """
 

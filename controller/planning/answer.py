@@ -9,10 +9,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from controller.planning.demand import provided_rate
-from controller.planning.housing import Vacancies
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
+from controller.planning.vacancies import Vacancies
 from controller.planning.wording import count
 
 if TYPE_CHECKING:

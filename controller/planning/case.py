@@ -120,7 +120,7 @@ class Case:
     def rule_clause(self) -> str:
         """Return which rule of its pods keeps one more replica out though a node has room; empty for none."""
         terms = self.answer.problem.variants[self.number]
-        if not terms.is_choosy and terms.pods == 1:
+        if not terms.is_topology_constrained and terms.pods == 1:
             return ""
         if self.answer.vacancies.has_room_for_one(self.number):
             return ""

@@ -215,20 +215,13 @@ class LevelReport:
     level: str
     value: int
     bound: int
+    """No plan has less."""
+
     gap: float
     """Relative distance of the value to the bound."""
 
     improvable: float
     """Share of all that is wanted at this level that might at most still be served."""
-
-    scope: str
-    """Over what the bound holds."""
-
-    bound_of_all: int | None = None
-    """What holds over every replica mix; None where that is not known."""
-
-    improvable_of_all: float | None = None
-    """What could be improved over every replica mix; None where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,9 +237,6 @@ class SolverReport:
 
     message: str
     """Why the solver has no answer, or an empty text."""
-
-    scope: str = ""
-    """Over what the bound of that level holds; empty without an answer."""
 
     levels: tuple[LevelReport, ...] = ()
 

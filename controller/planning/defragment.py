@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.answer import Answer
-    from controller.planning.columns.arrays import Integers
-    from controller.planning.lexicographic import Limits
+    from controller.planning.cpsat import Limits
+    from controller.planning.engine.shared import Integers
     from controller.planning.offers import Offer
 
 UNLIMITED = 10**6
@@ -91,7 +91,7 @@ def _missing(answer: Answer) -> Mapping[int, int]:
         for v in answer.variants_of(model):
             most = min(answer.wanted.replicas[v] - replicas[v], _allowed(answer, v, replicas))
             terms = answer.problem.variants[v]
-            if terms.accelerators and terms.pods == 1 and not terms.is_choosy and most > 0:
+            if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 found[v] = most
                 replicas[v] += most
     return found

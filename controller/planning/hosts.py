@@ -15,7 +15,6 @@ class Hosts:
     def __init__(self, free: Sequence[int], bins: Mapping[int, Sequence[int]]) -> None:
         self.free = list(free)
         """What is free on each node now."""
-        self._touched: set[int] = set()
         self._bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
         self._heaps: dict[int, dict[int, list[int]]] = {bin_: {} for bin_ in bins}
         for bin_, nodes in bins.items():
@@ -25,23 +24,19 @@ class Hosts:
             for heap in self._heaps[bin_].values():
                 heapify(heap)
 
-    def fullest(
-        self, bins: Iterable[int], accelerators: int, barred: frozenset[int] = frozenset()
-    ) -> int | None:
-        """Return the fullest node of some bins that has enough and is not barred; None without one."""
+    def fullest(self, bins: Iterable[int], accelerators: int) -> int | None:
+        """Return the fullest node of some bins that has enough; None without one."""
         candidates = [
             (free, first)
             for bin_ in bins
             for free in [amount for amount in self._heaps[bin_] if amount >= accelerators]
-            if (first := self._first(bin_, free, barred)) is not None
+            if (first := self._first(bin_, free)) is not None
         ]
         return min(candidates)[1] if candidates else None
 
-    def take(
-        self, bins: Iterable[int], accelerators: int, barred: frozenset[int] = frozenset()
-    ) -> int | None:
+    def take(self, bins: Iterable[int], accelerators: int) -> int | None:
         """Take room on that node, and return it."""
-        node = self.fullest(bins, accelerators, barred)
+        node = self.fullest(bins, accelerators)
         if node is not None:
             self.take_on(node, accelerators)
         return node
@@ -58,28 +53,14 @@ class Hosts:
             yield node, more + 1
             count -= more + 1
 
-    def take_of_kind(self, bin_: int, free: int, accelerators: int) -> int:
-        """Take room on the first node of a bin that has exactly so many free. Raises KeyError without one."""
-        node = self._first(bin_, free, frozenset())
-        if node is None:
-            raise KeyError(free)
-        self.take_on(node, accelerators)
-        return node
-
     def take_on(self, node: int, accelerators: int) -> None:
         """Take room on a node that has it, or give some back."""
         free = self.free[node] = self.free[node] - accelerators
-        self._touched.add(node)
         if free > 0:
             heappush(self._heaps[self._bin_of[node]].setdefault(free, []), node)
 
-    def touched(self) -> set[int]:
-        """Return the nodes on which room was taken since this was last asked."""
-        touched, self._touched = self._touched, set()
-        return touched
-
-    def _first(self, bin_: int, free: int, barred: frozenset[int]) -> int | None:
-        """Return the first node of a bin with so many free that is not barred.
+    def _first(self, bin_: int, free: int) -> int | None:
+        """Return the first node of a bin with so many free.
 
         A node that has another amount free has left the heap. It may be in it twice, if it came back.
         An empty heap goes: a node of many accelerators would leave one behind with each that it gives.
@@ -89,6 +70,4 @@ class Hosts:
             heappop(heap)
         if not heap:
             del self._heaps[bin_][free]
-        if not barred:
-            return heap[0] if heap else None
-        return min((node for node in heap if self.free[node] == free and node not in barred), default=None)
+        return heap[0] if heap else None

@@ -90,7 +90,7 @@ def _may_move(answer: Answer, v: int) -> bool:
     terms = answer.problem.variants[v]
     forbidden = variant.evictable_replicas == 0 or not (variant.may_be_preempted and variant.may_be_moved)
     # Where such a pod would go again is not a matter of room alone.
-    return not forbidden and not terms.lower and not terms.is_choosy and terms.pods == 1
+    return not forbidden and not terms.lower and not terms.is_topology_constrained and terms.pods == 1
 
 
 def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from controller.planning.known_prices import KnownPrices
+    from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000
 
@@ -51,13 +51,6 @@ class Stage(IntEnum):
 
     CONTINUITY = 2
     """Ready capacity until replacements are ready too."""
-
-
-class Scope(StrEnum):
-    """Over what a bound holds."""
-
-    EVERYTHING = "every replica mix"
-    COLUMNS = "the replica mixes that were generated"
 
 
 COST = "cost"
@@ -128,7 +121,7 @@ class VariantTerms:
     """Pods of the variant on one node; None for as many as there is room for."""
 
     @property
-    def is_choosy(self) -> bool:
+    def is_topology_constrained(self) -> bool:
         """Whether room alone does not say where its pods may go."""
         return self.together is not None or self.spread is not None or self.most_per_node is not None
 
@@ -265,43 +258,15 @@ class Proof:
     level: str
     value: int
     bound: int
-    """No answer has less, within the scope."""
+    """No answer has less, over every replica mix."""
 
-    scope: Scope
     total: int
     """What the value would be if nothing at this level were served; of cost, the value itself."""
-
-    certified: int | None = None
-    """No answer at all has less, where the scope is smaller than that; None where that is not known."""
 
     @property
     def improvable(self) -> float:
         """Share of the total by which the value might at most still be less."""
-        return self._share_above(self.bound)
-
-    @property
-    def bound_of_all(self) -> int | None:
-        """What no answer at all has less than; None where that is not known."""
-        return self.bound if self.scope is Scope.EVERYTHING else self.certified
-
-    @property
-    def improvable_of_all(self) -> float | None:
-        """The same over every replica mix; None where that is not known."""
-        return None if self.bound_of_all is None else self._share_above(self.bound_of_all)
-
-    @property
-    def widest_scope(self) -> Scope:
-        """The most that any bound holds over."""
-        return self.scope if self.bound_of_all is None else Scope.EVERYTHING
-
-    @property
-    def widest_gap(self) -> float:
-        """Relative distance of the value to the bound that holds over the most."""
-        bound = self.bound if self.bound_of_all is None else self.bound_of_all
-        return 1 - bound / self.value if self.value > bound else 0.0
-
-    def _share_above(self, bound: int) -> float:
-        return (self.value - bound) / self.total if self.value > bound else 0.0
+        return (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
     @property
     def gap(self) -> float:
@@ -338,7 +303,7 @@ class Solution:
     gap: float = 0.0
     """Relative distance to the bound at that level."""
 
-    prices: KnownPrices | None = None
+    prices: DualPrices | None = None
     """What the search for it ended with; None where nothing had to be searched."""
 
 

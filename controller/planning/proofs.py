@@ -23,12 +23,9 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
     holds = True
     for proof, value in zip(proofs, values, strict=True):
         bound = min(proof.bound, value) if holds else 0
-        certified = proof.certified
-        if certified is not None:
-            certified = min(certified, value) if holds else 0
         # Nothing is a share of cost but cost itself, which comes last.
         total = value if len(made) == len(proofs) - 1 else proof.total
-        made.append(replace(proof, value=value, bound=bound, total=total, certified=certified))
+        made.append(replace(proof, value=value, bound=bound, total=total))
         holds = holds and value == proof.value
     return tuple(made)
 

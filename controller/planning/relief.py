@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from controller.planning.answer import Answer
-    from controller.planning.lexicographic import Limits
+    from controller.planning.cpsat import Limits
     from controller.planning.problem import PlacementProblem
 
     Solve = Callable[[PlacementProblem], tuple[int, ...]]

@@ -44,16 +44,9 @@ class Settings:
     relief_solves: int = 12
     """How many changes that might help those who go short are tried, by planning again, for one plan."""
 
-    certificate: bool = True
-    """Whether the solver also says what no replica mix at all can beat, and adds mixes that it had missed."""
-
-    thorough_seconds: float = 300.0
-    """For how long after a thorough search plans of many models may leave levels at twice the distance from
-    their bounds at which that one left them; 0 makes every search a thorough one."""
-
-    deterministic_seconds: float = 1.0
-    """Effort limit in CP-SAT's own reproducible unit, for up to 2,500 models on five types of nodes; for more
-    of them, and where they share more places, in proportion."""
+    deterministic_seconds: float = 2.0
+    """Effort limit in CP-SAT's own reproducible unit, for up to some 2,500 models on five types of nodes; for
+    more of them, and where they share more sizes and types, in proportion."""
 
     wall_seconds: float = 20.0
     """Safety limit by the clock; a plan that hits it may differ from run to run."""
@@ -63,9 +56,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse durations that are none."""
-        wrong = negative_or_endless(
-            thorough_seconds=self.thorough_seconds, standing_seconds=self.standing_seconds
-        )
+        wrong = negative_or_endless(standing_seconds=self.standing_seconds)
         if not self.standing_seconds:
             wrong.append("standing_seconds: must be greater than 0")
         if wrong:

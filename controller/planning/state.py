@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from controller.planning.known_prices import KnownPrices
-from controller.planning.ranges import negative_or_endless
+from controller.planning.warm_start import DualPrices
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,14 +39,5 @@ class PlanningState:
     """
 
     courses: tuple[Course, ...] = ()
-    prices: KnownPrices | None = None
+    prices: DualPrices | None = None
     """Of the last search: where the next one begins."""
-
-    thorough_seconds: float = 0.0
-    """When plans were last asked for a thorough search and made one, in seconds since 1970; 0 if unknown."""
-
-    def __post_init__(self) -> None:
-        """Refuse a moment that no clock shows."""
-        wrong = negative_or_endless(thorough_seconds=self.thorough_seconds)
-        if wrong:
-            raise ValueError("; ".join(wrong))

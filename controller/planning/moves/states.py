@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.columns.program import Program
+from controller.planning.cpsat import Program
 from controller.planning.moves.ways import Choices, Kind, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from controller.planning.columns.arrays import Integers
-    from controller.planning.columns.program import Terms
-    from controller.planning.lexicographic import Limits
+    from controller.planning.cpsat import Limits, Terms
+    from controller.planning.engine.shared import Integers
 
 _EXACT_KEYS = 2**62
 """States are told apart by one number below this; by all their numbers where there would be more."""

@@ -3,8 +3,7 @@
 Families of generated fleets, each known by name, size and seed (`catalogue`). Every engine places the same
 problem in a process of its own (`child`); who knows nothing of how answers are found judges them (`verify`,
 `score`): that they are possible, what stays unmet by priority, and what they cost over the proven bound.
-Compared are the strategies of other autoscalers, HiGHS on the textbook model, and our own textbook model
-where fleets are small.
+Compared are the strategies of other autoscalers, and HiGHS on a plain mixed-integer program (`highs`).
 
 F8 and F10 are clusters that churn has fragmented (`fragments`): how many evictions make room, and how long it
 takes to find them (`moving`), beside a model with numbers for every node (`per_node`).

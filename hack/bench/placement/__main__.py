@@ -39,7 +39,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="of those compared [all]")
     add_count(parser, "--highs-models", default=100, text="most models that HiGHS is tried with")
     add_count(parser, "--highs-seconds", default=600, text="of CPU, that HiGHS has for the race")
-    add_count(parser, "--textbook-models", default=20, text="most models for our textbook model")
     many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
     text = f"runs that are to plan the same, in each order; 0 is {many} models"
     add_count(parser, "--repeats", default=0, text=text)
@@ -93,7 +92,6 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
         seeds=tuple(range(options.seeds)),
         engines=tuple(options.engines or there),
         most_highs=options.highs_models,
-        most_textbook=options.textbook_models,
     )
 
 

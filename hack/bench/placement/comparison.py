@@ -58,17 +58,17 @@ def comparisons(outcomes: Sequence[Outcome], *, ours: str) -> Iterator[Compariso
 def disproved(outcomes: Sequence[Outcome]) -> list[str]:
     """Return a sentence for each bound that some other possible answer is better than."""
     return [
-        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.global_bound}, yet"
+        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.bound}, yet"
         f" {other.engine} has {other.levels[level]}"
         for one in outcomes
         for level, bound in one.bounds.items()
-        if bound.global_bound is not None and level in one.levels
+        if level in one.levels
         for other in outcomes
         if other.instance == one.instance
         and other.levels
         and not other.wrong
         and _before(other, level) == _before(one, level)
-        and other.levels[level] < bound.global_bound
+        and other.levels[level] < bound.bound
     ]
 
 
@@ -78,11 +78,9 @@ def cost_over_bound_percent(outcome: Outcome, proofs: Sequence[Outcome]) -> floa
     None where nobody did: to serve less is no saving.
     """
     bounds = [
-        bound
+        other.bounds[COST].bound
         for other in proofs
-        if COST in other.bounds
-        and (bound := other.bounds[COST].global_bound) is not None
-        and _before(other, COST) == _before(outcome, COST)
+        if COST in other.bounds and _before(other, COST) == _before(outcome, COST)
     ]
     if not bounds or not max(bounds):
         return None

@@ -1,22 +1,33 @@
-"""The textbook model as a mixed-integer program for HiGHS: what one writes first, for a good open solver.
+"""Placement as one mixed-integer program for HiGHS: what one writes first, for a good open solver.
 
-An integer per variant, an integer shortfall per requirement, slot rows per bin; one level after the other.
+An integer per variant, an integer per (bin, variant) flow, a shortfall per requirement, and slot rows per bin
+(see `Bin`); one level after the other. Shortfalls are continuous, which is easier; those of a level are
+whole once it is settled, and where rounding them up leaves more than the gap: then it is solved once more.
+Each solve begins with the answer of the last one.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from ortools.math_opt.python import mathopt
 
-from controller.planning.fit import assign
-from controller.planning.problem import PER_MILLE, PlacementProblem, Proof, Scope, Solution
-from controller.planning.textbook import expanded
+from controller.planning.hosts import Hosts
+from controller.planning.problem import (
+    PER_MILLE,
+    Bin,
+    PlacementProblem,
+    Proof,
+    Solution,
+    Stage,
+    level_name,
+)
 from hack.bench.placement.score import COST, levels
 
 MOST_PLACES: Final = 200_000
@@ -24,49 +35,14 @@ MOST_PLACES: Final = 200_000
 
 _SHARE: Final = 0.5
 _SLACK: Final = 1e-9
+_ROUNDING: Final = 1e-3
 _MOST_STRETCH: Final = 2.0
 
-
-class _Clock:
-    """So many seconds by the clock."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds, self._began = seconds, time.monotonic()
-
-    def left(self) -> float:
-        """Return what is left of them, by the clock."""
-        return max(0.0, self._seconds - self._elapsed())
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._began
-
-
-class _RaceClock(_Clock):
-    """So many seconds of CPU: HiGHS knows the clock alone, so others' work on the core is allowed for."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self._began_cpu = time.process_time()
-
-    def left(self) -> float:
-        """Return by the clock what is left of CPU at the pace so far; in all no more than twice as much."""
-        elapsed, spent = self._elapsed(), time.process_time() - self._began_cpu
-        stretch = elapsed / spent if spent else 1.0
-        return max(0.0, min((self._seconds - spent) * stretch, _MOST_STRETCH * self._seconds - elapsed))
+Terms = Sequence[tuple[mathopt.Variable, float]]
 
 
 class TooLargeError(ValueError):
-    """The textbook model of this problem is beyond what can be tried."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
-    """The model and its variables, indexed as the problem's tuples are."""
-
-    model: mathopt.Model
-    replicas: list[mathopt.Variable]
-    shortfall: list[mathopt.Variable]
-    placed: dict[tuple[int, int], mathopt.Variable]
+    """The program of this problem is beyond what can be tried."""
 
 
 def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: bool = False) -> Solution:
@@ -75,150 +51,238 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
     In a race the seconds are of CPU. Each level may take all that is left of them, and the first that is not
     proven ends it: what was spent until then is the least that the proof takes.
 
-    Raises TooLargeError, also where something runs already or pods have rules: the model states neither.
+    Raises TooLargeError, also where something runs already, pods have rules or nodes can be added: the
+    program states none of these.
     """
-    problem = expanded(problem)
+    _check(problem)
+    problem = replace(problem, bins=_exact_bins(problem))
     if sum(len(bin_.variants) for bin_ in problem.bins) > MOST_PLACES:
         raise TooLargeError(f"more than {MOST_PLACES} pairs of a variant and a bin")
-    if any(terms.is_choosy or terms.pods > 1 for terms in problem.variants):
-        raise TooLargeError("pods are spread, kept together or kept apart")
-    if any(terms.bound for terms in problem.variants):
-        raise TooLargeError("something runs already")
-    program = _program(problem)
-    clock = _RaceClock(seconds) if is_race else _Clock(seconds)
-    counts: tuple[int, ...] = (0,) * len(problem.variants)
-    shares: dict[tuple[int, int], int] = {}
+    program, clock = _Program(problem), _Clock(seconds, is_race=is_race)
+    answer = _Answer(values={}, replicas=(0,) * len(problem.variants), value=0, bound=0)
+    totals = levels(problem, answer.replicas)
     proofs: list[Proof] = []
-    wanted = levels(problem, counts)
-    for name, terms in _objectives(problem, program).items():
-        largest = max((abs(weight) for _, weight in terms), default=1)
-        scaled = [(variable, weight / largest) for variable, weight in terms]
-        solved = _solve(
-            program.model,
-            scaled,
-            gap=gap,
-            enough=gap * wanted[name] / largest,
-            seconds=clock.left() * (1.0 if is_race or name == COST else _SHARE),
-        )
-        if solved is None:
+    for name, terms in program.objectives().items():
+        share = 1.0 if is_race or name == COST else _SHARE
+        objective = _Objective(name=name, terms=terms, gap=gap, total=totals[name])
+        found = program.reached(objective, answer, clock, share=share)
+        if found is None:
             break
-        values, bound = solved
-        counts = tuple(round(values[variable]) for variable in program.replicas)
-        shares = {key: round(values[variable]) for key, variable in program.placed.items()}
-        reached = levels(problem, counts)[name]
-        proofs.append(
-            Proof(
-                level=name,
-                value=reached,
-                bound=min(reached, round(bound * largest)),
-                scope=Scope.EVERYTHING,
-                total=reached if name == COST else wanted[name],
-            )
-        )
+        answer = found
+        total = found.value if name == COST else totals[name]
+        proofs.append(Proof(level=name, value=found.value, bound=min(found.value, found.bound), total=total))
         if is_race and proofs[-1].improvable > gap:
             break
-        _settle(program.model, scaled, reached / largest)
+        program.settle(objective, found.value)
     unproven = next((proof for proof in proofs if proof.improvable > gap), None)
     return Solution(
-        replicas=counts,
-        placements=assign(problem, counts, shares),
+        replicas=answer.replicas,
+        placements=program.placements(answer),
         proofs=tuple(proofs),
         unproven=unproven.level if unproven else "",
         gap=unproven.gap if unproven else 0.0,
     )
 
 
-def _program(problem: PlacementProblem) -> Program:
-    model = mathopt.Model()
-    replicas = [model.add_integer_variable(lb=t.lower, ub=t.upper) for t in problem.variants]
-    shortfall = [model.add_integer_variable(lb=0, ub=PER_MILLE) for _ in problem.rows]
-    placed = {
-        (b, v): model.add_integer_variable(lb=0, ub=problem.variants[v].upper)
-        for b, bin_ in enumerate(problem.bins)
-        for v in bin_.variants
-    }
-    program = Program(model=model, replicas=replicas, shortfall=shortfall, placed=placed)
-    for row, short in zip(problem.rows, shortfall, strict=True):
-        covered = [
-            (replicas[v], PER_MILLE * min(amount, row.requirement) / row.requirement)
-            for v, amount in row.terms
-        ]
-        model.add_linear_constraint(lb=PER_MILLE, expr=_sum([*covered, (short, 1.0)]))
-    for limit in problem.limits:
-        model.add_linear_constraint(ub=limit.limit, expr=_sum([(replicas[v], a) for v, a in limit.terms]))
-    _fit(problem, program)
-    return program
+def _check(problem: PlacementProblem) -> None:
+    """Refuse what the program does not state."""
+    if any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants):
+        raise TooLargeError("pods are spread, kept together or kept apart")
+    if any(terms.bound or terms.current for terms in problem.variants):
+        raise TooLargeError("something runs already")
+    if any(growth.limit for growth in problem.growth):
+        raise TooLargeError("nodes can be added")
 
 
-def _fit(problem: PlacementProblem, program: Program) -> None:
-    """Give every replica a slot, and no bin more of them than it has."""
-    homes: dict[int, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
-    for (_, v), variable in program.placed.items():
-        homes[v].append((variable, 1.0))
-    for v, terms in enumerate(problem.variants):
-        if terms.accelerators:
-            program.model.add_linear_constraint(
-                lb=0.0, ub=0.0, expr=_sum([*homes[v], (program.replicas[v], -1.0)])
-            )
-    for b, bin_ in enumerate(problem.bins):
-        for size in bin_.sizes:
-            taken = [
-                (program.placed[b, v], problem.variants[v].accelerators // size)
-                for v in bin_.variants
-                if problem.variants[v].accelerators >= size
-            ]
-            slots = sum(max(0, problem.free[node]) // size for node in bin_.nodes)
-            program.model.add_linear_constraint(ub=slots, expr=_sum(taken))
-
-
-def _objectives(
-    problem: PlacementProblem, program: Program
-) -> Mapping[str, Sequence[tuple[mathopt.Variable, int]]]:
-    """Return what to minimise, in order."""
-    found: dict[str, list[tuple[mathopt.Variable, int]]] = {}
-    nothing = tuple(terms.lower for terms in problem.variants)
-    for name in levels(problem, nothing):
-        found[name] = []
-    for row, short in sorted(zip(problem.rows, program.shortfall, strict=True), key=lambda p: p[0].level):
-        stage, priority = row.level
-        found[f"{stage.name.lower()} of priority {priority}"].append((short, row.weight))
-    found[COST] = [
-        (count, terms.cost + terms.start_price)
-        for count, terms in zip(program.replicas, problem.variants, strict=True)
-    ]
-    return found
-
-
-def _solve(
-    model: mathopt.Model,
-    terms: Sequence[tuple[mathopt.Variable, float]],
-    *,
-    gap: float,
-    enough: float,
-    seconds: float,
-) -> tuple[dict[mathopt.Variable, float], float] | None:
-    """Return the values found and the bound, or None when there was no answer in time.
-
-    Enough is a distance to the bound that a large relative gap may stand for where little is left over.
-    """
-    model.minimize(_sum(terms))
-    parameters = mathopt.SolveParameters(
-        time_limit=timedelta(seconds=seconds), relative_gap_tolerance=gap, absolute_gap_tolerance=enough
+def _exact_bins(problem: PlacementProblem) -> tuple[Bin, ...]:
+    """Return bins of which slots tell exactly what fits: single nodes where sizes don't divide each other."""
+    return tuple(
+        part
+        for bin_ in problem.bins
+        for part in (
+            [bin_] if bin_.is_divisible else [replace(bin_, nodes=(n,), sizes=(1,)) for n in bin_.nodes]
+        )
     )
-    result = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
-    if not result.has_primal_feasible_solution():
-        return None
-    return result.variable_values(), result.termination.objective_bounds.dual_bound
 
 
-def _settle(model: mathopt.Model, terms: Sequence[tuple[mathopt.Variable, float]], most: float) -> None:
-    """Let no later level take back what was reached."""
-    if most <= 0:
-        for variable, _ in terms:
-            variable.upper_bound = 0.0
-    else:
-        model.add_linear_constraint(ub=most * (1 + _SLACK), expr=_sum(terms))
+class _Clock:
+    """So many seconds by the clock; in a race of CPU.
+
+    HiGHS knows the clock alone, so others' work on the core is allowed for, up to twice the seconds in all.
+    """
+
+    def __init__(self, seconds: float, *, is_race: bool) -> None:
+        self._seconds, self._is_race = seconds, is_race
+        self._began, self._began_cpu = time.monotonic(), time.process_time()
+
+    def left(self) -> float:
+        """Return what is left of them, by the clock."""
+        elapsed = time.monotonic() - self._began
+        if not self._is_race:
+            return max(0.0, self._seconds - elapsed)
+        spent = time.process_time() - self._began_cpu
+        stretch = elapsed / spent if spent else 1.0
+        return max(0.0, min((self._seconds - spent) * stretch, _MOST_STRETCH * self._seconds - elapsed))
 
 
-def _sum(terms: Sequence[tuple[mathopt.Variable, float]]) -> mathopt.LinearSum:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Objective:
+    """What to minimise at one level, and how near to the bound."""
+
+    name: str
+    terms: Terms
+    gap: float
+    total: int
+
+    @property
+    def enough(self) -> float:
+        """The distance to the bound that counts as none."""
+        return self.gap * self.total
+
+    @property
+    def unit(self) -> float:
+        """The largest weight: HiGHS is given numbers of about 1."""
+        return max((weight for _, weight in self.terms), default=0.0) or 1.0
+
+    def scaled(self) -> mathopt.LinearSum:
+        """Return the sum in that unit."""
+        return _sum([(variable, weight / self.unit) for variable, weight in self.terms])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answer:
+    """What one solve came to."""
+
+    values: Mapping[mathopt.Variable, float]
+    replicas: tuple[int, ...]
+    value: int
+    """Of the level that was minimised."""
+
+    bound: int
+
+
+class _Program:
+    """The model and its variables, indexed as the problem's tuples are."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._problem = problem
+        self._model = model = mathopt.Model()
+        self._replicas = [model.add_integer_variable(lb=t.lower, ub=t.upper) for t in problem.variants]
+        self._shortfall = [model.add_variable(lb=0.0, ub=PER_MILLE) for _ in problem.rows]
+        self._placed = {
+            (b, v): model.add_integer_variable(lb=0, ub=problem.variants[v].upper)
+            for b, bin_ in enumerate(problem.bins)
+            for v in bin_.variants
+        }
+        self._cover()
+        for limit in problem.limits:
+            used = _sum([(self._replicas[v], amount) for v, amount in limit.terms])
+            model.add_linear_constraint(ub=limit.limit, expr=used)
+        self._fit()
+
+    def _cover(self) -> None:
+        """Meet each requirement by replicas or a shortfall; nothing is ready yet to continue."""
+        for row, short in zip(self._problem.rows, self._shortfall, strict=True):
+            if row.requirement:
+                covered = [
+                    (self._replicas[v], PER_MILLE * min(amount, row.requirement) / row.requirement)
+                    for v, amount in row.terms
+                    if row.stage is not Stage.CONTINUITY
+                ]
+                self._model.add_linear_constraint(lb=PER_MILLE, expr=_sum([*covered, (short, 1.0)]))
+
+    def _fit(self) -> None:
+        """Give every replica a slot, and no bin more of them than it has."""
+        variants = self._problem.variants
+        homes: dict[int, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
+        for (_, v), flow in self._placed.items():
+            homes[v].append((flow, 1.0))
+        for v, terms in enumerate(variants):
+            if terms.accelerators:
+                balance = _sum([*homes[v], (self._replicas[v], -1.0)])
+                self._model.add_linear_constraint(lb=0.0, ub=0.0, expr=balance)
+        for b, bin_ in enumerate(self._problem.bins):
+            for size in bin_.sizes:
+                taken = [(self._placed[b, v], variants[v].accelerators // size) for v in bin_.variants]
+                slots = sum(max(0, self._problem.free[node]) // size for node in bin_.nodes)
+                self._model.add_linear_constraint(ub=slots, expr=_sum(taken))
+
+    def objectives(self) -> dict[str, Terms]:
+        """Return what to minimise, in order."""
+        rows = sorted(zip(self._problem.rows, self._shortfall, strict=True), key=lambda pair: pair[0].level)
+        found: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
+        for row, short in rows:
+            found[level_name(*row.level)].append((short, float(row.weight)))
+        prices = [float(terms.cost + terms.start_price) for terms in self._problem.variants]
+        return {**found, COST: list(zip(self._replicas, prices, strict=True))}
+
+    def reached(
+        self, objective: _Objective, begin: _Answer, clock: _Clock, *, share: float
+    ) -> _Answer | None:
+        """Return the best answer of a level; shortfalls are whole where rounding leaves more than the gap."""
+        found = self._solve(objective, begin, seconds=clock.left() * share)
+        if found is None or objective.name == COST or found.value - found.bound <= objective.enough:
+            return found
+        for variable, _ in objective.terms:
+            variable.integer = True
+        again = self._solve(objective, found, seconds=clock.left() * share)
+        if again is None:
+            return found
+        best = again if again.value <= found.value else found
+        return replace(best, bound=max(found.bound, again.bound))
+
+    def _solve(self, objective: _Objective, begin: _Answer, *, seconds: float) -> _Answer | None:
+        """Return the answer found, or None when there was none in time.
+
+        HiGHS's own gap is relative to the value, which says little where hardly anything is left over.
+        """
+        self._model.minimize(objective.scaled())
+        parameters = mathopt.SolveParameters(
+            time_limit=timedelta(seconds=seconds),
+            relative_gap_tolerance=objective.gap,
+            absolute_gap_tolerance=objective.enough / objective.unit,
+        )
+        hints = [mathopt.SolutionHint(variable_values=dict(begin.values))] if begin.values else []
+        result = mathopt.solve(
+            self._model,
+            mathopt.SolverType.HIGHS,
+            params=parameters,
+            model_params=mathopt.ModelSolveParameters(solution_hints=hints),
+        )
+        if not result.has_primal_feasible_solution():
+            return None
+        values = result.variable_values()
+        replicas = tuple(round(values[variable]) for variable in self._replicas)
+        bound = objective.unit * result.termination.objective_bounds.dual_bound
+        return _Answer(
+            values=values,
+            replicas=replicas,
+            value=levels(self._problem, replicas)[objective.name],
+            bound=max(0, math.ceil(bound * (1 - _SLACK) - _ROUNDING)),
+        )
+
+    def settle(self, objective: _Objective, most: int) -> None:
+        """Let no later level take back what was reached."""
+        for variable, _ in objective.terms:
+            variable.integer = True
+            if not most:
+                variable.upper_bound = 0.0
+        if most:
+            self._model.add_linear_constraint(
+                ub=most / objective.unit * (1 + _SLACK), expr=objective.scaled()
+            )
+
+    def placements(self, answer: _Answer) -> tuple[tuple[int, int, int], ...]:
+        """Return (variant, node, pods): largest first in each bin, which finds room for all by its slots."""
+        variants = self._problem.variants
+        hosts = Hosts(self._problem.free, {b: bin_.nodes for b, bin_ in enumerate(self._problem.bins)})
+        placed = Counter[tuple[int, int]]()
+        for b, v in sorted(self._placed, key=lambda key: (-variants[key[1]].accelerators, key)):
+            count = round(answer.values.get(self._placed[b, v], 0.0))
+            for node, pods in hosts.take_many((b,), variants[v].accelerators, count):
+                placed[v, node] += pods
+        return tuple((v, node, pods) for (v, node), pods in sorted(placed.items()))
+
+
+def _sum(terms: Terms) -> mathopt.LinearSum:
     return mathopt.fast_sum(weight * variable for variable, weight in terms)

@@ -19,11 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from controller.planning.columns import ColumnModel
+from controller.planning.engine import Engine
 from controller.planning.moves import Evictions, fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
-from hack.bench.compared import OURS
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
 from hack.bench.placement import score
@@ -78,10 +77,10 @@ def _measured(size: int, nodes: int, *, seconds: float) -> Joint:
     before_mb = memory_mb("VmRSS")
     problem, movable = _world(size, nodes)
     gc.collect()
-    effort = limits(OURS, seconds=seconds)
+    effort = limits(seconds=seconds)
     began = time.process_time()
-    model = ColumnModel(problem)
-    alone, solution = model.alone(), model.place(effort)
+    engine = Engine(problem)
+    alone, solution = engine.alone(), engine.place(effort)
     placed = time.process_time()
     asked = _asked(problem, alone, solution)
     free = _left(problem, solution)

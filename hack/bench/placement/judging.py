@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controller.planning.problem import PlacementProblem, Scope, Solution
+from controller.planning.problem import PlacementProblem, Solution
 from hack.bench.placement import score
 from hack.bench.placement.outcome import Bound
 from hack.bench.placement.score import Unmet
@@ -48,15 +48,13 @@ def faults(step: Solved) -> list[str]:
 
 
 def bounds(solved: Solved) -> dict[str, Bound]:
-    """Return what was proven of each level; that nothing is less than 0 holds whatever was looked at."""
+    """Return what was proven of each level."""
     values = score.levels(solved.problem, solved.solution.replicas)
     return {
         proof.level: Bound(
             value=values[proof.level],
             bound=proof.bound,
-            is_global=proof.scope is Scope.EVERYTHING or values[proof.level] == 0,
             total=max(1, proof.total),
-            of_all=proof.certified,
         )
         for proof in solved.solution.proofs
         if proof.level in values

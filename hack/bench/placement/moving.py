@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from controller.planning.moves import Evictions, fewest_evictions
-from hack.bench.compared import OURS
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import limits
 from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
@@ -127,7 +126,7 @@ def _timed(world: Fragments, *, seconds: float) -> tuple[float, Evictions]:
         world.kinds,
         {PER_NODE: world.wanted},
         most=_UNLIMITED,
-        limits=limits(OURS, seconds=seconds),
+        limits=limits(seconds=seconds),
     )
     return (time.process_time() - began) * 1000, found
 

@@ -34,36 +34,17 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """What an engine proved about one level, given what it reached at those before."""
+    """What an engine proved about one level over every replica mix, given what it reached at those before."""
 
     value: int
     bound: int
-    is_global: bool
-    """Whether it holds over every replica mix, and not only over those that were looked at."""
-
     total: int
     """What the level comes to when nothing is served: a share of a few per mille left over says little."""
-
-    of_all: int | None = None
-    """What holds over every replica mix where the bound does not; None where that is not known."""
-
-    @property
-    def global_bound(self) -> int | None:
-        """What holds over every replica mix; None where that is not known."""
-        return self.bound if self.is_global else self.of_all
 
     @property
     def gap_percent(self) -> float:
         """How far the value may be from the best, relative to all that is wanted at the level."""
-        return self._percent_above(self.bound)
-
-    @property
-    def global_gap_percent(self) -> float | None:
-        """The same over every replica mix; None where that is not known."""
-        return None if self.global_bound is None else self._percent_above(self.global_bound)
-
-    def _percent_above(self, bound: int) -> float:
-        return 100 * (self.value - bound) / self.total if self.value > bound else 0.0
+        return 100 * (self.value - self.bound) / self.total if self.value > self.bound else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,9 +98,3 @@ class Outcome:
     def worst_gap_percent(self) -> float | None:
         """The largest distance to a proven bound at any level; None where nothing was proven."""
         return max((bound.gap_percent for bound in self.bounds.values()), default=None)
-
-    @property
-    def global_gap_percent(self) -> float | None:
-        """The same over every replica mix; None where nothing was proven of some level, or of all."""
-        gaps = [bound.global_gap_percent for bound in self.bounds.values()]
-        return None if None in gaps else max((gap for gap in gaps if gap is not None), default=None)

@@ -2,10 +2,6 @@
 
 A fleet as it is found, then a few loads change, and again: every plan runs and its state is kept. The steps
 are timed within `plan()`.
-
-Between thorough searches ours need only come as near to its bounds as the last one did. All changes lie
-within that time, so the last plan is made once more with a thorough search, from the same memory, in a row
-of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +28,6 @@ from hack.bench.table import Row, aligned
 FAMILIES: Final = tuple(FACTORS)
 FIRST: Final = "first"
 CHANGE: Final = "1 % changed"
-AGAIN: Final = "thorough again"
-"""The last plan of ours once more, with all the effort of a thorough search."""
 
 SHARE: Final = 0.01
 """Of the models that run, whose loads change from one plan to the next."""
@@ -91,14 +85,15 @@ class Planned:
 
 
 def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) -> Iterator[Planned]:
-    """Measure a first plan, those after changes, and the last one thoroughly again."""
+    """Measure a first plan and those after changes."""
     found = world(family, size, seed=seed)
-    for name, cycle in _named(found, Settings(wall_seconds=seconds), changes=changes, seed=seed):
+    settings = Settings(wall_seconds=seconds)
+    for number, cycle in enumerate(cycles(found, settings, changes=changes, seed=seed)):
         yield Planned(
             family=family,
             size=size,
             seed=seed,
-            cycle=name,
+            cycle=CHANGE if number else FIRST,
             variants=len(cycle.found.variants),
             replicas=sum(len(variant.replicas) for variant in cycle.found.variants),
             plan_seconds=cycle.cpu_seconds,
@@ -108,20 +103,6 @@ def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) 
             status=cycle.made.solver.status,
             faults=check(cycle.found, cycle.made),
         )
-
-
-def _named(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[tuple[str, Cycle]]:
-    last = None
-    for cycle in cycles(found, settings, changes=changes, seed=seed):
-        yield CHANGE if last else FIRST, cycle
-        last = cycle
-    if last and changes:
-        yield AGAIN, thorough_again(last, settings)
-
-
-def thorough_again(cycle: Cycle, settings: Settings) -> Cycle:
-    """Plan the same once more as if nobody knew of a thorough search, with all else that is remembered."""
-    return _cycle(cycle.found, replace(cycle.state, thorough_seconds=0.0), settings)
 
 
 def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:

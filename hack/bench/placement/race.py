@@ -1,4 +1,4 @@
-"""Ours beside HiGHS on the textbook model, by the CPU time to an equal gap at every level.
+"""Ours beside HiGHS on a plain mixed-integer program, by the CPU time to an equal gap at every level.
 
 HiGHS has so many seconds of CPU, all of them for the first level that it can't prove: where it is stopped
 there, what it spent is the least that it takes, and the ratio is at least what it came to. Who does not come
@@ -43,8 +43,6 @@ class Race:
 
     our_cpu_seconds: float
     our_gap_percent: float | None
-    """Over the mixes that were looked at."""
-
     cpu_seconds: float
     """Of the other, in all or until it was stopped."""
 

@@ -8,10 +8,9 @@ from typing import Final
 
 from hack.bench.measurement import RoundSettings
 from hack.bench.placement.catalogue import LARGEST, RULED, VERSION, Instance
-from hack.bench.placement.engines import HIGHS, TEXTBOOK
+from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.outcome import Job
 
-_SLOW: Final = (HIGHS, TEXTBOOK)
 _SEQUENCES: Final = "F13"
 _MOST_ROUNDS: Final = {100: 3, 500: 2}
 """How often fleets of up to so many models are placed at most; larger ones once."""
@@ -27,8 +26,6 @@ class PlacementSettings(RoundSettings):
     engines: tuple[str, ...]
     most_highs: int
     """Models that HiGHS is tried with."""
-    most_textbook: int
-    """Models that our textbook model is tried with."""
     largest: tuple[str, ...] = ()
     """Families that the largest size is for."""
     fragmented: tuple[str, ...] = ()
@@ -60,17 +57,15 @@ class PlacementSettings(RoundSettings):
     def _on(self, instance: Instance) -> Iterator[Job]:
         for engine in self.engines:
             if self._is_tried(engine, instance):
-                rounds = 1 if engine in _SLOW else self._rounds(instance.size)
+                rounds = 1 if engine == HIGHS else self._rounds(instance.size)
                 yield Job(instance=instance, engine=engine, seconds=self.seconds, rounds=rounds)
 
     def _is_tried(self, engine: str, instance: Instance) -> bool:
-        """Tell whether an engine is asked: slow ones where they have a chance, and for one answer only."""
-        if engine in _SLOW and instance.family.startswith(_SEQUENCES):
-            return False
-        if engine == HIGHS and instance.family in RULED:
-            return False
-        most = {HIGHS: self.most_highs, TEXTBOOK: self.most_textbook}
-        return instance.size <= most.get(engine, instance.size)
+        """Tell whether an engine is asked: HiGHS where it has a chance, and for one answer only."""
+        if engine != HIGHS:
+            return True
+        is_stated = instance.family not in RULED and not instance.family.startswith(_SEQUENCES)
+        return is_stated and instance.size <= self.most_highs
 
     def _rounds(self, size: int) -> int:
         most = next((rounds for models, rounds in _MOST_ROUNDS.items() if size <= models), 1)

@@ -13,7 +13,6 @@ from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from hack.bench.placement.joint import Joint, joint_goals, joint_table, measured
 from hack.bench.placement.planning import (
-    AGAIN,
     CHANGE,
     FAMILIES,
     FIRST,
@@ -21,7 +20,6 @@ from hack.bench.placement.planning import (
     planned,
     planning_goals,
     planning_table,
-    thorough_again,
 )
 from hack.bench.placement.watching import Step, watched
 from hack.bench.placement.worlds import carried_out, changed, world
@@ -100,19 +98,6 @@ def test_every_plan_begins_with_what_the_last_one_remembered() -> None:
     assert moved[0] != moved[1]
 
 
-def test_a_change_is_searched_briefly_and_then_thoroughly() -> None:
-    """From the same snapshot and the same prices: only the moment of the thorough search is forgotten."""
-    first, changed_once = cycles(world("plan-scarce", SMALL, seed=0), QUICK, changes=1, seed=0)
-    again = thorough_again(changed_once, QUICK)
-
-    assert first.next_state.thorough_seconds == first.found.taken_seconds
-    assert changed_once.next_state.thorough_seconds == first.found.taken_seconds
-    assert again.next_state.thorough_seconds == again.found.taken_seconds
-    assert again.found is changed_once.found
-    assert again.state == replace(changed_once.state, thorough_seconds=0.0)
-    assert again.state.prices is not None
-
-
 def test_steps_are_timed_within_the_plan() -> None:
     """They come to almost all of it, each counted once; nothing stays watched."""
     (cycle,) = cycles(world("plan-plenty", SMALL, seed=0), QUICK, changes=0, seed=0)
@@ -126,7 +111,7 @@ def test_steps_are_timed_within_the_plan() -> None:
 
 
 def test_a_plan_is_measured_by_its_steps() -> None:
-    """Two cycles, and one again, all possible; a goal is for placing once few loads changed."""
+    """Two cycles, both possible; a goal is for placing once few loads changed."""
     found = list(planned("plan-plenty", SMALL, seed=0, seconds=20.0, changes=1))
     lines = planning_table(found)
     slow = [
@@ -134,12 +119,11 @@ def test_a_plan_is_measured_by_its_steps() -> None:
         for seconds in (0.2, 9.0, 0.1)
     ]
     scarce = replace(slow[0], family="plan-scarce", faults=("too much",))
-    thorough = replace(slow[1], cycle=AGAIN)
 
-    assert [one.cycle for one in found] == [FIRST, CHANGE, AGAIN]
+    assert [one.cycle for one in found] == [FIRST, CHANGE]
     assert all(one.faults == () and one.steps["place"] > 0 for one in found)
-    assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 3
-    assert [goal.line() for goal in planning_goals([*slow, scarce, thorough, thorough], slowness=4.0)] == [
+    assert [line.split()[-1] for line in lines[1:]] == ["yes"] * 2
+    assert [goal.line() for goal in planning_goals([*slow, scarce], slowness=4.0)] == [
         "goal: T5_placing_after_a_change_in_plan-plenty_of_500 50.0 ms, wanted <= 30: missed",
         "goal: T5_placing_after_a_change_in_plan-scarce_of_500 50.0 ms, wanted <= 30: missed",
         "goal: impossible_plans 1.00 plans, wanted <= 0: missed",

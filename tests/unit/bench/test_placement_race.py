@@ -25,9 +25,7 @@ def outcome(engine: str, cpu: float, **gaps_percent: float) -> Outcome:
         wall_seconds=(cpu,),
         levels=dict.fromkeys(names.values(), 100_000),
         bounds={
-            names[name]: Bound(
-                value=100_000, bound=100_000 - round(gap * 1000), is_global=True, total=100_000
-            )
+            names[name]: Bound(value=100_000, bound=100_000 - round(gap * 1000), total=100_000)
             for name, gap in gaps_percent.items()
         },
     )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
+from support import compact
 
-from controller.planning.columns import place as place_in_columns
-from controller.planning.lexicographic import Limits
+from controller.planning import engine
+from controller.planning.cpsat import Limits
 from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, SpreadTerms, VariantTerms
-from controller.planning.textbook import place as place_by_textbook
 from hack.bench.compared import OURS
-from hack.bench.placement import score
+from hack.bench.placement import highs, score
 from hack.bench.placement.catalogue import FAMILIES, RULED, Instance
 from hack.bench.placement.engines import HIGHS
-from hack.bench.placement.highs import TooLargeError, place
 from hack.bench.placement.schedule import PlacementSettings
 from hack.bench.placement.verify import wrong
 
@@ -110,14 +108,14 @@ def _is_kept(order: tuple[int, ...], lying: tuple[int, ...], skew: int) -> bool:
 
 
 @pytest.mark.parametrize("family", RULED)
-def test_the_textbook_knows_all_rules(family: str) -> None:
-    """Its answers and ours are possible; where it is proven best, nobody is better."""
+def test_the_compact_formulation_knows_all_rules(family: str) -> None:
+    """Its answers and ours are possible; where it is proven best, nothing is better."""
     problem = Instance(family=family, size=5, seed=0).scenario().problem
-    ours, textbook = (engine(problem, limits=LIMITS) for engine in (place_in_columns, place_by_textbook))
+    ours, oracle = (place(problem, limits=LIMITS) for place in (engine.place, compact.place))
 
-    assert wrong(problem, ours) == wrong(problem, textbook) == []
-    assert textbook.unproven == ""
-    values = [[*score.levels(problem, answer.replicas).values()] for answer in (textbook, ours)]
+    assert wrong(problem, ours) == wrong(problem, oracle) == []
+    assert oracle.unproven == ""
+    values = [[*score.levels(problem, answer.replicas).values()] for answer in (oracle, ours)]
     assert values[0] <= values[1]
 
 
@@ -151,9 +149,9 @@ def test_highs_is_left_out_by_name(family: str) -> None:
     """Its model does not know of these rules: it is not asked, and refuses."""
     settings = PlacementSettings(
         rounds=1, seconds=1.0, families=(*FAMILIES,), sizes=(20,), seeds=(0,),
-        engines=(OURS, HIGHS), most_highs=500, most_textbook=100,
+        engines=(OURS, HIGHS), most_highs=500,
     )  # fmt: skip
 
     assert [job.engine for job in settings.jobs() if job.instance.family == family] == [OURS]
-    with pytest.raises(TooLargeError, match="spread, kept together or kept apart"):
-        place(replace(Instance(family=family, size=20, seed=0).scenario().problem), gap=0.0, seconds=1.0)
+    with pytest.raises(highs.TooLargeError, match="spread, kept together or kept apart"):
+        highs.place(Instance(family=family, size=20, seed=0).scenario().problem, gap=0.0, seconds=1.0)

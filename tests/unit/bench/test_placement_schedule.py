@@ -10,7 +10,7 @@ import pytest
 from hack.bench.command import main
 from hack.bench.compared import OURS
 from hack.bench.placement.__main__ import _COMMAND
-from hack.bench.placement.engines import HIGHS, TEXTBOOK
+from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.measurement import PlacementMeasurement
 from hack.bench.placement.measuring import measure
 from hack.bench.placement.schedule import PlacementSettings
@@ -25,7 +25,7 @@ def settings_of(
     largest: tuple[str, ...] = (),
     again: tuple[str, ...] = (),
 ) -> PlacementSettings:
-    """Return settings that try HiGHS with 500 models and the textbook with 100."""
+    """Return settings that try HiGHS with 500 models."""
     return PlacementSettings(
         rounds=5,
         seconds=1.0,
@@ -34,20 +34,18 @@ def settings_of(
         seeds=(0,),
         engines=engines,
         most_highs=500,
-        most_textbook=100,
         largest=largest,
         again=again,
         repeats=1,
     )
 
 
-def test_slow_engines_are_tried_where_they_have_a_chance() -> None:
+def test_highs_is_tried_where_it_has_a_chance() -> None:
     """Small fleets, one round, and no sequences; HiGHS knows no rules of pods."""
-    jobs = list(settings_of(OURS, TEXTBOOK, HIGHS, sizes=(100, 500, 2000)).jobs())
+    jobs = list(settings_of(OURS, HIGHS, sizes=(100, 500, 2000)).jobs())
 
     assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
     assert [job.instance.size for job in jobs if job.engine == HIGHS] == [100, 500]
-    assert [job.instance.size for job in jobs if job.engine == TEXTBOOK] == [100]
     assert {job.rounds for job in jobs if job.engine != OURS} == {1}
     for family in ("F13-waves", "F9-zones-3"):
         few = settings_of(OURS, HIGHS, sizes=(100,), family=family)

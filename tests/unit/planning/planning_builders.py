@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from controller.planning.cluster import Node
+from controller.planning.cpsat import Limits
 from controller.planning.demand import ModelDemand
-from controller.planning.lexicographic import Limits
 from controller.planning.load import RATE_UNIT, Capacity, CapacitySource, ModelLoad, Signal
 from controller.planning.snapshot import Replica, Snapshot, Variant
 

@@ -70,7 +70,7 @@ def small_problem(random: Random) -> PlacementProblem:
     )
 
 
-def choosy_problem(random: Random) -> PlacementProblem:
+def constrained_problem(random: Random) -> PlacementProblem:
     """Return a problem in which pods are spread over zones, kept together in racks, or kept apart.
 
     Nodes of one zone stand together in a bin, as those do that `inventory.bins` makes.
@@ -83,7 +83,7 @@ def choosy_problem(random: Random) -> PlacementProblem:
     for model in range(random.randint(1, 2)):
         own = range(len(variants), len(variants) + random.randint(1, 2))
         variants += [
-            _choosy(random, _variant(random, f"{model}-{v}", free), tuple(range(zones))) for v in own
+            _constrained(random, _variant(random, f"{model}-{v}", free), tuple(range(zones))) for v in own
         ]
         rows += _rows(random, model, own, variants)
     for terms in variants:
@@ -110,7 +110,7 @@ def choosy_problem(random: Random) -> PlacementProblem:
     )
 
 
-def _choosy(random: Random, terms: VariantTerms, zones: tuple[int, ...]) -> VariantTerms:
+def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) -> VariantTerms:
     """Return the variant with a rule, or with several pods in each replica."""
     kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
     if kind == "spread":
@@ -242,7 +242,7 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
         )
     ]
 
-    if any(terms.is_choosy or terms.pods > 1 for terms in problem.variants):
+    if any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants):
         return _is_placeable(problem, replicas, free, where)
 
     @cache

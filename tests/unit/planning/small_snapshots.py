@@ -41,13 +41,13 @@ def small_snapshot(random: Random) -> Snapshot:
     )
 
 
-def choosy_snapshot(random: Random) -> Snapshot:
+def constrained_snapshot(random: Random) -> Snapshot:
     """Return such a snapshot in zones and racks, in which most variants have a rule about them."""
     world = small_snapshot(random)
     nodes = tuple(replace(item, labels=item.labels | _places(random)) for item in world.nodes)
     names = [item.name for item in nodes]
     return replace(
-        world, nodes=nodes, variants=tuple(_choosy(random, item, names) for item in world.variants)
+        world, nodes=nodes, variants=tuple(_constrained(random, item, names) for item in world.variants)
     )
 
 
@@ -56,7 +56,7 @@ def _places(random: Random) -> frozenset[tuple[str, str]]:
     return frozenset((key, value) for key, value in (("zone", zone), ("rack", rack)) if value)
 
 
-def _choosy(random: Random, item: Variant, nodes: list[str]) -> Variant:
+def _constrained(random: Random, item: Variant, nodes: list[str]) -> Variant:
     kind = random.choice(("plain", "spread", "apart", "together", "pods"))
     if kind == "spread":
         return replace(

@@ -14,7 +14,7 @@ from support.campaign import often
 from controller.planning.moves import Evictions, Kind, fewest_evictions
 
 if TYPE_CHECKING:
-    from controller.planning.lexicographic import Limits
+    from controller.planning.cpsat import Limits
 
 
 def _solve(

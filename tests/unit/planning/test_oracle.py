@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_builders import LIMITS, capacity, demand, node, variant, world
 from support.campaign import often
+from support.compact import place
 
-from controller.planning import columns
+from controller.planning import engine
 from controller.planning.formulation import formulate
 from controller.planning.load import Signal
 from controller.planning.problem import PlacementProblem, Stage
 from controller.planning.settings import Settings
-from controller.planning.textbook import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,7 @@ def test_an_answer_that_was_cut_off_is_no_worse_than_staying(
     nodes, variants, problem = world
     stays = tuple(min(terms.upper, len(terms.bound)) for terms in problem.variants)
 
-    hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=effort))
+    hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=effort))
 
     assert [proof.value for proof in hurried.proofs] == _rank(problem, hurried.replicas)[:-2]
     assert _has_room(nodes, variants, hurried.replicas)
@@ -192,6 +192,6 @@ def test_a_model_that_is_cut_off_keeps_what_serves() -> None:
     ]
     problem = formulate(world(nodes, demands), demands, settings=Settings())
 
-    hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-5))
+    hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-5))
 
     assert _rank(problem, hurried.replicas) <= _rank(problem, (0, 1, 2))

@@ -14,6 +14,7 @@ from support.campaign import often
 
 from controller.planning.checker import check
 from controller.planning.decision import BoundBy, NodePlacement, Reason, SolverStatus
+from controller.planning.hold import hold
 from controller.planning.load import Signal
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -240,20 +241,29 @@ def test_the_decision_survives_the_time_until_the_autoscaler_acts() -> None:
 
 def test_without_an_answer_what_runs_stands() -> None:
     """No exception, no zero: the current replicas, or what was decided before if more."""
+    large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
+    given, said = Snapshot(nodes=(node("n2", 8),), variants=(large,)), "the solver gave no answer in time"
+
+    made, _ = hold(given, NOTHING, SETTINGS, status=SolverStatus.TIMED_OUT, message=said)
+
+    assert made.solver.status is SolverStatus.TIMED_OUT
+    decision = made.decisions[0]
+    assert (decision.replicas, decision.reason, decision.bound_by) == (4, Reason.HOLDING, BoundBy.SOLVER)
+    assert decision.message == f"b stays at 4 replicas: {said}"
+
+
+def test_without_any_effort_there_is_a_plan_that_says_how_good_it_is() -> None:
+    """Nothing is searched: what is granted has a place, and no bound says that it is the best."""
     special = frozenset({("pool", "special")})
     picky = variant("a", size=4, model_id="x", node_selector=special, current_replicas=1, min_replicas=1)
     large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
-    nodes = (node("n1", 8, labels=special), node("n2", 8))
-    no_time = Settings(deterministic_seconds=0.0, wall_seconds=0.0)
+    given = Snapshot(nodes=(node("n1", 8, labels=special), node("n2", 8)), variants=(picky, large))
 
-    made, _ = plan(Snapshot(nodes=nodes, variants=(picky, large)), NOTHING, no_time)
+    made, _ = plan(given, NOTHING, Settings(deterministic_seconds=0.0, wall_seconds=0.0))
 
-    assert made.solver.status is SolverStatus.TIMED_OUT
-    decision = made.decisions[1]
-    assert (decision.replicas, decision.reason, decision.bound_by) == (4, Reason.HOLDING, BoundBy.SOLVER)
-    assert (
-        decision.message == "b stays at 4 replicas: the replicas that were chosen could not be placed in time"
-    )
+    assert made.solver.is_answered
+    assert check(given, made) == ()
+    assert all(level.bound <= level.value for level in made.solver.levels)
 
 
 def test_numbers_beyond_exactness_hold_the_plan() -> None:

@@ -13,8 +13,8 @@ from support.campaign import often
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget
-from controller.planning.columns import place
 from controller.planning.decision import Plan
+from controller.planning.engine import place
 from controller.planning.plan import plan
 from controller.planning.preemption import taken
 from controller.planning.preparing import prepared

@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 from planning_builders import LIMITS, node, variant
-from small_problems import best_rank, choosy_problem, is_possible, keeps_rules, rank
-from small_snapshots import choosy_snapshot
+from small_problems import best_rank, constrained_problem, is_possible, keeps_rules, rank
+from small_snapshots import constrained_snapshot
+from support import compact
 from support.campaign import often
 
-from controller.planning import columns, textbook
+from controller.planning import engine
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool
 from controller.planning.decision import BoundBy
-from controller.planning.housing import house
+from controller.planning.engine.assign import assign
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.problem import (
     EMPTY_DOMAIN,
     Bin,
     PlacementProblem,
-    Scope,
     Solution,
     VariantTerms,
     freed,
@@ -61,8 +61,8 @@ def _holds(problem: PlacementProblem, solution: Solution) -> bool:
 def test_the_answer_is_the_best_of_all(block: int) -> None:
     """Every pod is where its rules admit it, and nothing possible is better, level by level."""
     for seed in SEEDS[block::BLOCKS]:
-        problem = choosy_problem(Random(seed))
-        solution = columns.place(problem, limits=LIMITS)
+        problem = constrained_problem(Random(seed))
+        solution = engine.place(problem, limits=LIMITS)
         assert _holds(problem, solution), seed
         assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
 
@@ -71,11 +71,11 @@ def test_where_a_domain_stays_empty_the_skew_is_the_most_in_each() -> None:
     """Answers keep it whatever the strategy of packing; both formulations know the domain of no node."""
     seen = 0
     for seed in SEEDS[::4]:
-        problem = choosy_problem(Random(seed))
+        problem = constrained_problem(Random(seed))
         variants = tuple(_from_zero(terms) for terms in problem.variants)
         if variants != problem.variants:
             problem = replace(problem, variants=variants)
-            for solution in (columns.place(problem, limits=LIMITS), textbook.place(problem, limits=LIMITS)):
+            for solution in (engine.place(problem, limits=LIMITS), compact.place(problem, limits=LIMITS)):
                 assert _holds(problem, solution), seed
                 seen += sum(_new_pods(problem, solution))
     assert seen > BLOCKS
@@ -97,47 +97,47 @@ def _new_pods(problem: PlacementProblem, solution: Solution) -> Iterator[int]:
 def test_what_it_says_about_itself_is_true() -> None:
     """No bound over every mix is above what is possible."""
     for seed in SEEDS[: often(40)]:
-        problem = choosy_problem(Random(seed))
+        problem = constrained_problem(Random(seed))
         best = best_rank(problem)
-        for proof, least in zip(columns.place(problem, limits=LIMITS).proofs, best, strict=True):
-            if proof.scope is Scope.EVERYTHING:
-                assert proof.bound <= least, seed
+        for proof, least in zip(engine.place(problem, limits=LIMITS).proofs, best, strict=True):
+            assert proof.bound <= least, seed
             if proof.value != least:
                 break
 
 
-def test_the_textbook_model_agrees() -> None:
+def test_the_compact_formulation_agrees() -> None:
     """Two formulations that share nothing but the record reach the same."""
     for seed in SEEDS[: often(60)]:
-        problem = choosy_problem(Random(seed))
-        solution = textbook.place(problem, limits=LIMITS)
+        problem = constrained_problem(Random(seed))
+        solution = compact.place(problem, limits=LIMITS)
         assert _holds(problem, solution), seed
         assert rank(problem, solution.replicas, ()) == best_rank(problem), seed
 
 
-def test_what_is_housed_one_by_one_keeps_the_rules() -> None:
+def test_whatever_finds_a_place_keeps_the_rules() -> None:
     """Whatever counts are asked for, those that find a place have a right to it."""
     for seed in SEEDS:
-        problem = choosy_problem(Random(seed))
-        housed = house(problem, [terms.upper for terms in problem.variants])
-        assert _holds(problem, Solution(replicas=housed.replicas, placements=housed.placements)), seed
+        problem = constrained_problem(Random(seed))
+        asked = [terms.upper for terms in problem.variants]
+        found = assign(problem, asked, (0,) * len(problem.growth), LIMITS)
+        assert _holds(problem, Solution(replicas=found.replicas, placements=found.placements)), seed
         assert all(
-            count <= terms.upper for count, terms in zip(housed.replicas, problem.variants, strict=True)
+            count <= terms.upper for count, terms in zip(found.replicas, problem.variants, strict=True)
         )
 
 
 def test_the_same_problem_gives_the_same_answer() -> None:
     """Bit by bit, as often as it is asked."""
     for seed in SEEDS[: often(15)]:
-        problem = choosy_problem(Random(seed))
-        assert columns.place(problem, limits=LIMITS) == columns.place(problem, limits=LIMITS)
+        problem = constrained_problem(Random(seed))
+        assert engine.place(problem, limits=LIMITS) == engine.place(problem, limits=LIMITS)
 
 
 def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
     """With rules of all kinds and no effort at all there is still a plan."""
     for seed in SEEDS[: often(30)]:
-        problem = choosy_problem(Random(seed))
-        hurried = columns.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+        problem = constrained_problem(Random(seed))
+        hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
         assert is_possible(problem, hurried.replicas, ()), seed
         assert _holds(problem, hurried), seed
 
@@ -145,7 +145,7 @@ def test_what_a_rule_leaves_without_a_place_is_possible_all_the_same() -> None:
 def test_the_checker_accepts_every_plan() -> None:
     """From snapshots, in which nobody has made zones of bins yet."""
     for seed in range(often(12)):
-        world = choosy_snapshot(Random(seed))
+        world = constrained_snapshot(Random(seed))
         made, _ = plan(world, PlanningState(), Settings())
         assert made.solver.is_answered, (seed, made.solver.message)
         assert check(world, made) == (), seed
@@ -193,7 +193,7 @@ def test_it_says_which_rule_leaves_no_place(rule: dict[str, Any], want: str) -> 
 
 def test_nodes_of_a_hundred_accelerators_and_uneven_sizes_are_planned_at_once() -> None:
     """Where packings are too many to be counted out, sizes are rounded up."""
-    base = choosy_problem(Random(0)).variants[0]
+    base = constrained_problem(Random(0)).variants[0]
     variants = tuple(
         replace(base, name=f"v{size}", accelerators=size, bound=(), lower=0, upper=20, pods=1, together=None)
         for size in (1, 3, 5, 7, 9, 11)
@@ -205,7 +205,7 @@ def test_nodes_of_a_hundred_accelerators_and_uneven_sizes_are_planned_at_once() 
         bins=(Bin(nodes=(0, 1, 2), sizes=(1, 3, 5, 7, 9, 11), variants=tuple(range(6))),),
         rows=(),
     )
-    solution = columns.place(problem, limits=LIMITS)
+    solution = engine.place(problem, limits=LIMITS)
     assert _holds(problem, solution)
 
 

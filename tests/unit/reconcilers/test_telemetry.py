@@ -25,7 +25,7 @@ from controller.reconcilers.variantautoscaling import Outcome
 from controller.telemetry import Telemetry
 
 DECISION = decision("chat")
-LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1, scope="all")
+LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)
 REQUEST = NodeRequest(
     pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, pods=(("ns", "chat", 1),)
 )

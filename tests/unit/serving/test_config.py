@@ -199,15 +199,6 @@ def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
     )
 
 
-def test_the_certificate_can_be_left_out(tmp_path: Path) -> None:
-    """It is made without a word."""
-    file = tmp_path / "config.yaml"
-    file.write_text("planning: {certificate: false}\n", encoding="utf-8")
-
-    assert settings_of(ControllerConfig().planning).certificate
-    assert not settings_of(parsed([], file).planning).certificate
-
-
 def test_evictions_become_what_planning_may_move(tmp_path: Path) -> None:
     """Nothing without a word, and no round larger than its hour."""
     file = tmp_path / "config.yaml"

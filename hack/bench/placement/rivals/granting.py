@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from controller.planning.housing import house
-from controller.planning.problem import Solution
+from controller.planning.engine.assign import Rooms
+from controller.planning.problem import Solution, bins_of
 from hack.bench.placement.rivals.promising import named, promised
 
 if TYPE_CHECKING:
@@ -40,9 +40,21 @@ def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution
     """
     allowed = within_limits(view.problem, counts, order)
     if _is_ruled(view.problem):
-        housed = house(view.problem, allowed, order=order)
-        return Solution(replicas=housed.replicas, placements=housed.placements)
+        return _placed_by_rules(view.problem, allowed, order)
     return named(view, promised(view, allowed, order))
+
+
+def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> Solution:
+    """Return the replicas that stay and, one after the other, those that find nodes their rules admit."""
+    rooms, bins, replicas = Rooms(problem, counts), bins_of(problem), list(counts)
+    for v in order:
+        terms = problem.variants[v]
+        if terms.accelerators and counts[v] > len(terms.bound):
+            replicas[v] = len(terms.bound)
+            while replicas[v] < counts[v] and rooms.take(v, bins[v], terms.pods):
+                replicas[v] += 1
+    placed = [(v, node, pods) for v, at in enumerate(rooms.new) for node, pods in at.items() if pods]
+    return Solution(replicas=tuple(replicas), placements=tuple(sorted(placed)))
 
 
 def pending(view: View, counts: Sequence[int], order: Sequence[int]) -> int:
@@ -77,4 +89,4 @@ def within_limits(problem: PlacementProblem, counts: Sequence[int], order: Seque
 
 def _is_ruled(problem: PlacementProblem) -> bool:
     """Whether room alone does not say where pods may go."""
-    return any(terms.is_choosy or terms.pods > 1 for terms in problem.variants)
+    return any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants)

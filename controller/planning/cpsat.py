@@ -1,0 +1,134 @@
+"""The one way to CP-SAT: a program is written straight into its message, faster than term by term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ortools.sat.python import cp_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Terms = list[tuple[int, int]]
+"""(variable, weight) of a sum."""
+
+UNBOUNDED = 2**62
+"""Stands for no bound on a row."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How much effort solving may take.
+
+    Deterministic time makes an answer reproducible; wall time is the limit where that is not enough.
+    """
+
+    deterministic_seconds: float
+    wall_seconds: float
+    seed: int
+
+
+class NoSolutionError(RuntimeError):
+    """The effort was spent before there was any solution."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What the search came to."""
+
+    values: tuple[int, ...]
+    """Of all variables; empty when none were found."""
+
+    bound: float
+    is_optimal: bool
+    is_infeasible: bool
+    deterministic_seconds: float
+    wall_seconds: float
+
+
+class Program:
+    """Variables, rows and one objective to minimise."""
+
+    def __init__(self) -> None:
+        self._model = cp_model.CpModel()
+        self._proto = self._model.proto
+        self._most: list[int] = []
+
+    def variables(self, count: int, most: int = 1) -> range:
+        """Add variables from 0 to `most`, and return their numbers."""
+        for _ in range(count):
+            self._proto.variables.add().domain.extend([0, most])
+        self._most += [most] * count
+        return range(len(self._most) - count, len(self._most))
+
+    def most(self, variable: int) -> int:
+        """Return the upper bound of a variable."""
+        return self._most[variable]
+
+    def exactly_one(self, variables: Sequence[int]) -> None:
+        """Demand that exactly one of some 0-1 variables is 1."""
+        self._proto.constraints.add().exactly_one.literals.extend(list(variables))
+
+    def constant(self) -> int:
+        """Add a variable that is 1."""
+        self._proto.variables.add().domain.extend([1, 1])
+        self._most.append(1)
+        return len(self._most) - 1
+
+    def row(
+        self, terms: Terms, *, least: int = -UNBOUNDED, most: int = UNBOUNDED, only_if: int | None = None
+    ) -> None:
+        """Demand that a sum lies between two bounds, always or if a 0-1 variable is 1."""
+        constraint = self._proto.constraints.add()
+        if only_if is not None:
+            constraint.enforcement_literal.append(only_if)
+        constraint.linear.vars.extend([variable for variable, _ in terms])
+        constraint.linear.coeffs.extend([weight for _, weight in terms])
+        constraint.linear.domain.extend([least, most])
+
+    def switch(self, variable: int, on: int) -> None:
+        """Demand that a variable is 0 unless a 0-1 variable is 1."""
+        constraint = self._proto.constraints.add()
+        constraint.enforcement_literal.append(-on - 1)
+        constraint.linear.vars.extend([variable])
+        constraint.linear.coeffs.extend([1])
+        constraint.linear.domain.extend([0, 0])
+
+    def minimize(self, terms: Terms) -> None:
+        """Set the objective."""
+        self._proto.objective.vars.extend([variable for variable, _ in terms])
+        self._proto.objective.coeffs.extend([weight for _, weight in terms])
+
+    def hint(self, variables: Sequence[int], values: Sequence[int]) -> None:
+        """Say what to try first."""
+        self._proto.solution_hint.vars.extend(list(variables))
+        self._proto.solution_hint.values.extend(list(values))
+
+    def solve(self, limits: Limits, *, absolute_gap: float = 0.0) -> Result:
+        """Search until the best answer is within a distance of the bound, or the limits are spent."""
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = 1
+        parameters.random_seed = limits.seed
+        parameters.linearization_level = 2
+        parameters.cp_model_probing_level = 0
+        # It takes more than a core of thousands of models has to spend, and finds nothing.
+        parameters.find_big_linear_overlap = False
+        parameters.max_deterministic_time = max(0.0, limits.deterministic_seconds)
+        parameters.max_time_in_seconds = limits.wall_seconds
+        parameters.absolute_gap_limit = absolute_gap
+        parameters.relative_gap_limit = 0.0
+        parameters.catch_sigint_signal = False
+        status = solver.solve(self._model)
+        if status == cp_model.MODEL_INVALID:
+            raise RuntimeError(f"the solver refuses the program: {self._model.validate()}")
+        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        return Result(
+            values=tuple(solver.response_proto.solution) if found else (),
+            bound=solver.best_objective_bound,
+            is_optimal=status == cp_model.OPTIMAL,
+            is_infeasible=status == cp_model.INFEASIBLE,
+            deterministic_seconds=solver.response_proto.deterministic_time,
+            wall_seconds=solver.wall_time,
+        )

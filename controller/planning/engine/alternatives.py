@@ -1,0 +1,39 @@
+"""The next best mix: for each variant, its model's best mix in which it has another number of replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.patterns import Patterns
+    from controller.planning.engine.shared import Floats, Integers
+
+    Mix = tuple[tuple[int, int], ...]
+    """(variant, replicas) of each variant of one model."""
+
+
+def alternatives(
+    options: Options, patterns: Patterns, chosen: Integers, option_prices: Floats
+) -> tuple[Mix, ...]:
+    """Return for each variant the cheapest such mix that leaves no more short; an empty one for none.
+
+    What a mix costs includes what it pays for shared rows. `chosen` (models,) is the chosen pattern of each
+    model; `option_prices` (options,) is what options pay at the prices of the cost level.
+    """
+    paid = patterns.cost + option_prices[patterns.options].sum(axis=1)
+    as_well = (patterns.short <= patterns.short[:, chosen][:, patterns.model]).all(axis=0)
+    held = patterns.options[chosen]
+    found: list[Mix] = [()] * len(options.first)
+    for position in range(patterns.options.shape[1]):
+        differs = patterns.options[:, position] != held[patterns.model, position]
+        value = np.where(as_well & differs, paid, np.inf)
+        best = patterns.best(value)
+        for model in np.flatnonzero(np.isfinite(value[best])).tolist():
+            own = patterns.options[best[model], : len(options.members[model])]
+            if position < len(own):
+                mix = tuple(zip(options.variant[own].tolist(), options.count[own].tolist(), strict=True))
+                found[int(options.variant[own[position]])] = mix
+    return tuple(found)

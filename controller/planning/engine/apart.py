@@ -1,0 +1,41 @@
+"""At most so many pods of one variant on one node (core/v1 pod anti-affinity by hostname)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import UNLIMITED_REPLICAS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.problem import PlacementProblem, VariantTerms
+
+
+def bound_pods(terms: VariantTerms) -> Counter[int]:
+    """Return how many bound pods of a variant lie on each node."""
+    return Counter(node for nodes in terms.bound for node in nodes)
+
+
+def most_on_node(terms: VariantTerms, lying: int, free: int) -> int:
+    """Return how many new pods of a variant a node can take."""
+    room = max(0, free) // terms.accelerators
+    return room if terms.most_per_node is None else min(room, max(0, terms.most_per_node - lying))
+
+
+def most_new_pods(
+    problem: PlacementProblem, terms: VariantTerms, bins: Sequence[int], free: Sequence[int]
+) -> int:
+    """Return how many new pods there can be at most where so much is free on each node."""
+    if terms.most_per_node is None:
+        return UNLIMITED_REPLICAS
+    there = bound_pods(terms)
+    most = sum(
+        most_on_node(terms, there[node], free[node]) for bin_ in bins for node in problem.bins[bin_].nodes
+    )
+    return most + sum(
+        growth.limit * most_on_node(terms, 0, growth.accelerators)
+        for growth in problem.growth
+        if growth.bin in bins
+    )

@@ -1,0 +1,217 @@
+"""CP-SAT over the patterns that matter: those that a better answer might use, as their reduced cost says.
+
+Source: the core concept of Balas and Zemel (1980). A pattern whose reduced cost exceeds the distance between
+the best answer and the bound cannot be part of a better one; if all others are in the core, its optimum is
+that of all patterns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.cpsat import Program
+from controller.planning.engine.fit import Fit, NewReplicas, demands_of
+
+if TYPE_CHECKING:
+    from controller.planning.cpsat import Limits, Result, Terms
+    from controller.planning.engine.master import Duals, Objective
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.patterns import Patterns
+    from controller.planning.engine.shared import Booleans, Integers, Shared
+    from controller.planning.problem import PlacementProblem
+
+
+TIES = 1e-6
+"""Reduced costs that differ by less than this part of the bound are alike."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """A pattern of each model, and nodes to add."""
+
+    patterns: Integers
+    """(models,): index of the chosen pattern of each model."""
+
+    added: tuple[int, ...]
+    """Per growth: how many of its nodes to add."""
+
+
+def core_of(
+    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float, extra: int
+) -> tuple[Booleans, bool]:
+    """Return which patterns are in the core, and whether all are that could be part of a better answer.
+
+    It holds the patterns `always`, the best one of each model by reduced cost, and the `extra` next ones
+    whose reduced cost is within the distance of that.
+    """
+    slack = duals.reduced - patterns.least(duals.reduced)[patterns.model]
+    slack = np.where(np.isfinite(objective.value), slack, np.inf)
+    close = (slack <= distance) & np.isfinite(slack)
+    most = len(patterns.start) + extra
+    is_complete = int(close.sum()) <= most
+    if not is_complete:
+        # Of patterns that pay alike, the cheaper ones leave more to others. Where nothing is short no price
+        # says so.
+        alike = np.floor(slack / (TIES * max(1.0, abs(duals.bound))))
+        rank = np.lexsort((patterns.cost, alike))
+        close = np.zeros_like(close)
+        close[rank[: most - extra // 2]] = True
+        # A model that has only dear ones may need several of them for all to find places.
+        by_model = np.lexsort((patterns.cost, alike, patterns.model))
+        place = np.arange(len(by_model)) - patterns.start[patterns.model[by_model]]
+        close[by_model[place <= extra // (2 * len(patterns.start))]] = True
+        close &= np.isfinite(slack)
+    close[always] = np.isfinite(objective.value[always])
+    close[patterns.best(duals.reduced)] = True
+    return close, is_complete
+
+
+@dataclass(eq=False)
+class Core:
+    """The integer program over some patterns: a 0-1 variable for each pattern of a model that has several."""
+
+    problem: PlacementProblem
+    options: Options
+    shared: Shared
+    patterns: Patterns
+    """All patterns, of which some are in the core."""
+
+    objective: Objective
+    kept: InitVar[Booleans]
+    """(patterns,): whether a pattern is in the core."""
+
+    def __post_init__(self, kept: Booleans) -> None:
+        """Write the program."""
+        self._index = np.flatnonzero(kept)
+        self._model = self.patterns.model[self._index]
+        counts = np.bincount(self._model, minlength=len(self.patterns.start))
+        self._is_open = counts[self._model] > 1
+        self._program = Program()
+        self._one = self._program.constant()
+        self._variable = np.full(len(self._index), self._one, dtype=np.int64)
+        self._variable[self._is_open] = np.array(self._program.variables(int(self._is_open.sum())))
+        self._growth = [self._program.variables(1, g.limit).start for g in self.problem.growth]
+        self._choose()
+        self._place()
+        self._keep_limits()
+        self._keep_levels()
+        self._terms = self._sum(self.objective.value[self._index].astype(np.int64))
+        self._terms += [
+            (variable, int(price))
+            for variable, price in zip(self._growth, self.objective.growth_price.tolist(), strict=True)
+            if price
+        ]
+        self._program.minimize(self._terms)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what the program allows always finds places."""
+        return self._is_exact
+
+    def solve(
+        self, incumbent: Selection, *, bound: float, gap: float, limits: Limits
+    ) -> tuple[Selection | None, Result]:
+        """Return the best selection found, if any, and the account of the search."""
+        if math.isfinite(bound):
+            self._program.row(self._terms, least=math.ceil(bound - 1e-9 * abs(bound) - 1e-6))
+        is_chosen = np.isin(self._index, incumbent.patterns)
+        hints = dict(
+            zip(
+                self._variable[self._is_open].tolist(),
+                is_chosen[self._is_open].astype(int).tolist(),
+                strict=True,
+            )
+        )
+        hints |= dict(zip(self._growth, incumbent.added, strict=True))
+        self._program.hint(list(hints), list(hints.values()))
+        result = self._program.solve(limits, absolute_gap=gap)
+        return (self._selection(result.values) if result.values else None), result
+
+    def _choose(self) -> None:
+        """Choose one pattern of each model."""
+        models, variables = self._model[self._is_open], self._variable[self._is_open]
+        for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
+            self._program.exactly_one(own.tolist())
+
+    def _place(self) -> None:
+        """Give every new replica a place."""
+        problem, options = self.problem, self.options
+        bound = np.array([*(len(terms.bound) for terms in problem.variants), 0], dtype=np.int64)
+        chosen = self.patterns.options[self._index]
+        variant = options.variant[chosen]
+        count = options.count[chosen]
+        more = np.where(variant >= 0, count - bound[variant], 0)
+        terms_of: dict[int, Terms] = defaultdict(list)
+        most: dict[int, int] = defaultdict(int)
+        for row, column in np.argwhere(more > 0).tolist():
+            v, amount = int(variant[row, column]), int(more[row, column])
+            terms_of[v].append((int(self._variable[row]), amount))
+            most[v] = max(most[v], amount)
+        free = list(problem.free)
+        leaving: dict[int, Terms] = defaultdict(list)
+        for row, column in np.argwhere(more < 0).tolist():
+            terms = problem.variants[int(variant[row, column])]
+            for nodes in terms.bound[: -int(more[row, column])]:
+                for node in nodes:
+                    if self._is_open[row]:
+                        leaving[node].append((int(self._variable[row]), terms.accelerators))
+                    else:
+                        free[node] += terms.accelerators
+        new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
+        demands, _, has_all_ways = demands_of(self._program, problem, new, is_decided=False)
+        fit = Fit(
+            self._program,
+            problem,
+            self.shared.nodes,
+            leaving=_merged(leaving),
+            growth=self._growth,
+            free=free,
+        )
+        self._is_exact = fit.add(demands).is_exact and has_all_ways
+
+    def _keep_limits(self) -> None:
+        """Exceed no quota and no budget."""
+        options = self.options
+        chosen = self.patterns.options[self._index]
+        per_replica = np.zeros(len(self.problem.variants) + 1, dtype=np.int64)
+        for row, limit in zip(self.shared.limit_rows, self.shared.limits.tolist(), strict=True):
+            per_replica[:] = 0
+            for v, amount in row.terms:
+                per_replica[v] += amount
+            used = (per_replica[options.variant[chosen]] * options.count[chosen]).sum(axis=1)
+            self._program.row(self._sum(used), most=limit)
+
+    def _keep_levels(self) -> None:
+        """Let no earlier level get worse."""
+        for short, cap in zip(self.objective.kept, self.objective.caps, strict=True):
+            self._program.row(self._sum(short[self._index]), most=cap)
+
+    def _sum(self, weights: Integers) -> Terms:
+        """Return the sum of a weight for each pattern of the core."""
+        certain = int(weights[~self._is_open].sum())
+        used = self._is_open & (weights != 0)
+        terms: Terms = list(zip(self._variable[used].tolist(), weights[used].tolist(), strict=True))
+        return [*terms, (self._one, certain)] if certain else terms
+
+    def _selection(self, values: tuple[int, ...]) -> Selection:
+        """Return the patterns and the added nodes of a solution of the program."""
+        solved = np.array(values, dtype=np.int64)
+        return Selection(
+            patterns=self._index[solved[self._variable] == 1], added=tuple(values[g] for g in self._growth)
+        )
+
+
+def _merged(leaving: dict[int, Terms]) -> dict[int, Terms]:
+    """Return the same with each variable once per node."""
+    merged = {}
+    for node, terms in leaving.items():
+        sums: dict[int, int] = defaultdict(int)
+        for variable, weight in terms:
+            sums[variable] += weight
+        merged[node] = list(sums.items())
+    return merged

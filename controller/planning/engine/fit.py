@@ -1,0 +1,399 @@
+"""Rows that give every new replica a place on real nodes, exactly.
+
+Nodes that no replica might leave are alike if as much is free on them. Where sizes divide each other their
+slots say what fits; elsewhere each number of free accelerators has its packing patterns. A node that replicas
+might leave has rows of its own. In small bins whose pods have rules, each node is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine import apart, spread
+from controller.planning.engine.shared import item_type
+from controller.planning.problem import NO_DOMAIN, bins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.planning.cpsat import Program, Terms
+    from controller.planning.engine.shared import Nodes
+    from controller.planning.problem import PlacementProblem
+
+MOST_NODE_PODS = 600
+"""Up to how many pairs of a node and a type each has a variable of its own, where rules of pods matter."""
+
+MOST_DOMAIN_CHOICES = 2000
+"""Up to how many domains of all variants together the solver chooses which get one pod more than others."""
+
+MOST_PATTERNS = 2000
+"""Of one number of free accelerators: where there might be more, only slots are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """New units of one kind: of a variant with rules of its own, or of all variants with the same needs."""
+
+    accelerators: int
+    """Of each pod."""
+
+    pods: int
+    """Pods of one unit, which go together into one block; 1 for pods that go by themselves."""
+
+    topology: int
+    """The topology whose domains are the blocks; NO_DOMAIN for pods that go by themselves."""
+
+    bins: tuple[int, ...]
+    """Where the units may go."""
+
+    variant: int
+    """The variant where it limits its pods on one node; -1 elsewhere."""
+
+    units: Terms
+    """How many units there are, as a sum of variables."""
+
+    most: int
+    """How many units there can be at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """Where units go, in the program's variables."""
+
+    is_exact: bool
+    """Whether what the rows allow always fits."""
+
+    flows: dict[tuple[int, int], Terms]
+    """(demand, bin) -> units that go there."""
+
+    on_node: dict[tuple[int, int, int], int]
+    """(demand, bin, node) -> pods there; in bins whose nodes are looked at one by one."""
+
+    packed: dict[tuple[int, int, tuple[int, ...]], int]
+    """(bin, free, sizes) -> nodes that are packed so."""
+
+
+class Fit:
+    """The rows for the nodes of one problem."""
+
+    def __init__(
+        self,
+        program: Program,
+        problem: PlacementProblem,
+        nodes: Nodes,
+        *,
+        leaving: Mapping[int, Terms],
+        growth: Sequence[int],
+        free: Sequence[int],
+    ) -> None:
+        """Begin without rows.
+
+        `leaving` are the accelerators that may become free on each node, as sums of variables; `growth` is
+        per growth the variable for its added nodes; `free` is per node what is free while all of them stay.
+        """
+        self._program = program
+        self._problem = problem
+        self._nodes = nodes
+        self._leaving = leaving
+        self._growth = growth
+        self._free = free
+        self._is_exact = True
+        self._flows: dict[tuple[int, int], Terms] = {}
+        self._on_node: dict[tuple[int, int, int], int] = {}
+        self._packed: dict[tuple[int, int, tuple[int, ...]], int] = {}
+
+    def add(self, demands: Sequence[Demand]) -> Fitting:
+        """Add the rows for what is asked."""
+        for index, demand in enumerate(demands):
+            self._route(index, demand)
+        by_bin: dict[int, list[int]] = defaultdict(list)
+        for index, bin_ in self._flows:
+            by_bin[bin_].append(index)
+        for bin_, here in sorted(by_bin.items()):
+            self._fit_bin(bin_, [(index, demands[index]) for index in here])
+        return Fitting(is_exact=self._is_exact, flows=self._flows, on_node=self._on_node, packed=self._packed)
+
+    def _route(self, index: int, demand: Demand) -> None:
+        """Divide units among the bins that they may go to; in a single one they are what is asked."""
+        if len(demand.bins) == 1:
+            self._flows[index, demand.bins[0]] = demand.units
+            return
+        parts = self._program.variables(len(demand.bins), demand.most)
+        self._program.row([*demand.units, *((part, -1) for part in parts)], most=0)
+        for bin_, part in zip(demand.bins, parts, strict=True):
+            self._flows[index, bin_] = [(part, 1)]
+
+    def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Add the rows of one bin: the simplest ones that are exact, or else those of slots."""
+        nodes, grows = self._problem.bins[bin_].nodes, any(g.bin == bin_ for g in self._problem.growth)
+        has_rules = any(demand.variant >= 0 for _, demand in here)
+        has_gangs = any(demand.pods > 1 for _, demand in here)
+        if self._nodes.is_exact[bin_] and not has_rules:
+            self._fit_slots(bin_, here)
+        elif (has_rules or has_gangs) and len(nodes) * len(here) <= MOST_NODE_PODS and not grows:
+            self._fit_each_node(bin_, here)
+        elif has_rules or has_gangs or self._has_many_patterns(bin_):
+            self._fit_slots(bin_, here)
+            self._is_exact = False
+        else:
+            self._fit_patterns(bin_, here)
+
+    def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Let no row of slots run out."""
+        nodes = self._nodes
+        self._keep_apart(bin_, here)
+        for row in np.flatnonzero(nodes.row_bin == bin_).tolist():
+            size, pods = int(nodes.row_size[row]), int(nodes.row_pods[row])
+            terms = [
+                (variable, weight * uses)
+                for index, demand in here
+                if (uses := demand.pods * (demand.accelerators // size) // pods)
+                for variable, weight in self._flows[index, bin_]
+            ]
+            if not terms:
+                continue
+            if pods == 1:
+                terms += [
+                    (variable, -(g.accelerators // size))
+                    for variable, g in zip(self._growth, self._problem.growth, strict=True)
+                    if g.bin == bin_ and g.accelerators >= size
+                ]
+            supply = self._block_slots(bin_, size, pods) if pods > 1 else self._node_slots(bin_, size)
+            capacity, freed = supply
+            self._program.row([*terms, *freed], most=capacity)
+
+    def _keep_apart(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Let no variant send more pods to a bin than its nodes may have of it: necessary, not sufficient."""
+        for index, demand in here:
+            if demand.variant < 0:
+                continue
+            terms = self._problem.variants[demand.variant]
+            there = apart.bound_pods(terms)
+            most = sum(
+                apart.most_on_node(terms, there[node], self._free[node] + self._gone(node))
+                for node in self._problem.bins[bin_].nodes
+            )
+            grown = [
+                (variable, -apart.most_on_node(terms, 0, g.accelerators))
+                for variable, g in zip(self._growth, self._problem.growth, strict=True)
+                if g.bin == bin_
+            ]
+            self._program.row([*self._flows[index, bin_], *grown], most=most)
+
+    def _gone(self, node: int) -> int:
+        """Return how many accelerators become free on a node if all leave that may."""
+        return sum(weight for _, weight in self._leaving.get(node, ()))
+
+    def _node_slots(self, bin_: int, size: int) -> tuple[int, Terms]:
+        """Return the slots of nodes that nobody might leave, and as terms those of the others."""
+        capacity, terms = 0, []
+        for node in self._problem.bins[bin_].nodes:
+            if node in self._leaving:
+                terms.append((self._slots_of(node, size), -1))
+            else:
+                capacity += max(0, self._free[node]) // size
+        return capacity, terms
+
+    def _block_slots(self, bin_: int, size: int, pods: int) -> tuple[int, Terms]:
+        """Return the slots of blocks that nobody might leave, and as terms those of the others."""
+        blocks: dict[int, list[int]] = defaultdict(list)
+        for node in self._problem.bins[bin_].nodes:
+            if self._nodes.block[node] != NO_DOMAIN:
+                blocks[int(self._nodes.block[node])].append(node)
+        capacity, terms = 0, []
+        for nodes in blocks.values():
+            kept = sum(max(0, self._free[n]) // size for n in nodes if n not in self._leaving)
+            parts = [(self._slots_of(n, size), -1) for n in nodes if n in self._leaving]
+            if not parts:
+                capacity += kept // pods
+                continue
+            most = kept + sum(self._program.most(variable) for variable, _ in parts)
+            slots = self._program.variables(1, most // pods).start
+            self._program.row([(slots, pods), *parts], most=kept)
+            terms.append((slots, -1))
+        return capacity, terms
+
+    def _slots_of(self, node: int, size: int) -> int:
+        """Return a variable for the slots of a node that replicas might leave."""
+        slots = self._program.variables(1, max(0, self._free[node] + self._gone(node)) // size).start
+        self._limit_by_free([(slots, size)], node)
+        return slots
+
+    def _limit_by_free(self, taken: Terms, node: int) -> None:
+        """Let what is taken on a node be at most what is free once others have gone.
+
+        An overcommitted node gives nothing until enough has gone; without the switch it would force them to.
+        """
+        rest = [(variable, -weight) for variable, weight in self._leaving.get(node, ())]
+        free = self._free[node]
+        if free >= 0 or not taken:
+            self._program.row([*taken, *rest], most=max(0, free))
+            return
+        has_room = self._program.variables(1).start
+        self._program.row([*taken, *rest], most=free, only_if=has_room)
+        for variable, _ in taken:
+            self._program.switch(variable, has_room)
+
+    def _has_many_patterns(self, bin_: int) -> bool:
+        """Tell whether the fullest node could have more packing patterns than are looked at."""
+        sizes = self._problem.bins[bin_].sizes
+        frees = [self._free[node] + self._gone(node) for node in self._problem.bins[bin_].nodes]
+        frees += [g.accelerators for g in self._problem.growth if g.bin == bin_]
+        most, ways = max(frees, default=0), 1.0
+        for turn, size in enumerate(sizes[1:], start=1):
+            ways *= (most / size + turn) / turn
+        return ways > MOST_PATTERNS
+
+    def _fit_patterns(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Pack each kind of node by patterns, and each node that others might leave by itself."""
+        program, problem = self._program, self._problem
+        sizes = tuple(sorted({demand.accelerators for _, demand in here}, reverse=True))
+        supply: dict[int, Terms] = {size: [] for size in sizes}
+        nodes = problem.bins[bin_].nodes
+        kinds = Counter(self._free[node] for node in nodes if node not in self._leaving)
+        grown = [(v, g) for v, g in zip(self._growth, problem.growth, strict=True) if g.bin == bin_]
+        for free in sorted({*kinds, *(g.accelerators for _, g in grown)}):
+            added = [(variable, -1) for variable, g in grown if g.accelerators == free]
+            most = kinds[free] + sum(g.limit for _, g in grown if g.accelerators == free)
+            ways = node_patterns(sizes, free)
+            chosen = program.variables(len(ways), most)
+            program.row([*((variable, 1) for variable in chosen), *added], most=kinds[free])
+            for pattern, variable in zip(ways, chosen, strict=True):
+                self._packed[bin_, free, pattern] = variable
+                for size, count in Counter(pattern).items():
+                    supply[size].append((variable, -count))
+        for node in nodes:
+            if node not in self._leaving:
+                continue
+            most = max(0, self._free[node] + self._gone(node))
+            own = [(variable, size) for size in sizes for variable in program.variables(1, most // size)]
+            self._limit_by_free(own, node)
+            for variable, size in own:
+                supply[size].append((variable, -1))
+        for size in sizes:
+            asked = [
+                term
+                for index, demand in here
+                if demand.accelerators == size
+                for term in self._flows[index, bin_]
+            ]
+            program.row([*asked, *supply[size]], most=0)
+
+    def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Say for each node how many pods of each demand lie there."""
+        program, problem = self._program, self._problem
+        nodes = problem.bins[bin_].nodes
+        taken: dict[int, Terms] = {node: [] for node in nodes}
+        for index, demand in here:
+            blocks: dict[int, Terms] = defaultdict(list)
+            terms = problem.variants[demand.variant] if demand.variant >= 0 else None
+            there = apart.bound_pods(terms) if terms else Counter[int]()
+            for node in nodes:
+                block = problem.topologies[demand.topology][node] if demand.pods > 1 else NO_DOMAIN
+                if demand.pods > 1 and block == NO_DOMAIN:
+                    continue
+                free = self._free[node] + self._gone(node)
+                most = max(0, free) // demand.accelerators
+                if terms:
+                    most = apart.most_on_node(terms, there[node], free)
+                pods = program.variables(1, most).start
+                self._on_node[index, bin_, node] = pods
+                taken[node].append((pods, demand.accelerators))
+                blocks[block].append((pods, -1))
+            wholes = []
+            for lying in blocks.values():
+                whole = program.variables(1, sum(map(program.most, (v for v, _ in lying)))).start
+                program.row([(whole, demand.pods), *lying], least=0, most=0)
+                wholes.append((whole, -1))
+            program.row([*self._flows[index, bin_], *wholes], most=0)
+        for node, held in taken.items():
+            self._limit_by_free(held, node)
+
+
+def node_patterns(sizes: tuple[int, ...], free: int) -> list[tuple[int, ...]]:
+    """Return the ways to fill `free` accelerators to which nothing can be added; sizes descend."""
+    return [pattern for pattern in _fillings(sizes, free) if pattern and free - sum(pattern) < sizes[-1]]
+
+
+@cache
+def _fillings(sizes: tuple[int, ...], free: int) -> tuple[tuple[int, ...], ...]:
+    """Return all ways to lay pods of descending sizes into `free` accelerators."""
+    if not sizes:
+        return ((),)
+    most = max(0, free) // sizes[0]
+    return tuple(
+        (sizes[0],) * count + rest
+        for count in range(most, -1, -1)
+        for rest in _fillings(sizes[1:], free - count * sizes[0])
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewReplicas:
+    """Replicas of a variant that need places, or units of them."""
+
+    terms: Terms
+    """How many there are, as a sum of variables."""
+
+    most: int
+    """How many there can be at most."""
+
+
+def demands_of(
+    program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, is_decided: bool
+) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
+    """Return what is asked of nodes, and of it the units of each variant; add the rows of spreading.
+
+    Also tells whether all ways to spread pods are allowed. They are where replicas are decided.
+    """
+    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
+    domains = spread.bins_by_domain(problem)
+    bins = bins_of(problem)
+    choices = sum(len(domains[v]) for v in new if v in domains)
+    is_large = not is_decided and choices > MOST_DOMAIN_CHOICES
+    for v, replicas in sorted(new.items()):
+        terms = problem.variants[v]
+        if not terms.accelerators or not replicas.terms:
+            continue
+        own = v if terms.most_per_node is not None else -1
+        kind = item_type(terms, ())
+        looks = kind.accelerators, kind.pods, kind.topology
+        each = terms.pods // kind.pods
+        units = NewReplicas(
+            terms=[(variable, weight * each) for variable, weight in replicas.terms],
+            most=replicas.most * each,
+        )
+        if terms.spread is None:
+            alike[*looks, tuple(bins[v]), own].append((v, units))
+            continue
+        reachable = domains[v]
+        counts = spread.lying(problem, terms)
+        if terms.spread.max_skew == 1 and kind.pods == 1:
+            first = v if is_large else None
+            parts = spread.spread_evenly(program, counts, reachable, units.terms, first)
+        else:
+            parts = spread.spread_within(
+                program, terms.spread, counts, reachable, new=units.terms, most=units.most, pods=kind.pods
+            )
+        for domain, part in parts.items():
+            here = NewReplicas(terms=part, most=units.most)
+            alike[*looks, reachable[domain], own].append((v, here))
+    found = sorted(alike.items(), key=lambda item: item[0])
+    demands = [
+        Demand(
+            accelerators=size,
+            pods=pods,
+            topology=topology,
+            bins=where,
+            variant=own,
+            units=[term for _, each in asked for term in each.terms],
+            most=sum(each.most for _, each in asked),
+        )
+        for (size, pods, topology, where, own), asked in found
+    ]
+    return demands, [asked for _, asked in found], not is_large

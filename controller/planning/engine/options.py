@@ -1,0 +1,262 @@
+"""What each variant counts for at each number of replicas: one option per variant and number.
+
+Everything about a replica mix is a sum over its options, or follows from such sums, so that all mixes of all
+models are valued by indexing a few arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine.shared import Shared, nodes_of, shared_of
+from controller.planning.engine.uses import Types, Uses
+from controller.planning.problem import PlacementProblem, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controller.planning.engine.shared import Floats, Integers
+    from controller.planning.problem import CoverRow, LimitRow
+
+NONE = -1
+"""Stands for no variant, no stage, or no level in an array of indices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options, those of a variant one after the other by replicas; the last one is none and counts 0."""
+
+    members: tuple[tuple[int, ...], ...]
+    """Per model: its variants."""
+
+    first: Integers
+    """(variants,): the option of the fewest replicas."""
+
+    lower: Integers
+    """(variants,): the fewest replicas."""
+
+    top: Integers
+    """(variants,): the most replicas that could ever have a place."""
+
+    variant: Integers
+    """(options,): the variant, or NONE."""
+
+    count: Integers
+    """(options,): how many replicas."""
+
+    cost: Integers
+    """(options,): of the replicas, their starts and stops."""
+
+    disruption: Integers
+    """(options,): accelerators that start or stop, at least one for each replica."""
+
+    amounts: Integers
+    """(rows, options): what it provides for each cover row of its model."""
+
+    requirement: Integers
+    """(rows, models): what a row asks for, in the unit of `amounts`; 0 where the model has no such row."""
+
+    weight: Integers
+    """(rows, models): what a per mille of the row's requirement counts for."""
+
+    stage: Integers
+    """(rows, models): the stage, or NONE where the model has no such row."""
+
+    levels: tuple[tuple[Stage, int], ...]
+    """The lexicographic order of the shortfalls."""
+
+    level: Integers
+    """(stages, models): index of the level that the model's shortfalls of a stage count at, or NONE."""
+
+    ceilings: tuple[tuple[int, int, Integers], ...]
+    """(model, limit, amount per option) of limits over a single model."""
+
+    use_option: Integers
+    """(uses,), ascending: the option that uses something shared."""
+
+    use_row: Integers
+    """(uses,): what it uses: the index of a type, or the number of types plus that of a limit."""
+
+    use_amount: Floats
+    """(uses,): how many units of the type, or how much of the limit."""
+
+    @cached_property
+    def tops(self) -> Integers:
+        """(models, most variants of a model): the mix of the most replicas of each variant."""
+        width = max(map(len, self.members), default=1)
+        mixes = np.full((len(self.members), width), len(self.count) - 1, dtype=np.int64)
+        for model, members in enumerate(self.members):
+            own = list(members)
+            mixes[model, : len(own)] = self.first[own] + self.top[own] - self.lower[own]
+        return mixes
+
+    def priced(self, row_prices: Floats) -> Floats:
+        """Return what each option pays at the prices of the shared rows, (options,)."""
+        paid = self.use_amount * row_prices[self.use_row]
+        return np.bincount(self.use_option, weights=paid, minlength=len(self.count)).astype(np.float64)
+
+    def index(self, variant: int, count: int) -> int:
+        """Return the option of a number of replicas, the nearest where there is no such."""
+        most, least = int(self.top[variant]), int(self.lower[variant])
+        return int(self.first[variant]) + min(most, max(least, count)) - least
+
+
+def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tuple[Options, Shared]:
+    """Return all options of a problem, and what they use.
+
+    With `has_any_room` replicas are options that could never have a place.
+    """
+    members, rows_of = _models(problem)
+    model_of = {v: m for m, own in enumerate(members) for v in own}
+    ceilings, limit_rows = _split_limits(problem, model_of)
+    nodes = nodes_of(problem)
+    types = Types(problem, nodes)
+    shared = shared_of(problem, nodes, types.all, limit_rows)
+    lower = np.array([terms.lower for terms in problem.variants], dtype=np.int64)
+    upper = np.array([terms.upper for terms in problem.variants], dtype=np.int64)
+    top = upper if has_any_room else _top(problem, shared, types)
+    sizes = top - lower + 1
+    first = np.cumsum([0, *sizes.tolist()])[:-1]
+    variant = np.append(np.repeat(np.arange(len(lower)), sizes), NONE)
+    count = np.append(np.arange(sizes.sum()) - np.repeat(first - lower, sizes), 0)
+    cost, disruption = _prices(problem, variant, count)
+    levels = tuple(sorted({row.level for row in problem.rows}))
+    position = {level: index for index, level in enumerate(levels)}
+    level = np.full((len(Stage), len(members)), NONE, dtype=np.int64)
+    for model, rows in enumerate(rows_of):
+        for row in rows:
+            level[row.stage, model] = position[row.level]
+    requirement, weight, stage, amounts = _rows(problem, members, rows_of, variant, count)
+    use = Uses()
+    types.add_uses(use, first, lower, variant, count)
+    for index, limit in enumerate(limit_rows):
+        for v, amount in limit.terms:
+            own = np.arange(first[v], first[v] + sizes[v])
+            use.add(own, len(types.all) + index, amount * count[own])
+    option, row_, amount_ = use.joined()
+    return Options(
+        members=members,
+        first=first,
+        lower=lower,
+        top=top,
+        variant=variant,
+        count=count,
+        cost=cost,
+        disruption=disruption,
+        amounts=amounts,
+        requirement=requirement,
+        weight=weight,
+        stage=stage,
+        levels=levels,
+        level=level,
+        ceilings=tuple(
+            _ceiling(limit, model, problem, first=first, sizes=sizes, count=count)
+            for model, limit in ceilings
+        ),
+        use_option=option,
+        use_row=row_,
+        use_amount=amount_,
+    ), shared
+
+
+def _models(problem: PlacementProblem) -> tuple[tuple[tuple[int, ...], ...], list[list[CoverRow]]]:
+    """Return each model's variants, and its rows; a variant that no row names is a model of its own."""
+    rows: dict[int, list[CoverRow]] = {}
+    own: dict[int, set[int]] = {}
+    for row in problem.rows:
+        rows.setdefault(row.model, []).append(row)
+        own.setdefault(row.model, set()).update(v for v, _ in row.terms)
+    named = set().union(*own.values())
+    found = [(tuple(sorted(own[model])), rows[model]) for model in rows]
+    found += [((v,), []) for v in range(len(problem.variants)) if v not in named]
+    found.sort(key=lambda pair: pair[0])
+    return tuple(members for members, _ in found), [own_rows for _, own_rows in found]
+
+
+def _split_limits(
+    problem: PlacementProblem, model_of: Mapping[int, int]
+) -> tuple[list[tuple[int, LimitRow]], list[LimitRow]]:
+    """Return the limits over a single model, which restrict its mixes, and those that models share."""
+    own, shared = [], []
+    for row in problem.limits:
+        models = {model_of[v] for v, amount in row.terms if amount}
+        if len(models) == 1:
+            own.append((models.pop(), row))
+        elif models:
+            shared.append(row)
+    return own, shared
+
+
+def _ceiling(
+    row: LimitRow,
+    model: int,
+    problem: PlacementProblem,
+    *,
+    first: Integers,
+    sizes: Integers,
+    count: Integers,
+) -> tuple[int, int, Integers]:
+    """Return (model, limit, amount per option) of a limit over one model; what must stay is allowed."""
+    amounts = np.zeros(len(count), dtype=np.int64)
+    for v, amount in row.terms:
+        own = slice(first[v], first[v] + sizes[v])
+        amounts[own] += amount * count[own]
+    untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
+    return model, max(row.limit, untouched), amounts
+
+
+def _prices(problem: PlacementProblem, variant: Integers, count: Integers) -> tuple[Integers, Integers]:
+    """Return cost and disruption of options, both (options,)."""
+    numbers = [
+        (t.cost, t.start_price, t.stop_price, t.current, max(1, t.accelerators_per_replica))
+        for t in problem.variants
+    ]
+    of = np.array([*numbers, (0, 0, 0, 0, 0)], dtype=np.int64)[variant]
+    cost, start, stop, current, size = of.T
+    more, fewer = np.maximum(count - current, 0), np.maximum(current - count, 0)
+    return cost * count + start * more + stop * fewer, size * (more + fewer)
+
+
+def _rows(
+    problem: PlacementProblem,
+    members: Sequence[Sequence[int]],
+    rows_of: Sequence[Sequence[CoverRow]],
+    variant: Integers,
+    count: Integers,
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return requirement, weight and stage, (rows, models), and what options provide, (rows, options)."""
+    most = max(map(len, rows_of), default=0)
+    requirement = np.zeros((most, len(members)), dtype=np.int64)
+    weight, stage = requirement.copy(), np.full_like(requirement, NONE)
+    per_replica = np.zeros((most, len(problem.variants) + 1), dtype=np.int64)
+    ready = np.zeros_like(per_replica)
+    for model, rows in enumerate(rows_of):
+        for r, row in enumerate(rows):
+            requirement[r, model], weight[r, model], stage[r, model] = row.requirement, row.weight, row.stage
+            for v, amount in row.terms:
+                per_replica[r, v] += amount
+                is_ready = row.stage is Stage.CONTINUITY
+                ready[r, v] = problem.variants[v].ready if is_ready else np.iinfo(np.int64).max
+    return requirement, weight, stage, per_replica[:, variant] * np.minimum(count, ready[:, variant])
+
+
+def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
+    """Return the most replicas of each variant that could ever have places."""
+    most_units = shared.most_units()
+    free = shared.nodes.free.copy()
+    for terms in problem.variants:
+        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
+            for node in places:
+                free[node] += terms.accelerators
+    rooms = free.tolist()
+    top = []
+    for v, terms in enumerate(problem.variants):
+        most = terms.upper
+        if terms.accelerators and most > len(terms.bound):
+            most = min(most, len(terms.bound) + types.most_new_replicas(v, most_units, rooms))
+        top.append(max(terms.lower, most))
+    return np.array(top, dtype=np.int64)

@@ -1,0 +1,273 @@
+"""Placement: from a problem in whole numbers to replicas, their nodes, and what is proven of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine.alternatives import alternatives
+from controller.planning.engine.assign import assign
+from controller.planning.engine.core import Selection
+from controller.planning.engine.levels import Levels, proofs_of
+from controller.planning.engine.options import options_of
+from controller.planning.engine.patterns import first_patterns, joined
+from controller.planning.engine.pricing import Prices, price
+from controller.planning.engine.search import Search
+from controller.planning.magnitude import check_magnitude
+from controller.planning.problem import Solution
+from controller.planning.proofs import proven, with_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.cpsat import Limits
+    from controller.planning.engine.assign import Assignment
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.patterns import Patterns
+    from controller.planning.engine.shared import Floats, Integers
+    from controller.planning.problem import PlacementProblem, Proof
+    from controller.planning.warm_start import DualPrices
+
+ALONE = 8
+"""How many of its cheapest mixes are looked up for a model that has many."""
+
+ROUNDING = 1e-3
+"""Of bounds on cost, which is a whole number."""
+
+RETRIES = 2
+"""How often a problem is solved again because replicas that were chosen found no place."""
+
+
+def place(
+    problem: PlacementProblem,
+    *,
+    limits: Limits,
+    known: DualPrices | None = None,
+) -> Solution:
+    """Return a placement, and how good it is at each level over every replica mix.
+
+    `known` prices are where the search for bounds begins. Raises NumbersTooLargeError.
+    """
+    return Engine(problem).place(limits, known=known)
+
+
+def demand_met(problem: PlacementProblem, *, limits: Limits, like: Solution) -> tuple[int, ...]:
+    """Return replicas that meet about as much demand as can be met, without regard to cost.
+
+    `like` is an answer that is possible here, too: to a problem that differs little from this one. Raises
+    NumbersTooLargeError.
+    """
+    return Engine(problem).place(limits, known=like.prices, like=like).replicas
+
+
+class Engine:
+    """A problem with its patterns. Raises NumbersTooLargeError."""
+
+    def __init__(self, problem: PlacementProblem, *, retries: int = RETRIES) -> None:
+        check_magnitude(problem)
+        self._problem = problem
+        self._retries = retries
+        if problem.variants:
+            self._options, self._shared = options_of(problem)
+            self._patterns, self._alone_bound = _with_best_alone(self._options, first_patterns(self._options))
+            added = (0,) * len(problem.growth)
+            self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
+
+    def alone(self) -> tuple[int, ...]:
+        """Return the replicas that each model would have if it had everything to itself, and any nodes."""
+        if not self._problem.variants:
+            return ()
+        upper = [terms.upper for terms in self._problem.variants]
+        if self._options.top.tolist() == upper:
+            return self._replicas(self._options, self._patterns, self._alone.patterns)
+        options, _ = options_of(self._problem, has_any_room=True)
+        patterns, _ = _with_best_alone(options, first_patterns(options))
+        return self._replicas(options, patterns, _best_alone(patterns))
+
+    def place(
+        self,
+        limits: Limits,
+        *,
+        known: DualPrices | None = None,
+        like: Solution | None = None,
+    ) -> Solution:
+        """Return the best placement that the limits allow; at once, where there is room for everybody.
+
+        Beginning with an answer that is possible, it seeks what meets more demand, near to the bound, and
+        leaves cost alone.
+        """
+        if not self._problem.variants:
+            return Solution(replicas=(), placements=())
+        if self._is_least() and self._might_fit():
+            wanted = self._replicas(self._options, self._patterns, self._alone.patterns)
+            found = assign(self._problem, wanted, self._alone.added, limits)
+            if found.replicas == wanted:
+                free = np.zeros(len(self._options.count))
+                return self._solution(self._alone_proofs(), found, None, free)
+        return self._searched(limits, known, like)
+
+    def _searched(self, limits: Limits, known: DualPrices | None, like: Solution | None) -> Solution:
+        """Return what the search comes to."""
+        running = self._running() if like is None else self._within_options(like.replicas)
+        self._patterns = self._with_mixes(running, self._options.lower.tolist())
+        search = Search(
+            self._problem,
+            self._options,
+            self._shared,
+            self._patterns,
+            limits,
+            known=known,
+            is_estimate=like is not None,
+        )
+        answer = search.run(self._start(running, like.added if like else ()))
+        self._patterns = answer.patterns
+        chosen = self._replicas(self._options, self._patterns, answer.selection.patterns)
+        found = assign(self._problem, chosen, answer.selection.added, limits)
+        if found.replicas != chosen and self._retries:
+            return self._retried(answer.proofs, chosen, found, limits)
+        return self._solution(answer.proofs, found, answer.prices, answer.option_prices)
+
+    def _retried(
+        self, proofs: tuple[Proof, ...], chosen: Sequence[int], found: Assignment, limits: Limits
+    ) -> Solution:
+        """Return the better of what found places and the answer to a problem that knows what does not.
+
+        Rows that are not exact can leave replicas without a place although there are slots.
+        """
+        cut = self._solution(proofs, found, None, np.zeros(len(self._options.count)))
+        variants = tuple(
+            replace(terms, upper=max(terms.lower, count)) if count < wanted else terms
+            for terms, count, wanted in zip(self._problem.variants, found.replicas, chosen, strict=True)
+        )
+        tightened = Engine(replace(self._problem, variants=variants), retries=self._retries - 1)
+        other = tightened.place(limits)
+        values = [proof.value for proof in other.proofs]
+        if values >= [proof.value for proof in cut.proofs]:
+            return cut
+        return proven(other, with_values(proofs, values))
+
+    def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
+        """Return the patterns with those of some replicas."""
+        parts = [self._mixes(replicas) for replicas in mixes]
+        models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return joined(self._options, self._patterns, models, options)
+
+    def _mixes(self, replicas: Sequence[int]) -> tuple[Integers, Integers]:
+        """Return the mix of each model with some replicas: (models,) and options (models, width)."""
+        options, width = self._options, self._patterns.options.shape[1]
+        mixes = np.full((len(options.members), width), len(options.count) - 1, dtype=np.int64)
+        for model, members in enumerate(options.members):
+            mixes[model, : len(members)] = [options.index(v, replicas[v]) for v in members]
+        return np.arange(len(mixes)), mixes
+
+    def _running(self) -> list[int]:
+        """Return what runs on nodes, within what is allowed."""
+        return self._within_options([min(t.current, len(t.bound)) for t in self._problem.variants])
+
+    def _within_options(self, replicas: Sequence[int]) -> list[int]:
+        """Return replicas that are not fewer than must stay, nor more than could have places."""
+        top = self._options.top.tolist()
+        return [
+            max(terms.lower, min(count, most))
+            for terms, count, most in zip(self._problem.variants, replicas, top, strict=True)
+        ]
+
+    def _start(self, running: Sequence[int], added: Sequence[int]) -> Selection:
+        """Return what runs if limits allow it, else what must not be touched."""
+        keeps = all(
+            sum(amount * running[v] for v, amount in row.terms) <= limit
+            for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True)
+        )
+        lowest = self._options.lower.tolist()
+        found = self._patterns.find(self._options, running) if keeps else None
+        if found is None:  # a ceiling of a model may forbid what runs
+            found, added = self._patterns.numbers(*self._mixes(lowest)), ()
+        return Selection(patterns=found, added=tuple(added) or (0,) * len(self._problem.growth))
+
+    def _is_least(self) -> bool:
+        """Tell whether no model is short of more than it has to be, by what is best for it alone."""
+        short = self._patterns.short[:, self._alone.patterns]
+        return bool((short <= self._patterns.least_short).all())
+
+    def _might_fit(self) -> bool:
+        """Tell whether limits are kept, and rows of slots suffice, by all that is best for each alone."""
+        options, shared = self._options, self._shared
+        chosen = np.zeros(len(options.count))
+        chosen[self._patterns.options[self._alone.patterns]] = 1.0
+        used = options.use_amount * chosen[options.use_option]
+        rows = np.bincount(options.use_row, weights=used, minlength=len(shared.types) + len(shared.limits))
+        types = len(shared.types)
+        single = shared.allowed.sum(axis=1) == 1
+        taken = rows[:types][single] @ shared.uses[single]
+        grown = shared.slots + (shared.growth_slots * shared.growth_limit[:, None]).sum(axis=0)
+        return bool((taken <= grown).all() and (rows[types:] <= shared.limits).all())
+
+    def _alone_proofs(self) -> tuple[Proof, ...]:
+        """Return the proofs of what is best for each model alone: where it has places nothing is better."""
+        levels = Levels(self._options, self._shared, self._patterns)
+        values = levels.values(self._patterns, self._alone)
+        return proofs_of(levels, values, [*values[:-1], math.ceil(self._alone_bound - ROUNDING)])
+
+    def _replicas(self, options: Options, patterns: Patterns, chosen: Integers) -> tuple[int, ...]:
+        """Return per variant the replicas of the chosen patterns (models,)."""
+        own = patterns.options[chosen].ravel()
+        replicas = np.zeros(len(self._problem.variants) + 1, dtype=np.int64)
+        replicas[options.variant[own]] = options.count[own]
+        return tuple(replicas[:-1].tolist())
+
+    def _solution(
+        self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None, option_prices: Floats
+    ) -> Solution:
+        """Return the answer; what found no place was taken off the replicas that proofs are of."""
+        self._patterns = self._with_mixes(found.replicas)
+        chosen = self._patterns.numbers(*self._mixes(found.replicas))
+        levels = Levels(self._options, self._shared, self._patterns)
+        values = levels.values(self._patterns, Selection(patterns=chosen, added=found.added))
+        solution = Solution(
+            replicas=found.replicas,
+            placements=found.placements,
+            grown=found.grown,
+            added=found.added,
+            alternatives=alternatives(self._options, self._patterns, chosen, option_prices),
+            prices=prices,
+        )
+        return proven(solution, with_values(proofs, values))
+
+
+def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:
+    """Return the patterns with the mixes that are cheapest for each model alone that is not enumerated.
+
+    Also returns what all models cannot cost less than, where none is short of more than it has to be.
+    """
+    models = np.flatnonzero(~patterns.is_complete)
+    if not len(models):
+        return patterns, float(patterns.least(_alone_cost(patterns)).sum())
+    prices = Prices(
+        options=options.cost.astype(np.float64),
+        stages=np.full(options.level.shape, np.inf),
+        least=patterns.least_short,
+    )
+    found = price(options, models, prices, patterns.least(_alone_cost(patterns))[models], most=ALONE)
+    patterns = joined(options, patterns, found.model, found.options)
+    least = patterns.least(_alone_cost(patterns))
+    least[models] = np.minimum(least[models], found.bound)
+    return patterns, float(least.sum())
+
+
+def _alone_cost(patterns: Patterns) -> Floats:
+    """Return what each pattern costs, infinite where more is short than has to be, stage by stage."""
+    barred = np.zeros(len(patterns.model), dtype=np.bool_)
+    for short in patterns.short:
+        allowed = np.where(barred, np.inf, short)
+        barred |= allowed > patterns.least(allowed)[patterns.model]
+    return np.where(barred, np.inf, patterns.cost)
+
+
+def _best_alone(patterns: Patterns) -> Integers:
+    """Return the pattern of each model that is best alone, the least disruptive of equal ones, (models,)."""
+    cost = _alone_cost(patterns)
+    is_best = cost <= patterns.least(cost)[patterns.model]
+    return patterns.best(np.where(is_best, patterns.disruption, np.inf))

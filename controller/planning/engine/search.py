@@ -1,0 +1,377 @@
+"""The lexicographic minimum, level by level: duals bound it, a core of patterns attains it or comes close.
+
+Levels that can all be at their least, as their bounds say, are settled together with the first one that
+cannot: its duals say which patterns serve best what is easy, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine.core import Core, core_of
+from controller.planning.engine.levels import Levels, Standing, proofs_of
+from controller.planning.engine.master import Duals, Master, Objective
+from controller.planning.engine.patterns import around, joined
+from controller.planning.engine.pricing import LOOKED_AT, Prices, price
+from controller.planning.warm_start import DualPrices, LevelPrices
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from controller.planning.cpsat import Limits, Result
+    from controller.planning.engine.core import Selection
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.patterns import Patterns
+    from controller.planning.engine.shared import Booleans, Floats, Integers, Shared
+    from controller.planning.problem import PlacementProblem, Proof
+
+GAP = 1e-3
+"""Relative distance to the bound at which an answer is good enough; of few models the best is sought."""
+
+PROVEN_MODELS = 30
+TRIFLE = 0.1
+"""Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
+
+EXTRAS = (1_500, 6_000, 24_000)
+FEW_EXTRAS = (400,)
+"""Patterns of each core in turn, beside one per model; few where an estimate will do."""
+
+FAR = 10.0
+"""How many times as far as is near enough an answer has to be for the largest core."""
+
+PRICINGS = 4
+"""How often a level is priced over all mixes at most."""
+
+LEAST_PRICED = 24
+MOST_PRICED = 5_000
+"""Mixes of each model that pricing adds at once; the most where the best is sought."""
+
+MOST_LOOKED_AT = 100_000
+"""Mixes of each model that pricing looks at where the best is sought."""
+
+SHARE_PER_LEVEL = 0.5
+"""Of the effort that is left."""
+
+LEAST_SECONDS = 0.1
+"""By the clock, of every core."""
+
+ROUNDING = 1e-6
+"""Distances of whole numbers that are none."""
+
+NEGLIGIBLE = 1e-4
+"""Relative distance between the bounds over the patterns and over all mixes at which no more are priced."""
+
+LARGE = 50_000
+"""Models times slot rows up to which the effort is as given; larger problems get more in proportion."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the search came to."""
+
+    patterns: Patterns
+    selection: Selection
+    proofs: tuple[Proof, ...]
+    prices: DualPrices
+    option_prices: Floats
+    """(options,): what each pays at the prices of the cost level."""
+
+
+class Search:
+    """What is known so far: the patterns, the best answer, and the effort that is left."""
+
+    def __init__(
+        self,
+        problem: PlacementProblem,
+        options: Options,
+        shared: Shared,
+        patterns: Patterns,
+        limits: Limits,
+        *,
+        known: DualPrices | None,
+        is_estimate: bool = False,
+    ) -> None:
+        """Begin with nothing but patterns; an estimate ends with demand, near to the bound."""
+        self._problem = problem
+        self._options = options
+        self._shared = shared
+        self._patterns = patterns
+        self._levels = Levels(options, shared, patterns)
+        self._limits = limits
+        self._known = known
+        self._prices: dict[str, LevelPrices] = {}
+        self._option_prices = np.zeros(len(options.count))
+        size = len(options.members) * len(shared.slots)
+        self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
+        self._deadline_seconds = monotonic() + limits.wall_seconds
+        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS and not is_estimate else GAP
+        self._extras = FEW_EXTRAS if is_estimate else EXTRAS
+        self._last = self._levels.last_demand if is_estimate else self._levels.cost
+        self._bound = -math.inf
+        """Over all mixes, of what was priced last."""
+        self._near_means = around(options, {})
+
+    def run(self, incumbent: Selection) -> Answer:
+        """Settle all levels, the easy ones together with the next hard one."""
+        self._incumbent = incumbent
+        bounds: list[int] = []
+        while len(bounds) <= self._last:
+            first = len(bounds)
+            hard = self._first_hard(first)
+            self._assume(range(first, hard))
+            bound = self._settle(hard)
+            if self._is_met():
+                bounds += [*(self._least(level) for level in range(first, hard)), bound]
+                continue
+            # Nothing was found that is at its least at all of them.
+            self._assume(range(0))
+            bounds.append(self._settle(first))
+        bounds += [0] * (self._levels.cost + 1 - len(bounds))
+        return Answer(
+            patterns=self._patterns,
+            selection=self._incumbent,
+            proofs=proofs_of(self._levels, self._values, bounds),
+            prices=self._dual_prices(),
+            option_prices=self._option_prices,
+        )
+
+    @property
+    def _values(self) -> tuple[int, ...]:
+        return self._levels.values(self._patterns, self._incumbent)
+
+    def _assume(self, easy: range) -> None:
+        """State levels from now on by what the best answer comes to, some of them at their least."""
+        self._standing = Standing(values=self._values, easy=easy)
+
+    def _is_met(self) -> bool:
+        return all(self._values[level] <= self._least(level) for level in self._standing.easy)
+
+    def _least(self, level: int) -> int:
+        return self._levels.least(self._patterns, level)
+
+    def _objective(self, level: int, *, is_soft: bool = False) -> Objective:
+        return self._levels.objective(self._patterns, self._standing, level, is_soft=is_soft)
+
+    def _master(self, objective: Objective) -> Master:
+        return Master(self._options, self._shared, self._patterns, objective)
+
+    def _first_hard(self, first: int) -> int:
+        """Return the first level that cannot be at its least with all before it, as far as bounds tell."""
+        for level in range(first, self._levels.cost + 1):
+            self._assume(range(first, level))
+            if not np.isfinite(self._patterns.least(self._objective(level).value)).all():
+                return level - 1  # some model cannot be at its least at all of these levels
+            least = self._least(level)
+            if level == self._levels.cost or (self._is_met() and self._values[level] <= least):
+                continue
+            self._priced(level, least + 1.0)
+            if self._bound > least + ROUNDING * max(1.0, least):
+                return level
+        return self._levels.cost
+
+    def _settle(self, level: int) -> int:
+        """Bring one level as low as the effort allows, and return what it cannot be below."""
+        value, least = self._values[level], self._least(level)
+        if level < self._levels.cost and value <= least and self._is_met():
+            return value
+        unit, enough = self._levels.unit(level), math.inf
+        if self._gap and self._is_met():
+            enough = value * unit - self._near(level, value * unit) / 4
+        objective, duals = self._priced(level, enough)
+        if level == self._levels.cost:
+            self._option_prices = duals.option_prices
+        bound = self._improved(level, objective, duals, near=self._near(level, max(0.0, self._bound)))
+        return max(least, math.ceil((bound - self._levels.tie(level)) / unit - 1e-9))
+
+    def _near(self, level: int, counted: float) -> float:
+        """Return what distance to the bound is near enough."""
+        if level < self._levels.cost:
+            counted = max(counted, self._levels.totals[level] * TRIFLE)
+        return self._gap * counted
+
+    def _priced(self, level: int, enough: float) -> tuple[Objective, Duals]:
+        """Return a level's problem with the best duals over all mixes; any will do that prove `enough`.
+
+        The patterns that they call for are in then.
+        """
+        duals = self._master(self._objective(level)).solve(self._begin(level), enough=enough)
+        self._bound, _ = self._all_mixes(level, duals)
+        for _ in range(PRICINGS - 1):
+            if duals.bound - self._bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
+                break
+            duals = self._master(self._objective(level)).solve(duals.vector, enough=enough)
+            self._bound, _ = self._all_mixes(level, duals)
+        self._remember(level, duals.vector)
+        self._near_means = around(self._options, duals.means)
+        self._extend(*self._near_means)
+        objective = self._objective(level)
+        return objective, self._master(objective).duals(duals.vector)
+
+    def _all_mixes(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
+        """Price all mixes, and add those that are near to their model's best.
+
+        Returns the bound over all mixes, and whether all are in now that are within a distance of the best.
+        """
+        models = np.flatnonzero(~self._patterns.is_complete)
+        if not len(models):
+            return duals.bound, True
+        if level < self._levels.cost and not distance and duals.bound <= self._least(level):
+            return duals.bound, True  # no mix is less short
+        counted, stages = self._levels.prices(self._patterns, self._standing, level, duals)
+        least = self._patterns.least(duals.reduced)[models]
+        prices = Prices(
+            options=counted + duals.option_prices, stages=stages, least=self._patterns.least_short
+        )
+        most, looked_at = LEAST_PRICED, LOOKED_AT
+        if distance and not self._gap:  # where the best is sought all that might be part of it are needed
+            most, looked_at = MOST_PRICED, MOST_LOOKED_AT
+        found = price(self._options, models, prices, least + distance, most=most, looked_at=looked_at)
+        self._extend(found.model, found.options)
+        bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
+        return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
+
+    def _extend(self, model: Integers, mixes: Integers) -> None:
+        """Add patterns, and keep the incumbent's numbers."""
+        if not len(model):
+            return
+        old, held = self._patterns, self._incumbent.patterns
+        self._patterns = joined(self._options, old, model, mixes)
+        kept = self._patterns.numbers(old.model[held], old.options[held])
+        self._incumbent = replace(self._incumbent, patterns=kept)
+
+    def _improved(self, level: int, objective: Objective, duals: Duals, *, near: float) -> float:
+        """Solve cores until the answer is near enough to the bound, proven, or the effort is spent.
+
+        Returns what no answer counts for less than.
+        """
+        bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
+        solved: NDArray[np.void] | None = None
+        has_all = False
+        for extra in self._extras:
+            counted = self._counted(objective)
+            tolerated = FAR * near if extra == EXTRAS[-1] else near
+            if counted - bound <= tolerated + ROUNDING:
+                break
+            if seconds <= 0 or monotonic() >= self._deadline_seconds:
+                break
+            if solved is None or not self._gap:
+                objective, duals, has_all = self._within(level, duals, counted - bound)
+            kept, is_complete = core_of(
+                self._patterns, objective, duals, self._always(), distance=counted - bound, extra=extra
+            )
+            if solved is not None and np.array_equal(self._patterns.only(kept), solved):
+                break  # nothing more is within the distance
+            solved = self._patterns.only(kept)
+            result, is_exact = self._solve_core(
+                objective, duals, kept, bound=bound, gap=near / 2, seconds=seconds
+            )
+            seconds -= result.deterministic_seconds
+            if is_complete and has_all and is_exact:
+                counted = self._counted(objective)
+                return max(bound, counted if result.is_optimal and not near else min(result.bound, counted))
+            if not result.values and not result.is_infeasible and not self._is_met():
+                seconds -= self._begin_softly(level, duals, seconds / 2)
+        return min(bound, self._counted(objective))
+
+    def _solve_core(
+        self,
+        objective: Objective,
+        duals: Duals,
+        kept: Booleans,
+        *,
+        bound: float,
+        gap: float,
+        seconds: float,
+    ) -> tuple[Result, bool]:
+        """Solve one core, keep a better answer, and return the account and whether its rows are exact.
+
+        Where the best answer is forbidden the solver begins with the best pattern of each model at the duals.
+        """
+        core = Core(self._problem, self._options, self._shared, self._patterns, objective, kept)
+        hint = self._incumbent
+        if not math.isfinite(self._counted(objective)):
+            hint = replace(hint, patterns=self._patterns.best(duals.reduced))
+        limits = replace(
+            self._limits,
+            deterministic_seconds=max(0.0, seconds),
+            wall_seconds=max(LEAST_SECONDS, self._deadline_seconds - monotonic()),
+        )
+        found, result = core.solve(hint, bound=bound, gap=gap, limits=limits)
+        self._left_seconds -= result.deterministic_seconds
+        if found is not None and self._rank(objective, found) < self._rank(objective, self._incumbent):
+            self._incumbent = found
+        return result, core.is_exact
+
+    def _within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
+        """Return the problem with all mixes that a better answer might use, and whether that are all."""
+        has_all = bool(self._patterns.is_complete.all())
+        if not has_all:
+            near = distance if math.isfinite(distance) else GAP * max(1.0, abs(duals.bound))
+            _, has_all = self._all_mixes(level, duals, near)
+            has_all = has_all and near >= distance
+        objective = self._objective(level)
+        return objective, self._master(objective).duals(duals.vector), has_all
+
+    def _always(self) -> Integers:
+        """Return the patterns that are in every core: of the best answer, and around the linear solution."""
+        return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._near_means))
+
+    def _begin_softly(self, level: int, duals: Duals, seconds: float) -> float:
+        """Look for an answer that is at its least at the easy levels, and return the effort.
+
+        What is short there is allowed at a price: the solver begins with the best answer so far.
+        """
+        objective, unit = self._objective(level, is_soft=True), self._levels.unit(level)
+        priced = self._master(objective).duals(duals.vector / unit)
+        kept, _ = core_of(
+            self._patterns, objective, priced, self._always(), distance=math.inf, extra=EXTRAS[0]
+        )
+        gap = GAP * abs(duals.bound) / unit
+        result, _ = self._solve_core(objective, priced, kept, bound=-math.inf, gap=gap, seconds=seconds)
+        return result.deterministic_seconds
+
+    def _counted(self, objective: Objective, selection: Selection | None = None) -> float:
+        """Return what a selection counts for, by default the best one; infinite where it is forbidden."""
+        chosen = selection or self._incumbent
+        added = np.array(chosen.added, dtype=np.float64)
+        return float(objective.value[chosen.patterns].sum()) + float(objective.growth_price @ added)
+
+    def _rank(self, objective: Objective, selection: Selection) -> tuple[tuple[int, ...], float]:
+        """Return what to compare answers by: level by level, and then by an objective, for disruption."""
+        return self._levels.values(self._patterns, selection), self._counted(objective, selection)
+
+    def _begin(self, level: int) -> Floats | None:
+        """Return known prices of a level, for the rows that it has now."""
+        name = self._levels.name(level)
+        own = next((one for one in self._known.levels if one.level == name), None) if self._known else None
+        if own is None or self._known is None:
+            return None
+        shared = dict(zip((*self._known.slots, *self._known.limits), own.rows, strict=True))
+        kept = dict(own.kept)
+        rows = [shared.get(row, 0.0) for row in self._shared.row_names]
+        vector = [*rows, *(kept.get(row, 0.0) for row in self._kept_names(level))]
+        return np.array(vector) * self._levels.unit(level)
+
+    def _kept_names(self, level: int) -> list[str]:
+        kept = self._levels.kept(self._patterns, self._standing, level)
+        return [self._levels.name(earlier) for earlier in kept]
+
+    def _remember(self, level: int, vector: Floats) -> None:
+        """Keep the prices of a level for another search, per unit of its value."""
+        prices, name = (vector / self._levels.unit(level)).tolist(), self._levels.name(level)
+        rows = len(self._shared.row_names)
+        kept = tuple(zip(self._kept_names(level), prices[rows:], strict=True))
+        self._prices[name] = LevelPrices(level=name, rows=tuple(prices[:rows]), kept=kept)
+
+    def _dual_prices(self) -> DualPrices:
+        names = self._shared.row_names
+        return DualPrices(
+            slots=tuple(name for name in names if not isinstance(name, str)),
+            limits=tuple(name for name in names if isinstance(name, str)),
+            levels=tuple(self._prices[name] for name in sorted(self._prices)),
+        )

@@ -1,0 +1,281 @@
+"""What models share: slots on nodes, quotas and budgets, nodes that can be added.
+
+An item type is what one unit of a variant asks of nodes: accelerators per pod, how many pods go together into
+one block of nodes, and the bins that it may go to. A slot of size s is room for s accelerators on one node; a
+pod of k >= s accelerators takes floor(k / s) of them wherever it goes. Slots of blocks count the same for
+pods that go together: q slots of one size in one block make one. The rows are necessary everywhere, and
+sufficient where each kind of item takes a whole number of the slots of every smaller one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.problem import NO_DOMAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from controller.planning.problem import LimitRow, PlacementProblem, VariantTerms
+
+    Integers = NDArray[np.int64]
+    """Whole numbers, or indices."""
+
+    Floats = NDArray[np.float64]
+    """Prices, and sums that they are part of."""
+
+    Booleans = NDArray[np.bool_]
+    """Which of some things are meant."""
+
+NO_BIN = -1
+"""Stands for the bin of a node that is in none."""
+
+NO_TYPE = -1
+"""Stands for the item type of a variant without accelerators, which needs no place."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ItemType:
+    """What one unit asks of nodes; in order, what is hardest to place comes last."""
+
+    total: int
+    """Accelerators of all pods that go together."""
+
+    accelerators: int
+    """Of each pod."""
+
+    pods: int
+    """Pods that go together into one block; 1 for pods that go by themselves."""
+
+    topology: int
+    """Whose domains are the blocks; NO_DOMAIN where pods go by themselves."""
+
+    bins: tuple[int, ...]
+    """Where the unit may go."""
+
+
+def item_type(terms: VariantTerms, bins: Iterable[int]) -> ItemType:
+    """Return what a unit of a variant asks for in some bins: a pod, or a gang of pods."""
+    gang = terms.together is not None
+    return ItemType(
+        total=terms.accelerators * (terms.pods if gang else 1),
+        accelerators=terms.accelerators,
+        pods=terms.pods if gang else 1,
+        topology=terms.together if terms.together is not None else NO_DOMAIN,
+        bins=tuple(bins),
+    )
+
+
+def pod_type(accelerators: int, bin_: int) -> ItemType:
+    """Return what a single pod holds that is in a bin."""
+    return ItemType(accelerators, accelerators, 1, NO_DOMAIN, (bin_,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodes:
+    """The nodes in arrays, and the slot rows over them; rows of a bin stand together."""
+
+    bin: Integers
+    """(nodes,): bin, or NO_BIN."""
+
+    block: Integers
+    """(nodes,): block of the gangs of its bin; NO_DOMAIN for none."""
+
+    free: Integers
+    """(nodes,): accelerators when every bound replica stays; negative when overcommitted."""
+
+    row_bin: Integers
+    """(slot rows,): bin of the slots."""
+
+    row_size: Integers
+    """(slot rows,): accelerators of each slot."""
+
+    row_pods: Integers
+    """(slot rows,): how many such slots in one block make one; 1 for slots of single nodes."""
+
+    is_exact: Booleans
+    """(bins,): whether items fit exactly when no row runs out."""
+
+    def slots(self, free: Integers) -> Integers:
+        """Return how many slots of each row there are when so much is free on the nodes."""
+        counts = []
+        room = np.maximum(free, 0)
+        keys = zip(self.row_bin.tolist(), self.row_size.tolist(), self.row_pods.tolist(), strict=True)
+        for bin_, size, pods in keys:
+            here = self.bin == bin_
+            per_node = room[here] // size
+            if pods > 1:
+                known = self.block[here] >= 0
+                per_block = np.bincount(self.block[here][known], weights=per_node[known], minlength=1)
+                per_node = per_block.astype(np.int64) // pods
+            counts.append(int(per_node.sum()))
+        return np.array(counts, dtype=np.int64)
+
+    def uses(self, kind: ItemType) -> Integers:
+        """Return how many slots of each row a unit takes at least, wherever it may go, (rows,)."""
+        per_row: Integers = kind.pods * (kind.accelerators // self.row_size) // self.row_pods
+        # A smaller gang may lie where no whole larger one would: it takes none of its slots for certain.
+        return np.where(np.isin(self.row_bin, kind.bins), per_row, 0)
+
+
+def nodes_of(problem: PlacementProblem) -> Nodes:
+    """Return the nodes with the slot rows of all bins."""
+    node_bin = np.full(len(problem.free), NO_BIN, dtype=np.int64)
+    block = np.full(len(problem.free), NO_DOMAIN, dtype=np.int64)
+    keys: list[tuple[int, int, int]] = []
+    exact = []
+    for index, bin_ in enumerate(problem.bins):
+        nodes = list(bin_.nodes)
+        node_bin[nodes] = index
+        gangs = {
+            (problem.variants[v].accelerators, problem.variants[v].pods, t)
+            for v in bin_.variants
+            if (t := problem.variants[v].together) is not None
+        }
+        topologies = sorted({t for _, _, t in gangs})
+        kinds = {(size, 1) for size in bin_.sizes}
+        if topologies and nodes:
+            domains = np.array([problem.topologies[t] for t in topologies])[:, nodes]
+            block[nodes] = np.where(
+                (domains == NO_DOMAIN).any(axis=0),
+                NO_DOMAIN,
+                np.unique(domains, axis=1, return_inverse=True)[1].ravel(),
+            )
+        if len(topologies) == 1:
+            kinds |= {(size, pods) for size, pods, _ in gangs}
+        is_exact = len(topologies) <= 1 and _divides(kinds)
+        exact.append(is_exact)
+        if not is_exact:
+            kinds.add((1, 1))
+        keys += [(index, size, pods) for size, pods in sorted(kinds, key=lambda k: (k[1], k[0]))]
+    row_bin, row_size, row_pods = np.array(keys, dtype=np.int64).reshape(-1, 3).T
+    return Nodes(
+        bin=node_bin,
+        block=block,
+        free=np.array(problem.free, dtype=np.int64),
+        row_bin=row_bin,
+        row_size=row_size,
+        row_pods=row_pods,
+        is_exact=np.array(exact, dtype=np.bool_),
+    )
+
+
+def _divides(kinds: Iterable[tuple[int, int]]) -> bool:
+    """Tell whether each kind takes a whole number of the slots of every kind that is placed later."""
+    in_order = sorted(kinds, key=lambda kind: (kind[0] * kind[1], kind[0]))
+    return all(
+        large % small == 0 and many * (large // small) % few == 0
+        for (small, few), (large, many) in combinations(in_order, 2)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """Item types and the rows that all models share. Rows of use are those of types, then those of limits."""
+
+    nodes: Nodes
+    """The nodes, with the slot rows."""
+
+    types: tuple[ItemType, ...]
+    """What any unit is of, sorted."""
+
+    uses: Floats
+    """(types, slot rows): slots that a unit takes in the row's bin; 0 where it may not go."""
+
+    allowed: Booleans
+    """(types, bins): whether a unit may go there."""
+
+    slots: Integers
+    """(slot rows,): slots that there are once every bound replica that may go has gone."""
+
+    limits: Integers
+    """(limit rows,): what each limit allows."""
+
+    limit_rows: tuple[LimitRow, ...]
+    """The limits over several models."""
+
+    growth_bin: Integers
+    """(growths,): bin of its nodes."""
+
+    growth_size: Integers
+    """(growths,): accelerators of each of its nodes."""
+
+    growth_price: Integers
+    """(growths,): cost of an added node."""
+
+    growth_limit: Integers
+    """(growths,): nodes that can be added at most."""
+
+    growth_slots: Integers
+    """(growths, slot rows): slots that an added node brings."""
+
+    @cached_property
+    def row_names(self) -> tuple[tuple[int, int, int] | str, ...]:
+        """(bin, size, pods) of each row of slots, then the name of each limit."""
+        rows = (self.nodes.row_bin.tolist(), self.nodes.row_size.tolist(), self.nodes.row_pods.tolist())
+        return (*zip(*rows, strict=True), *(f"{row.kind} {row.name}" for row in self.limit_rows))
+
+    def type_prices(self, slot_prices: Floats) -> Floats:
+        """Return what a unit of each type pays in the cheapest of its bins, (types,); 0 without a bin."""
+        bins = self.allowed.shape[1]
+        in_bin = (self.nodes.row_bin[:, None] == np.arange(bins)).astype(np.float64)
+        paid = np.where(self.allowed, (self.uses * slot_prices) @ in_bin, np.inf)
+        least: Floats = paid.min(axis=1, initial=np.inf)
+        return np.where(np.isfinite(least), least, 0.0)
+
+    def most_units(self) -> Integers:
+        """Return how many units of each type could ever have room, were there nothing else, (types,)."""
+        slots = self.slots + (self.growth_slots * self.growth_limit[:, None]).sum(axis=0)
+        uses = self.uses.astype(np.int64)
+        huge = np.iinfo(np.int64).max
+        per_row = np.where(uses > 0, slots // np.maximum(uses, 1), huge)
+        most = np.zeros(len(self.types), dtype=np.int64)
+        for bin_ in range(self.allowed.shape[1]):
+            here = self.nodes.row_bin == bin_
+            most += np.where(self.allowed[:, bin_], per_row[:, here].min(axis=1, initial=huge), 0)
+        return most
+
+
+def shared_of(
+    problem: PlacementProblem, nodes: Nodes, types: Sequence[ItemType], limit_rows: Sequence[LimitRow]
+) -> Shared:
+    """Return what models share, given the types that anything is of."""
+    allowed = np.zeros((len(types), len(problem.bins)), dtype=np.bool_)
+    for index, kind in enumerate(types):
+        allowed[index, list(kind.bins)] = True
+    gained = np.maximum(nodes.free, 0)
+    for terms in problem.variants:
+        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
+            for node in places:
+                gained[node] += terms.accelerators
+    numbers = [(g.bin, g.accelerators, g.price, g.limit) for g in problem.growth]
+    bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
+    brings = (nodes.row_bin == bin_[:, None]) & (nodes.row_pods == 1)
+    return Shared(
+        nodes=nodes,
+        types=tuple(types),
+        uses=np.array([nodes.uses(kind) for kind in types], dtype=np.float64).reshape(
+            len(types), len(nodes.row_bin)
+        ),
+        allowed=allowed,
+        slots=nodes.slots(gained),
+        limits=np.array([limit_of(row, problem) for row in limit_rows], dtype=np.int64),
+        limit_rows=tuple(limit_rows),
+        growth_bin=bin_,
+        growth_size=size,
+        growth_price=price,
+        growth_limit=limit,
+        growth_slots=np.where(brings, size[:, None] // nodes.row_size, 0),
+    )
+
+
+def limit_of(row: LimitRow, problem: PlacementProblem) -> int:
+    """Return what a limit allows: at least what those replicas use that must not be touched."""
+    return max(row.limit, sum(amount * problem.variants[v].lower for v, amount in row.terms))

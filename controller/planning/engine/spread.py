@@ -1,0 +1,167 @@
+"""Pods that are spread over the domains of a topology (core/v1 `topologySpreadConstraints`).
+
+A new pod may go to a domain only if the variant's pods there then exceed those of the domain with the fewest
+by at most `max_skew`. New pods exist only where all bound replicas stay, so what lies in each domain is a
+constant wherever the constraint matters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.problem import bins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from controller.planning.cpsat import Program, Terms
+    from controller.planning.engine.shared import Integers
+    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
+
+
+def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:
+    """Return the bins in each domain, for each variant that spreads its pods; only domains that have any."""
+    found = {}
+    for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
+        if terms.spread is None or not terms.accelerators:
+            continue
+        where: dict[int, list[int]] = {}
+        for bin_ in bins:
+            where.setdefault(_domain_of(problem, bin_, terms.spread), []).append(bin_)
+        found[v] = {d: tuple(where[d]) for d in terms.spread.domains if d in where}
+    return found
+
+
+def lying(problem: PlacementProblem, terms: VariantTerms) -> dict[int, int]:
+    """Return how many bound pods of a variant lie in each of its domains."""
+    spread = terms.spread
+    if spread is None:
+        return {}
+    counts = dict.fromkeys(spread.domains, 0)
+    for nodes in terms.bound:
+        for node in nodes:
+            domain = problem.topologies[spread.topology][node]
+            if domain in counts:
+                counts[domain] += 1
+    return counts
+
+
+def most_new_pods(counts: Mapping[int, int], reachable: Mapping[int, object], max_skew: int) -> int | None:
+    """Return how many new pods there can be at most; None where every domain can take some."""
+    closed = [count for domain, count in counts.items() if domain not in reachable]
+    if not closed:
+        return None
+    level = min(closed) + max_skew
+    return sum(max(0, level - count) for domain, count in counts.items() if domain in reachable)
+
+
+def least_new_pods(
+    counts: Mapping[int, int], reachable: Collection[int], max_skew: int, pods: Integers
+) -> dict[int, Integers]:
+    """Return how many of some new pods (n,) each domain gets at least, in whatever way they are spread.
+
+    The others take as many as they can where this one has the fewest.
+    """
+    known: dict[tuple[int, ...], Integers] = {}
+    found = {}
+    for domain in reachable:
+        others = tuple(sorted(counts[d] - counts[domain] for d in reachable if d != domain))
+        if others not in known:
+            here = np.arange(int(pods.max(initial=0)) + 1)
+            room = here + max_skew - np.array(others, dtype=np.int64)[:, None]
+            known[others] = np.searchsorted(here + np.maximum(room, 0).sum(axis=0), pods)
+        found[domain] = known[others]
+    return found
+
+
+def spread_evenly(
+    program: Program,
+    counts: Mapping[int, int],
+    reachable: Collection[int],
+    new: Terms,
+    first: int | None,
+) -> dict[int, Terms]:
+    """Return as terms the new pods in each domain where none may be ahead by more than one; add their rows.
+
+    Then all domains that get any end at one level or one above it. How many pods each gets at least follows
+    from how many there are; of the rest each gets at most one: as the solver chooses, or beginning with the
+    domain at the position `first`, which takes no variables.
+    """
+    parts: dict[int, Terms] = {domain: [] for domain in reachable}
+    rest: list[tuple[int, int, list[int]]] = []
+    fewest = least_new_pods(counts, reachable, 1, np.array([pods for _, pods in new], dtype=np.int64))
+    for turn, (variable, pods) in enumerate(new):
+        least = {domain: int(amounts[turn]) for domain, amounts in fewest.items()}
+        left = pods - sum(least.values())
+        level = min((counts[d] + n for d, n in least.items()), default=0)
+        for domain, amount in least.items():
+            if amount:
+                parts[domain].append((variable, amount))
+        takers = [d for d in reachable if counts[d] <= level]
+        if first is None and left:
+            rest.append((variable, left, takers))
+        elif first is not None:
+            for step in range(left):
+                parts[takers[(first + step) % len(takers)]].append((variable, 1))
+    if rest:
+        _choose_domains(program, parts, rest)
+    return parts
+
+
+def _choose_domains(
+    program: Program, parts: dict[int, Terms], rest: Sequence[tuple[int, int, Sequence[int]]]
+) -> None:
+    """Let the solver choose which domains get one pod more, add them to the parts, and add the rows.
+
+    `rest` is for each variable how many pods are left where it is 1, and the domains that may get one.
+    """
+    chosen = dict(zip(parts, program.variables(len(parts)), strict=True))
+    for domain, one_more in chosen.items():
+        parts[domain].append((one_more, 1))
+        open_to = [variable for variable, _, takers in rest if domain in takers]
+        if len(open_to) < len(rest):
+            program.row([(one_more, 1), *((variable, -1) for variable in open_to)], most=0)
+    left = [(variable, pods) for variable, pods, _ in rest]
+    program.row([*left, *((one_more, -1) for one_more in chosen.values())], least=0, most=0)
+
+
+def spread_within(
+    program: Program,
+    spread: SpreadTerms,
+    counts: Mapping[int, int],
+    reachable: Collection[int],
+    *,
+    new: Terms,
+    most: int,
+    pods: int,
+) -> dict[int, Terms]:
+    """Return as terms the new units of `pods` in each domain, at most `most`; add the rows of any skew.
+
+    Where the pods that lie there keep the constraint by themselves it holds with no new pod as well, and
+    needs no condition.
+    """
+    chosen = dict(zip(reachable, program.variables(len(reachable), most), strict=True))
+    program.row([*new, *((variable, -1) for variable in chosen.values())], least=0, most=0)
+    fewest = program.variables(1, max(counts.values(), default=0) + pods * most).start
+    for domain, count in counts.items():
+        here: Terms = [(chosen[domain], -pods)] if domain in chosen else []
+        program.row([(fewest, 1), *here], most=count)
+    for domain, variable in chosen.items():
+        ahead = spread.max_skew - counts[domain]
+        if counts[domain] - min(counts.values()) <= spread.max_skew:
+            program.row([(variable, pods), (fewest, -1)], most=ahead)
+            continue
+        gets = program.variables(1).start
+        program.switch(variable, gets)
+        program.row([(variable, pods), (fewest, -1)], most=ahead, only_if=gets)
+    return {domain: [(variable, 1)] for domain, variable in chosen.items()}
+
+
+def _domain_of(problem: PlacementProblem, bin_: int, spread: SpreadTerms) -> int:
+    """Return the domain that all nodes of a bin are in."""
+    nodes: Sequence[int] = problem.bins[bin_].nodes
+    if nodes:
+        return problem.topologies[spread.topology][nodes[0]]
+    return next(growth.domains[spread.topology] for growth in problem.growth if growth.bin == bin_)

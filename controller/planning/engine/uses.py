@@ -1,0 +1,154 @@
+"""What options use of what models share: units of item types, while replicas stay and for new ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine import apart, spread
+from controller.planning.engine.shared import NO_BIN, NO_TYPE, item_type, pod_type
+from controller.planning.problem import NO_DOMAIN, bins_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.engine.shared import Floats, Integers, ItemType, Nodes
+    from controller.planning.problem import PlacementProblem
+
+
+class Uses:
+    """Collects which option uses how much of which row."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Integers, Integers, Floats]] = []
+
+    def add(self, options: Integers, row: int | Integers, amounts: Integers) -> None:
+        """Let options (n,) use amounts (n,) of a row, or of rows (n,); only amounts above 0 count."""
+        used = amounts > 0
+        rows = np.broadcast_to(np.asarray(row, dtype=np.int64), options.shape)
+        self._parts.append((options[used], rows[used], amounts[used].astype(np.float64)))
+
+    def joined(self) -> tuple[Integers, Integers, Floats]:
+        """Return all of them, by option."""
+        if not self._parts:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, np.zeros(0)
+        option, row, amount = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        order = np.argsort(option, kind="stable")
+        return option[order], row[order], amount[order]
+
+
+class Types:
+    """The item types of a problem, and which of them the replicas of each variant are of."""
+
+    def __init__(self, problem: PlacementProblem, nodes: Nodes) -> None:
+        self._problem = problem
+        self._bins = bins_of(problem)
+        self._domains = spread.bins_by_domain(problem)
+        self._lying = {v: spread.lying(problem, problem.variants[v]) for v in self._domains}
+        self._nodes = nodes
+        new = [
+            item_type(terms, bins) if terms.accelerators else None
+            for terms, bins in zip(problem.variants, self._bins, strict=True)
+        ]
+        in_domain = {
+            v: {d: item_type(problem.variants[v], bins) for d, bins in domains.items()}
+            for v, domains in self._domains.items()
+        }
+        staying = {v: self._staying(v) for v, terms in enumerate(problem.variants) if terms.bound}
+        kinds = {kind for kind in new if kind}
+        kinds |= {kind for own in in_domain.values() for kind in own.values()}
+        kinds |= {kind for own in staying.values() for replica in own for kind in replica}
+        self.all = sorted(kinds)
+        index = {kind: number for number, kind in enumerate(self.all)}
+        self.new = np.array([index[kind] if kind else NO_TYPE for kind in new], dtype=np.int64)
+        self._in_domain = {v: {d: index[k] for d, k in own.items()} for v, own in in_domain.items()}
+        self._staying_types = {
+            v: [[index[kind] for kind in replica] for replica in own] for v, own in staying.items()
+        }
+
+    def _staying(self, v: int) -> list[list[ItemType]]:
+        """Return for each bound replica that may go what it holds while it stays, in removal order."""
+        terms = self._problem.variants[v]
+        found: list[list[ItemType]] = []
+        bins, blocks = self._nodes.bin, self._nodes.block
+        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
+            homes = {(int(bins[node]), int(blocks[node])) for node in places}
+            is_gang = terms.together is not None and len(places) == terms.pods and len(homes) == 1
+            if not terms.accelerators:
+                found.append([])
+            elif is_gang and (home := next(iter(homes)))[0] != NO_BIN and home[1] != NO_DOMAIN:
+                found.append([item_type(terms, (home[0],))])
+            else:
+                found.append(
+                    [pod_type(terms.accelerators, int(bins[n])) for n in places if bins[n] != NO_BIN]
+                )
+        return found
+
+    def most_new_replicas(self, v: int, most_units: Integers, free: Sequence[int]) -> int:
+        """Return how many new replicas of a variant could ever have places."""
+        terms = self._problem.variants[v]
+        units = int(most_units[self.new[v]])
+        if terms.together is not None:
+            return units
+        pods = min(units, apart.most_new_pods(self._problem, terms, self._bins[v], free))
+        if terms.spread is not None:
+            even = spread.most_new_pods(self._lying[v], self._domains[v], terms.spread.max_skew)
+            pods = pods if even is None else min(pods, even)
+        return pods // terms.pods
+
+    def add_uses(
+        self, use: Uses, first: Integers, lower: Integers, variant: Integers, count: Integers
+    ) -> None:
+        """Add the units that options use of types: new ones, and those of bound replicas that stay."""
+        terms = self._problem.variants
+        bound = np.array([*(len(t.bound) for t in terms), 0], dtype=np.int64)[variant]
+        units = np.array([*(t.pods if t.together is None else 1 for t in terms), 0], dtype=np.int64)[variant]
+        more = np.maximum(count - bound, 0) * units
+        type_ = np.append(self.new, NO_TYPE)[variant]
+        is_spread = np.isin(variant, [v for v in self._domains if terms[v].together is None])
+        plain = np.flatnonzero((more > 0) & (type_ != NO_TYPE) & ~is_spread)
+        use.add(plain, type_[plain], more[plain])
+        for v in self._domains:
+            if terms[v].together is not None:  # what each domain gets at least is not counted in gangs
+                continue
+            own = first[v] + np.flatnonzero(more[first[v] :][: self._options(v, first, variant)] > 0)
+            self._add_spread(use, v, own, more)
+        for v, replicas in self._staying_types.items():
+            counts = lower[v] + np.arange(self._options(v, first, variant))
+            self._add_staying(
+                use, replicas, origin=first[v] - lower[v], counts=counts, bound=len(terms[v].bound)
+            )
+
+    @staticmethod
+    def _options(v: int, first: Integers, variant: Integers) -> int:
+        """Return how many options a variant has."""
+        return int((first[v + 1] if v + 1 < len(first) else len(variant) - 1) - first[v])
+
+    def _add_spread(self, use: Uses, v: int, own: Integers, more: Integers) -> None:
+        """Add what each domain gets at least, and the rest wherever there is room."""
+        skew = self._problem.variants[v].spread
+        if skew is None or not len(own):
+            return
+        rest = more[own].copy()
+        fewest = spread.least_new_pods(self._lying[v], list(self._domains[v]), skew.max_skew, more[own])
+        for domain, amounts in fewest.items():
+            use.add(own, self._in_domain[v][domain], amounts)
+            rest -= amounts
+        use.add(own, int(self.new[v]), rest)
+
+    @staticmethod
+    def _add_staying(
+        use: Uses, replicas: Sequence[Sequence[int]], *, origin: int, counts: Integers, bound: int
+    ) -> None:
+        """Add what bound replicas hold while they stay: where n of them stay the first `bound` - n are gone.
+
+        `replicas` are the types that each one holds, in removal order; `counts` (own options,) the replicas
+        of the variant's options, and `origin` the index that its option of no replicas has, or would have.
+        """
+        for kind in sorted({kind for replica in replicas for kind in replica}):
+            held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
+            gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
+            leaving = np.clip(bound - counts, 0, len(replicas))
+            use.add(origin + counts, kind, int(held.sum()) - gone[leaving])

@@ -1,0 +1,160 @@
+"""Minimise one objective after the other with CP-SAT, none at the expense of an earlier one.
+
+One worker, a fixed seed and a limit in deterministic time make the answer reproducible; the limit by the
+clock is a safety net. Each step starts from the best assignment so far and may use half of the effort that is
+left, so that a hard proof early on leaves something for the later ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ortools.sat.python import cp_model
+
+from controller.planning.cpsat import NoSolutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controller.planning.cpsat import Limits
+
+    Terms = Sequence[tuple[cp_model.IntVar, int]]
+
+SHARE_PER_STEP = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Objective:
+    """A sum of non-negative terms to minimise."""
+
+    name: str
+    terms: Terms
+
+    def value(self, values: Sequence[int]) -> int:
+        """Return the sum under an assignment."""
+        return sum(coefficient * values[variable.index] for variable, coefficient in self.terms)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """The best assignment found."""
+
+    values: tuple[int, ...]
+    """Of all variables, by index."""
+
+    bounds: tuple[int, ...]
+    """Per objective: nothing has less that is as good at those before."""
+
+    unproven: str
+    """Name of the first objective whose minimum was not proven; empty when all were."""
+
+    gap: float
+    """Relative distance to the bound at that objective."""
+
+
+def minimize_in_order(
+    model: cp_model.CpModel,
+    objectives: Sequence[Objective],
+    *,
+    valued: Callable[[tuple[int, ...]], tuple[int, ...]],
+    limits: Limits,
+) -> Outcome:
+    """Return the lexicographic minimum, or the best that is known when the effort is spent.
+
+    `valued` returns the decision of an assignment with its true values: what is not minimised yet the solver
+    leaves as large as it happens to be.
+
+    Raises NoSolutionError when the effort does not suffice for any assignment.
+    """
+
+    def in_order(values: tuple[int, ...]) -> list[int]:
+        return [objective.value(values) for objective in objectives]
+
+    first = _solve(model, _solver(limits, share=SHARE_PER_STEP))
+    if not first:
+        raise NoSolutionError("the effort was spent before there was any solution")
+    values = valued(first)
+    bounds: list[int] = []
+    for index, objective in enumerate(objectives):
+        bound = 0  # the least there is
+        if objective.value(values):
+            solver = _solver(limits, share=1.0 if objective is objectives[-1] else SHARE_PER_STEP)
+            found, bound = _minimize(model, objective, solver=solver, hint=values)
+            limits = _left(limits, solver)
+            values = min(values, valued(found) if found else values, key=in_order)
+        bounds.append(bound)
+        for settled in objectives[: index + 1]:  # what was settled may have become better, too
+            model.add(_sum(settled.terms) <= settled.value(values))
+    unproven, gap = _worst(objectives, bounds, values)
+    return Outcome(values=values, bounds=tuple(bounds), unproven=unproven, gap=gap)
+
+
+def _worst(
+    objectives: Sequence[Objective], bounds: Sequence[int], values: Sequence[int]
+) -> tuple[str, float]:
+    """Return the first objective whose minimum is not proven, and its distance to the bound."""
+    for objective, bound in zip(objectives, bounds, strict=True):
+        if (value := objective.value(values)) > bound:
+            return objective.name, 1 - bound / value
+    return "", 0.0
+
+
+def _minimize(
+    model: cp_model.CpModel,
+    objective: Objective,
+    *,
+    solver: cp_model.CpSolver,
+    hint: tuple[int, ...],
+) -> tuple[tuple[int, ...], int]:
+    """Return an assignment, or nothing, and the least value that the objective can have."""
+    model.minimize(_sum(objective.terms))
+    _hint(model, hint)
+    found = _solve(model, solver)
+    return found, max(0, math.ceil(solver.best_objective_bound - 1e-6)) if found else 0
+
+
+def _solve(model: cp_model.CpModel, solver: cp_model.CpSolver) -> tuple[int, ...]:
+    """Return the values of all variables, or nothing when the effort was spent before a solution."""
+    status = solver.solve(model)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return tuple(solver.response_proto.solution)
+    if status == cp_model.UNKNOWN:
+        return ()
+    raise RuntimeError(f"the placement model is {solver.status_name(status)}: {model.validate()}")
+
+
+def _hint(model: cp_model.CpModel, values: Sequence[int]) -> None:
+    """Let the solver begin with the values of all variables."""
+    model.clear_hints()  # type: ignore[no-untyped-call]  # OR-Tools leaves this one without a return type
+    for index, value in enumerate(values):
+        model.add_hint(model.get_int_var_from_proto_index(index), value)
+
+
+def _sum(terms: Terms) -> cp_model.LinearExprT:
+    variables, coefficients = zip(*terms, strict=True) if terms else ((), ())
+    return cp_model.LinearExpr.weighted_sum(variables, coefficients)
+
+
+def _solver(limits: Limits, *, share: float) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.linearization_level = 2
+    solver.parameters.cp_model_probing_level = 0
+    solver.parameters.max_deterministic_time = limits.deterministic_seconds * share
+    solver.parameters.max_time_in_seconds = limits.wall_seconds * share
+    solver.parameters.relative_gap_limit = 0.0
+    solver.parameters.catch_sigint_signal = False
+    return solver
+
+
+def _left(limits: Limits, solver: cp_model.CpSolver) -> Limits:
+    return replace(
+        limits,
+        deterministic_seconds=max(
+            0.0, limits.deterministic_seconds - solver.response_proto.deterministic_time
+        ),
+        wall_seconds=max(0.0, limits.wall_seconds - solver.wall_time),
+    )

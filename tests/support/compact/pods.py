@@ -1,0 +1,109 @@
+"""Pods that are spread, kept together or kept apart: rows of the compact formulation, node by node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controller.planning.problem import NO_DOMAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ortools.sat.python import cp_model
+
+    from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
+
+    Sum = cp_model.LinearExprT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pods:
+    """The pods of one variant, in the solver's terms."""
+
+    new: Mapping[int, cp_model.IntVar]
+    """By node."""
+
+    stays: Sequence[cp_model.IntVar]
+    """Per bound replica."""
+
+
+def keep_rules(
+    model: cp_model.CpModel,
+    terms: VariantTerms,
+    pods: Pods,
+    problem: PlacementProblem,
+    home: Mapping[int, int],
+) -> None:
+    """Let a variant's new pods go only where its rules admit them; `home` is the bin of each node.
+
+    What lies there already may break a rule, as long as nothing new is added to it.
+    """
+    lying: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+    for stay, nodes in zip(pods.stays, terms.bound, strict=True):
+        for node in nodes:
+            lying[node].append(stay)
+    if terms.most_per_node is not None:
+        for node, new in pods.new.items():
+            _if_any(model, [new], sum(lying[node]) + new <= terms.most_per_node)
+    if terms.together is not None:
+        _keep_together(model, terms, pods, problem.topologies[terms.together], home)
+    if terms.spread is not None:
+        _keep_even(model, terms.spread, pods.new, lying, problem.topologies[terms.spread.topology])
+
+
+def _keep_together(
+    model: cp_model.CpModel,
+    terms: VariantTerms,
+    pods: Pods,
+    domain_of: Sequence[int],
+    home: Mapping[int, int],
+) -> None:
+    """Let each block hold whole replicas."""
+    blocks: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
+    for node, new in pods.new.items():
+        if domain_of[node] == NO_DOMAIN:
+            model.add(new == 0)
+        blocks[home[node], domain_of[node]].append(new)
+    for block in blocks.values():
+        whole = model.new_int_var(0, terms.upper, "")
+        model.add(sum(block) == terms.pods * whole)
+
+
+def _keep_even(
+    model: cp_model.CpModel,
+    spread: SpreadTerms,
+    new: Mapping[int, cp_model.IntVar],
+    lying: Mapping[int, Sequence[cp_model.IntVar]],
+    domain_of: Sequence[int],
+) -> None:
+    """Let no domain that gets a new pod be further ahead of the one with the fewest than allowed."""
+    added: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
+    staying: dict[int, list[cp_model.IntVar]] = {domain: [] for domain in spread.domains}
+    for node, pods in new.items():
+        if domain_of[node] in added:
+            added[domain_of[node]].append(pods)
+        else:
+            model.add(pods == 0)
+    for node, stays in lying.items():
+        staying.get(domain_of[node], []).extend(stays)
+    most = sum(max(pods.proto.domain) for pods in new.values()) + sum(map(len, lying.values()))
+    fewest = model.new_int_var(0, most, "")
+    for domain in spread.domains:
+        there = model.new_int_var(0, most, "")
+        model.add(there == sum(added[domain]) + sum(staying[domain]))
+        model.add(fewest <= there)
+        _if_any(model, added[domain], there - fewest <= spread.max_skew)
+
+
+def _if_any(
+    model: cp_model.CpModel, pods: Iterable[cp_model.IntVar], rule: cp_model.BoundedLinearExpression | bool
+) -> None:
+    """Demand a rule if any of some numbers is not zero."""
+    if isinstance(rule, bool):
+        return
+    for number in pods:
+        some = model.new_bool_var("")
+        model.add(number == 0).only_enforce_if(~some)
+        model.add(rule).only_enforce_if(some)

@@ -1,0 +1,139 @@
+"""The placement engine, against brute force on small problems with everything in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from planning_builders import LIMITS
+from small_problems import best_rank, is_possible, rank, small_problem
+from support import compact, plain_problems
+from support.campaign import often
+
+from controller.planning import engine
+from controller.planning.problem import Bin, PlacementProblem, Solution
+
+SEEDS = range(often(300))
+
+
+def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
+    return solution.added or (0,) * len(problem.growth)
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_the_answer_is_the_best_of_all(block: int) -> None:
+    """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
+    for seed in SEEDS[block::5]:
+        problem = small_problem(Random(seed))
+        solution = engine.place(problem, limits=LIMITS)
+        added = _added(problem, solution)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
+
+
+def test_what_it_says_about_itself_is_true() -> None:
+    """The values are those of the answer, no bound is above what is possible, all are proven best."""
+    for seed in SEEDS[: often(40)]:
+        problem = small_problem(Random(seed))
+        solution = engine.place(problem, limits=LIMITS)
+        best = best_rank(problem)
+        assert [proof.value for proof in solution.proofs] == best, seed
+        assert [proof.bound for proof in solution.proofs] == best, seed
+
+
+def test_what_costs_nothing_is_placed_as_well() -> None:
+    """Where all is free, what is missing still counts."""
+    for seed in SEEDS[: often(60)]:
+        problem = small_problem(Random(seed))
+        free = replace(
+            problem,
+            variants=tuple(replace(v, cost=0, start_price=0, stop_price=0) for v in problem.variants),
+            growth=(),
+        )
+        solution = engine.place(free, limits=LIMITS)
+        assert rank(free, solution.replicas, ()) == best_rank(free), seed
+
+
+def test_the_compact_formulation_agrees() -> None:
+    """Two formulations that share nothing but the record reach the same."""
+    for seed in SEEDS[: often(50)]:
+        problem = small_problem(Random(seed))
+        solution = compact.place(problem, limits=LIMITS)
+        added = _added(problem, solution)
+        assert is_possible(problem, solution.replicas, added), seed
+        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
+
+
+def test_the_places_are_real() -> None:
+    """The named nodes have room for what is put there, and are the variants' to use."""
+    for seed in SEEDS[: often(50)]:
+        problem = small_problem(Random(seed))
+        solution = engine.place(problem, limits=LIMITS)
+        _check_places(problem, solution)
+
+
+def _check_places(problem: PlacementProblem, solution: Solution) -> None:
+    free = list(problem.free)
+    for terms, count in zip(problem.variants, solution.replicas, strict=True):
+        for nodes in terms.bound[: max(0, len(terms.bound) - count)]:
+            for node in nodes:
+                free[node] += terms.accelerators
+    given = dict.fromkeys(range(len(problem.variants)), 0)
+    room = {
+        g: growth.accelerators * solution.added[g]
+        for g, growth in enumerate(problem.growth)
+        if solution.added
+    }
+    for v, node, count in solution.placements:
+        bin_ = next(b for b in problem.bins if node in b.nodes)
+        assert v in bin_.variants
+        free[node] -= count * problem.variants[v].accelerators
+        assert free[node] >= 0
+        given[v] += count
+    for v, g, count in solution.grown:
+        assert v in problem.bins[problem.growth[g].bin].variants
+        room[g] -= count * problem.variants[v].accelerators
+        assert room[g] >= 0
+        given[v] += count
+    for v, terms in enumerate(problem.variants):
+        new = max(0, solution.replicas[v] - len(terms.bound))
+        assert given[v] == (new if terms.accelerators else 0)
+
+
+def test_the_same_problem_gives_the_same_answer() -> None:
+    """Bit by bit, as often as it is asked."""
+    for seed in SEEDS[: often(15)]:
+        problem = small_problem(Random(seed))
+        assert engine.place(problem, limits=LIMITS) == engine.place(problem, limits=LIMITS)
+
+
+def test_an_answer_that_was_cut_off_is_possible() -> None:
+    """With no effort at all there is still a plan, with a bound that says how far it may be from the best."""
+    for seed in SEEDS[: often(40)]:
+        problem = small_problem(Random(seed))
+        hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+        assert is_possible(problem, hurried.replicas, _added(problem, hurried)), seed
+        assert all(proof.bound <= proof.value for proof in hurried.proofs)
+
+
+def test_a_model_that_nothing_is_known_to_serve_goes_short() -> None:
+    """Its requirement has no terms, and it has no variant of its own: all of it is missing."""
+    problem = PlacementProblem(
+        variants=(plain_problems.terms(1, upper=1),),
+        free=(2,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=(0,)),),
+        rows=(plain_problems.demand(0, 5),),
+    )
+    solution = engine.place(problem, limits=LIMITS)
+
+    assert solution.replicas == (0,)
+    assert [proof.value for proof in solution.proofs] == [1000, 0]
+
+
+def test_an_empty_problem_has_an_empty_answer() -> None:
+    """Nothing to place is no special case for anybody else."""
+    nothing = PlacementProblem(
+        variants=(), free=(4,), bins=(Bin(nodes=(0,), sizes=(), variants=()),), rows=()
+    )
+    assert engine.place(nothing, limits=LIMITS) == Solution(replicas=(), placements=())

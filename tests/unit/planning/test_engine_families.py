@@ -1,0 +1,54 @@
+"""The placement engine on generated fleets: possible, bounded, and never behind a simple rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from planning_builders import LIMITS
+
+from controller.planning import engine
+from hack.bench.placement.catalogue import FAMILIES, Instance
+from hack.bench.placement.rivals import STRATEGIES
+from hack.bench.placement.score import levels
+from hack.bench.placement.verify import wrong
+
+MODELS = 20
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
+    """On every family the answer is possible and, level by level, at least as good as each strategy's."""
+    problem = Instance(family=family, size=MODELS, seed=1).scenario().problem
+    solution = engine.place(problem, limits=LIMITS)
+    reached = levels(problem, solution.replicas)
+
+    assert wrong(problem, solution) == []
+    assert [proof.value for proof in solution.proofs] == list(reached.values())
+    assert all(proof.bound <= proof.value for proof in solution.proofs)
+    for name, place in STRATEGIES.items():
+        theirs = levels(problem, place(problem).replicas)
+        assert list(reached.values()) <= list(theirs.values()), name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_any_effort_the_answer_is_possible_and_worth_what_it_says(family: str) -> None:
+    """Nothing is searched: what there is at once is far from the best, and no bound says otherwise."""
+    problem = Instance(family=family, size=MODELS, seed=2).scenario().problem
+    solution = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
+    reached = list(levels(problem, solution.replicas).values())
+
+    assert wrong(problem, solution) == []
+    assert [proof.value for proof in solution.proofs] == reached
+    assert all(proof.bound <= proof.value for proof in solution.proofs)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"), [("F3-skew", 3), ("F11-uneven-sizes", 2), ("F14-equal-ratios", 3)]
+)
+def test_a_fleet_that_can_be_served_wholly_is(family: str, seed: int) -> None:
+    """There is hardly more room than is asked for: what is cheapest for each would leave many short."""
+    problem = Instance(family=family, size=500, seed=seed).scenario().problem
+    *served, cost = engine.place(problem, limits=LIMITS).proofs
+    assert [proof.value for proof in served] == [0] * len(served)
+    assert cost.improvable < 1e-3

@@ -1,0 +1,211 @@
+"""Laws of the placement engine, against brute force on small problems with everything in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from planning_builders import LIMITS
+from small_problems import best_rank, constrained_problem, is_possible, rank, small_problem
+from support.campaign import often
+from support.plain_problems import demand, terms
+
+from controller.planning.engine import Engine, patterns, place
+from controller.planning.plan import plan
+from controller.planning.problem import COST, Bin, PlacementProblem, Proof
+from controller.planning.proofs import with_values, worst
+from controller.planning.settings import Settings
+from controller.planning.state import PlanningState
+from hack.bench.placement.catalogue import Instance
+from hack.bench.placement.worlds import world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from controller.planning.problem import Solution
+
+    Make = Callable[[Random], PlacementProblem]
+
+MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
+FAMILIES = ("F3-skew", "F4-tight", "F5-scarce", "F7-huge-models", "F14-pinned")
+LEFT_OVER = (905, 2011)
+"""Seeds of problems in which a rule leaves no place for a replica that room alone would allow."""
+
+
+@pytest.fixture
+def generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let mixes be generated for every model, as for those that have too many to enumerate."""
+    monkeypatch.setattr(patterns, "MOST_OF_MODEL", 0)
+    monkeypatch.setattr(patterns, "LEAST_OF_MODEL", 0)
+
+
+def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
+    return solution.added or (0,) * len(problem.growth)
+
+
+def _check(problem: PlacementProblem, solution: Solution, told: object) -> None:
+    """Demand that an answer is possible, worth what it says, and that no bound is above the best there is."""
+    added = _added(problem, solution)
+    reached, best = rank(problem, solution.replicas, added), best_rank(problem)
+    assert is_possible(problem, solution.replicas, added), told
+    assert [proof.value for proof in solution.proofs] == reached, told
+    for proof, least in zip(solution.proofs, best, strict=True):
+        assert proof.bound <= min(proof.value, least), told
+        if proof.value != least:
+            break
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
+    """With rules of pods or without, over every mix."""
+    for seed in range(3000, 3000 + often(60)):
+        problem = make(Random(seed))
+        solution = place(problem, limits=LIMITS)
+        _check(problem, solution, seed)
+        assert [proof.value for proof in solution.proofs] == best_rank(problem), seed
+
+
+@pytest.mark.usefixtures("generated")
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> None:
+    """No level can be better than its bound given the earlier ones, and mostly it can be as good."""
+    bounds = met = 0
+    for seed in range(often(100)):
+        problem = make(Random(seed))
+        solution = place(problem, limits=LIMITS)
+        _check(problem, solution, seed)
+        bounds += len(solution.proofs)
+        met += sum(proof.bound == proof.value for proof in solution.proofs)
+    assert met > 0.8 * bounds > 200
+
+
+@pytest.mark.parametrize("seed", LEFT_OVER)
+def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
+    """There is another answer in which everything has one: the best of all."""
+    problem = constrained_problem(Random(seed))
+    solution = place(problem, limits=LIMITS)
+    assert rank(problem, solution.replicas, ()) == best_rank(problem)
+    assert not solution.unproven
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_small_fleet_is_proven_over_every_mix(family: str) -> None:
+    """Twenty models: nothing could be better at any level, whichever replicas there were."""
+    for seed in range(1, 4):
+        problem = Instance(family=family, size=20, seed=seed).scenario().problem
+        solution = place(problem, limits=LIMITS)
+        assert [proof.bound for proof in solution.proofs] == [proof.value for proof in solution.proofs], seed
+        assert not solution.unproven
+
+
+def _two_variants(free: int) -> PlacementProblem:
+    """Return a model whose best mix has nine replicas of one variant and four of the other."""
+    return PlacementProblem(
+        variants=(terms(44, upper=14, name="v45"), terms(50, upper=14, name="v49")),
+        free=(free,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=(0, 1)),),
+        rows=(demand(0, 600, (0, 45), (1, 49), priority=0),),
+    )
+
+
+@pytest.mark.parametrize("is_generated", [False, True], ids=["enumerated", "generated"])
+@pytest.mark.parametrize("free", [64, 13], ids=["where there is room for everybody", "where room is short"])
+def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(
+    free: int, is_generated: bool, request: pytest.FixtureRequest
+) -> None:
+    """It is cheaper by the little that each of the others provides too much."""
+    if is_generated:
+        request.getfixturevalue("generated")
+    solution = place(_two_variants(free), limits=LIMITS)
+    assert solution.replicas == (9, 4)
+    assert solution.proofs[-1].bound == 596
+
+
+def test_alone_each_model_has_what_would_be_cheapest_for_it() -> None:
+    """Whether there is room for it or not."""
+    assert Engine(_two_variants(64)).alone() == Engine(_two_variants(1)).alone() == (9, 4)
+
+
+def test_what_nothing_serves_is_short_and_no_other_suffers() -> None:
+    """A row without a variant: its model has none whose replicas serve anything."""
+    problem = PlacementProblem(
+        variants=(terms(1, upper=5), terms(1, upper=5)),
+        free=(2,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=(0, 1)),),
+        rows=(demand(0, 2, (0, 1)), demand(1, 3)),
+    )
+    solution = place(problem, limits=LIMITS)
+    assert solution.replicas == (2, 0)
+    assert [(proof.value, proof.bound) for proof in solution.proofs] == [(1000, 1000), (2, 2)]
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
+    """It is worth what it says, with bounds that hold."""
+    for seed in range(often(60)):
+        problem = make(Random(seed))
+        _check(problem, place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9)), seed)
+
+
+@pytest.mark.usefixtures("generated")
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_the_same_problem_gives_the_same_answer(make: Make) -> None:
+    """Effort is counted, never timed."""
+    for seed in range(15):
+        problem = make(Random(seed))
+        assert place(problem, limits=LIMITS) == place(problem, limits=LIMITS), seed
+
+
+def test_the_next_best_option_is_another_one() -> None:
+    """It has another number of the variant's replicas, all within their bounds."""
+    told = 0
+    for seed in (*LEFT_OVER, *range(often(40))):
+        problem = constrained_problem(Random(seed))
+        solution = place(problem, limits=LIMITS)
+        assert len(solution.alternatives) == len(problem.variants)
+        for v, mix in enumerate(solution.alternatives):
+            if mix:
+                told += 1
+                assert dict(mix)[v] != solution.replicas[v]
+                assert all(problem.variants[w].lower <= n <= problem.variants[w].upper for w, n in mix)
+    assert told
+
+
+@pytest.mark.parametrize("price", [0, 7])
+def test_no_node_is_asked_for_that_nobody_needs(price: int) -> None:
+    """Also where nodes cost nothing, so that any number of them is as good."""
+    for seed in range(50_000, 50_000 + often(60)):
+        problem = small_problem(Random(seed))
+        growth = tuple(replace(terms, price=price, limit=20) for terms in problem.growth)
+        solution = place(replace(problem, growth=growth), limits=LIMITS)
+        for index, count in enumerate(solution.added):
+            assert count <= sum(pods for _, g, pods in solution.grown if g == index), seed
+
+
+@pytest.mark.parametrize(
+    ("models", "seed", "effort"), [(20, 0, 1.0), (40, 1, 0.2), (70, 5, 0.2), (130, 5, 0.2), (60, 3, 1e-3)]
+)
+def test_what_is_needed_more_is_never_given_up_for_effort(models: int, seed: int, effort: float) -> None:
+    """In the order of levels, more effort reaches the same or better, and no bound is above a value."""
+    given = world("plan-scarce", models, seed=seed)
+    settings = replace(Settings(), wall_seconds=600, relief_solves=0, deterministic_seconds=effort)
+    made, none = (
+        plan(given, PlanningState(), each)[0].solver.levels
+        for each in (settings, replace(settings, deterministic_seconds=1e-9))
+    )
+    assert [level.value for level in made] <= [level.value for level in none]
+    assert all(level.bound <= level.value for level in (*made, *none))
+
+
+def test_a_proof_says_no_more_of_another_answer() -> None:
+    """Behind a level with another value, what was proven of later ones may be wrong for the other answer."""
+    short, cost = proofs = (
+        Proof(level="demand", value=5, bound=5, total=100),
+        Proof(level=COST, value=600, bound=596, total=600),
+    )
+    assert worst(proofs) == (COST, cost.gap)
+    assert [proof.bound for proof in with_values(proofs, [short.value, 700])] == [5, 596]
+    assert [proof.bound for proof in with_values(proofs, [short.value + 5, 500])] == [5, 0]
+    assert with_values(proofs, [short.value, 700])[-1].total == 700
