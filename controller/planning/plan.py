@@ -10,7 +10,7 @@ from controller.planning.checker import check
 from controller.planning.cpsat import Limits
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
-from controller.planning.engine import Engine, demand_met
+from controller.planning.engine import Engine, alone, demand_met
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
@@ -50,10 +50,8 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
 def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Answer, PlanningState]:
     given = prepared(snapshot, state, settings)
     engine, known = Engine(given.problem), state.prices
-    # Alone they would have what nothing holds them from: it tells what did.
-    is_plain = given.plain_problem.variants == given.problem.variants
-    unheld = engine if is_plain else Engine(given.plain_problem)
-    wanted = Solution(replicas=unheld.alone(), placements=())
+    # What each model would have alone tells what keeps it from that.
+    wanted = Solution(replicas=alone(given.plain_problem), placements=())
 
     def placed(problem: PlacementProblem) -> Solution:
         """Place with the patterns that are there, or with new ones where limits are tighter."""

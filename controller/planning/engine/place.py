@@ -63,6 +63,26 @@ def demand_met(problem: PlacementProblem, *, limits: Limits, like: Solution) -> 
     return Engine(problem).place(limits, known=like.prices, like=like).replicas
 
 
+def alone(problem: PlacementProblem) -> tuple[int, ...]:
+    """Return the replicas that each model would have if it had everything to itself, and any nodes.
+
+    Raises NumbersTooLargeError.
+    """
+    if not problem.variants:
+        return ()
+    check_magnitude(problem)
+    anywhere = replace(
+        problem,
+        variants=tuple(replace(terms, bound=(), spread=None) for terms in problem.variants),
+        bins=(),
+        free=(),
+        growth=(),
+    )
+    options, _ = options_of(anywhere, has_any_room=True)
+    patterns, _ = _with_best_alone(options, first_patterns(options))
+    return _replicas(options, patterns, _best_alone(patterns))
+
+
 class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError."""
 
@@ -75,17 +95,6 @@ class Engine:
             self._patterns, self._alone_bound = _with_best_alone(self._options, first_patterns(self._options))
             added = (0,) * len(problem.growth)
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
-
-    def alone(self) -> tuple[int, ...]:
-        """Return the replicas that each model would have if it had everything to itself, and any nodes."""
-        if not self._problem.variants:
-            return ()
-        upper = [terms.upper for terms in self._problem.variants]
-        if self._options.top.tolist() == upper:
-            return self._replicas(self._options, self._patterns, self._alone.patterns)
-        options, _ = options_of(self._problem, has_any_room=True)
-        patterns, _ = _with_best_alone(options, first_patterns(options))
-        return self._replicas(options, patterns, _best_alone(patterns))
 
     def place(
         self,
@@ -102,7 +111,7 @@ class Engine:
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         if self._is_least() and self._might_fit():
-            wanted = self._replicas(self._options, self._patterns, self._alone.patterns)
+            wanted = _replicas(self._options, self._patterns, self._alone.patterns)
             found = assign(self._problem, wanted, self._alone.added, limits)
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
@@ -124,7 +133,7 @@ class Engine:
         )
         answer = search.run(self._start(running, like.added if like else ()))
         self._patterns = answer.patterns
-        chosen = self._replicas(self._options, self._patterns, answer.selection.patterns)
+        chosen = _replicas(self._options, self._patterns, answer.selection.patterns)
         found = assign(self._problem, chosen, answer.selection.added, limits)
         if found.replicas != chosen and self._retries:
             return self._retried(answer.proofs, chosen, found, limits)
@@ -211,13 +220,6 @@ class Engine:
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], math.ceil(self._alone_bound - ROUNDING)])
 
-    def _replicas(self, options: Options, patterns: Patterns, chosen: Integers) -> tuple[int, ...]:
-        """Return per variant the replicas of the chosen patterns (models,)."""
-        own = patterns.options[chosen].ravel()
-        replicas = np.zeros(len(self._problem.variants) + 1, dtype=np.int64)
-        replicas[options.variant[own]] = options.count[own]
-        return tuple(replicas[:-1].tolist())
-
     def _solution(
         self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None, option_prices: Floats
     ) -> Solution:
@@ -235,6 +237,14 @@ class Engine:
             prices=prices,
         )
         return proven(solution, with_values(proofs, values))
+
+
+def _replicas(options: Options, patterns: Patterns, chosen: Integers) -> tuple[int, ...]:
+    """Return per variant the replicas of the chosen patterns (models,)."""
+    own = patterns.options[chosen].ravel()
+    replicas = np.zeros(len(options.first) + 1, dtype=np.int64)
+    replicas[options.variant[own]] = options.count[own]
+    return tuple(replicas[:-1].tolist())
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:

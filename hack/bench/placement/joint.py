@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from controller.planning.engine import Engine
+from controller.planning.engine import Engine, alone
 from controller.planning.moves import Evictions, fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
@@ -80,9 +80,9 @@ def _measured(size: int, nodes: int, *, seconds: float) -> Joint:
     effort = limits(seconds=seconds)
     began = time.process_time()
     engine = Engine(problem)
-    alone, solution = engine.alone(), engine.place(effort)
+    wanted, solution = alone(problem), engine.place(effort)
     placed = time.process_time()
-    asked = _asked(problem, alone, solution)
+    asked = _asked(problem, wanted, solution)
     free = _left(problem, solution)
     found = [
         fewest_evictions(

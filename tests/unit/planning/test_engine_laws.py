@@ -12,7 +12,7 @@ from small_problems import best_rank, constrained_problem, is_possible, rank, sm
 from support.campaign import often
 from support.plain_problems import demand, terms
 
-from controller.planning.engine import Engine, patterns, place
+from controller.planning.engine import alone, patterns, place
 from controller.planning.plan import plan
 from controller.planning.problem import COST, Bin, PlacementProblem, Proof
 from controller.planning.proofs import with_values, worst
@@ -125,7 +125,7 @@ def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(
 
 def test_alone_each_model_has_what_would_be_cheapest_for_it() -> None:
     """Whether there is room for it or not."""
-    assert Engine(_two_variants(64)).alone() == Engine(_two_variants(1)).alone() == (9, 4)
+    assert alone(_two_variants(64)) == alone(_two_variants(1)) == (9, 4)
 
 
 def test_what_nothing_serves_is_short_and_no_other_suffers() -> None:
