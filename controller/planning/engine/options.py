@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.shared import Shared, nodes_of, shared_of
+from controller.planning.engine.shared import Shared, limit_of, nodes_of, shared_of
 from controller.planning.engine.uses import Types, Uses
 from controller.planning.problem import PlacementProblem, Stage
 
@@ -259,4 +259,8 @@ def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
         if terms.accelerators and most > len(terms.bound):
             most = min(most, len(terms.bound) + types.most_new_replicas(v, most_units, rooms))
         top.append(max(terms.lower, most))
+    for row in problem.limits:
+        left = limit_of(row, problem) - sum(amount * problem.variants[v].lower for v, amount in row.terms)
+        for v, amount in row.terms:
+            top[v] = min(top[v], problem.variants[v].lower + left // amount) if amount else top[v]
     return np.array(top, dtype=np.int64)

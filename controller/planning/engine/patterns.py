@@ -180,7 +180,8 @@ def first_patterns(options: Options) -> Patterns:
         parts.append(mixes)
         which.append(np.full(len(counts), model, dtype=np.int64))
     model_of, every = np.concatenate(which), np.concatenate(parts)
-    kept = ~_is_dominated(options, model_of, every)
+    # Of a sample the mix with a replica less may not be there.
+    kept = ~is_complete[model_of] | ~_is_dominated(options, model_of, every)
     return valued(options, model_of[kept], every[kept], is_complete)
 
 

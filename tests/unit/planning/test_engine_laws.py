@@ -81,6 +81,17 @@ def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> Non
     assert met > 0.8 * bounds > 200
 
 
+@pytest.mark.usefixtures("generated")
+def test_where_there_is_room_for_all_nothing_is_searched() -> None:
+    """Whatever runs, and however few mixes were looked at, each model has what is best for it alone."""
+    for seed in range(often(100)):
+        problem = small_problem(Random(seed))
+        roomy = replace(problem, free=tuple(1000 for _ in problem.free), limits=(), growth=())
+        solution = place(roomy, limits=LIMITS)
+        assert solution.prices is None, seed
+        assert rank(roomy, solution.replicas, ()) == best_rank(roomy), seed
+
+
 @pytest.mark.parametrize("seed", LEFT_OVER)
 def test_what_rules_leave_without_a_place_is_no_loss(seed: int) -> None:
     """There is another answer in which everything has one: the best of all."""
