@@ -23,6 +23,13 @@ def check_magnitude(problem: PlacementProblem) -> None:
                 f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
             )
     prices = [(t.cost + t.start_price + t.stop_price) * t.upper for t in problem.variants]
+    nodes = [growth.price * growth.limit for growth in problem.growth]
+    if sum(nodes) >= EXACT_LIMIT:
+        dearest_node = problem.growth[nodes.index(max(nodes))]
+        raise NumbersTooLargeError(
+            f"{dearest_node.name}: the price of up to {dearest_node.limit} nodes is too large to compare "
+            "exactly; lower its price or its maximum"
+        )
     if sum(prices) >= EXACT_LIMIT:
         dearest = problem.variants[prices.index(max(prices))]
         raise NumbersTooLargeError(

@@ -107,13 +107,10 @@ class Patterns:
 def valued(options: Options, model: Integers, mixes: Integers, is_complete: Booleans) -> Patterns:
     """Return the patterns of some mixes, each once, without those that a ceiling forbids.
 
-    `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. Raises ValueError where
-    nothing of a model is left.
+    `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. Something of each model has
+    to be left.
     """
-    allowed = np.ones(len(model), dtype=np.bool_)
-    for whose, limit, amounts in options.ceilings:
-        own = model == whose
-        allowed[own] &= amounts[mixes[own]].sum(axis=1) <= limit
+    allowed = _is_allowed(options, model, mixes)
     model, mixes = model[allowed], mixes[allowed]
     order = np.lexsort((*mixes.T[::-1], model))
     model, mixes = model[order], mixes[order]
@@ -187,9 +184,11 @@ def first_patterns(options: Options) -> Patterns:
 
 def _grid(sizes: Sequence[int]) -> Integers:
     """Return all mixes of so many options each, (mixes, variants)."""
-    if not sizes:  # a model that no variant serves
-        return np.zeros((1, 0), dtype=np.int64)
-    return np.indices(sizes).reshape(len(sizes), -1).T
+    mixes = np.zeros((math.prod(sizes), len(sizes)), dtype=np.int64)
+    choices = [position for position, size in enumerate(sizes) if size > 1]
+    if choices:  # what has one option is left out: arrays have few dimensions
+        mixes[:, choices] = np.indices([sizes[k] for k in choices]).reshape(len(choices), -1).T
+    return mixes
 
 
 def _sample(options: Options, model: int, members: Sequence[int], sizes: Sequence[int]) -> Integers:
@@ -227,6 +226,15 @@ def _filled(
     return filled
 
 
+def _is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
+    """Tell which mixes no ceiling of their model forbids, (mixes,)."""
+    allowed = np.ones(len(model), dtype=np.bool_)
+    for whose, limit, amounts in options.ceilings:
+        own = model == whose
+        allowed[own] &= amounts[mixes[own]].sum(axis=1) <= limit
+    return allowed
+
+
 def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Integers]:
     """Return the mixes around the mean options of models: their models (mixes,) and options (mixes, width).
 
@@ -250,7 +258,9 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
         mixes[:, : len(own)] = np.clip(near, least, most)
         parts.append(np.unique(mixes, axis=0))
         models.append(np.full(len(parts[-1]), model, dtype=np.int64))
-    return np.concatenate(models), np.concatenate(parts)
+    model_of, every = np.concatenate(models), np.concatenate(parts)
+    allowed = _is_allowed(options, model_of, every)
+    return model_of[allowed], every[allowed]
 
 
 def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Booleans:

@@ -271,7 +271,7 @@ class Search:
                 objective, duals, kept, bound=bound, gap=near / 2, seconds=seconds
             )
             seconds -= result.deterministic_seconds
-            if is_complete and has_all and is_exact:
+            if is_complete and has_all and is_exact and result.values:
                 counted = self._counted(objective)
                 return max(bound, counted if result.is_optimal and not near else min(result.bound, counted))
             if not result.values and not result.is_infeasible and not self._is_met():

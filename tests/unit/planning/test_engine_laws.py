@@ -14,7 +14,16 @@ from support.plain_problems import demand, terms
 
 from controller.planning.engine import alone, patterns, place
 from controller.planning.plan import plan
-from controller.planning.problem import COST, Bin, PlacementProblem, Proof
+from controller.planning.problem import (
+    COST,
+    Bin,
+    GrowthTerms,
+    LimitKind,
+    LimitRow,
+    NumbersTooLargeError,
+    PlacementProblem,
+    Proof,
+)
 from controller.planning.proofs import with_values, worst
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
@@ -220,3 +229,50 @@ def test_a_proof_says_no_more_of_another_answer() -> None:
     assert [proof.bound for proof in with_values(proofs, [short.value, 700])] == [5, 596]
     assert [proof.bound for proof in with_values(proofs, [short.value + 5, 500])] == [5, 0]
     assert with_values(proofs, [short.value, 700])[-1].total == 700
+
+
+@pytest.mark.parametrize("quota", [27, 29, 31, 35, 39])
+def test_a_mix_around_the_linear_solution_that_a_ceiling_forbids_is_left_out(quota: int) -> None:
+    """The quota divides a model whose own ceiling forbids what rounding its mean up would make."""
+    cheap, dear = terms(10, upper=10), terms(13, upper=10)
+    problem = PlacementProblem(
+        variants=(cheap, dear, cheap, dear),
+        free=(64,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=(0, 1, 2, 3)),),
+        rows=(
+            demand(0, 10, (0, 1), (1, 1), priority=0),
+            demand(1, 10, (2, 1), (3, 1), priority=0),
+        ),
+        limits=(
+            LimitRow(name="ceiling", limit=10, terms=((2, 1), (3, 1)), kind=LimitKind.CEILING),
+            LimitRow(name="quota", limit=quota, terms=((0, 2), (2, 2))),
+        ),
+    )
+    solution = place(problem, limits=LIMITS)
+    assert solution.proofs[0].value == 0
+    assert not solution.unproven
+
+
+def test_a_model_of_many_variants_is_planned() -> None:
+    """More of them than an array may have dimensions; each but one has nothing to choose."""
+    many = (terms(10, upper=2), *(terms(10, upper=0) for _ in range(70)))
+    problem = PlacementProblem(
+        variants=many,
+        free=(8,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=tuple(range(len(many)))),),
+        rows=(demand(0, 2, *((v, 1) for v in range(len(many))), priority=0),),
+    )
+    assert place(problem, limits=LIMITS).replicas[0] == 2
+
+
+def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
+    """As that of replicas is, with what to lower."""
+    problem = PlacementProblem(
+        variants=(terms(1, upper=2),),
+        free=(),
+        bins=(Bin(nodes=(), sizes=(1,), variants=(0,)),),
+        rows=(demand(0, 2, (0, 1), priority=0),),
+        growth=(GrowthTerms(name="pool", bin=0, accelerators=8, price=10**15, limit=1000),),
+    )
+    with pytest.raises(NumbersTooLargeError, match="pool: the price of up to 1000 nodes"):
+        place(problem, limits=LIMITS)
