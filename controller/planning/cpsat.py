@@ -29,10 +29,6 @@ class Limits:
     seed: int
 
 
-class NoSolutionError(RuntimeError):
-    """The effort was spent before there was any solution."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
     """What the search came to."""

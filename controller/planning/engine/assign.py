@@ -7,7 +7,7 @@ feasibility program decides, by the same rows as the core's.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -192,18 +192,17 @@ def _shared_out(
     waiting: Sequence[tuple[int, int]], places: Sequence[tuple[int, int | None, int]]
 ) -> list[_Task]:
     """Divide the places of a demand, (bin, node, pods), among its variants, (variant, pods), in order."""
-    queue, tasks = [list(place) for place in places], []
+    queue, tasks = deque(places), []
     for v, pods in waiting:
         left = pods
         while left and queue:
-            bin_, node, there = queue[0]
-            here = min(left, int(there or 0))
+            bin_, node, there = queue.popleft()
+            here = min(left, there)
             if here:
-                tasks.append(_Task(v=v, bins=(int(bin_ or 0),), pods=here, node=node))
-            queue[0][2] = int(there or 0) - here
+                tasks.append(_Task(v=v, bins=(bin_,), pods=here, node=node))
+            if there > here:
+                queue.appendleft((bin_, node, there - here))
             left -= here
-            if not queue[0][2]:
-                queue.pop(0)
     return tasks
 
 

@@ -8,7 +8,7 @@ that of all patterns.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING
 
@@ -153,13 +153,13 @@ class Core:
             terms_of[v].append((int(self._variable[row]), amount))
             most[v] = max(most[v], amount)
         free = list(problem.free)
-        leaving: dict[int, Terms] = defaultdict(list)
+        leaving: dict[int, Counter[int]] = defaultdict(Counter)
         for row, column in np.argwhere(more < 0).tolist():
             terms = problem.variants[int(variant[row, column])]
             for nodes in terms.bound[: -int(more[row, column])]:
                 for node in nodes:
                     if self._is_open[row]:
-                        leaving[node].append((int(self._variable[row]), terms.accelerators))
+                        leaving[node][int(self._variable[row])] += terms.accelerators
                     else:
                         free[node] += terms.accelerators
         new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
@@ -168,7 +168,7 @@ class Core:
             self._program,
             problem,
             self.shared.nodes,
-            leaving=_merged(leaving),
+            leaving={node: list(held.items()) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
         )
@@ -204,14 +204,3 @@ class Core:
         return Selection(
             patterns=self._index[solved[self._variable] == 1], added=tuple(values[g] for g in self._growth)
         )
-
-
-def _merged(leaving: dict[int, Terms]) -> dict[int, Terms]:
-    """Return the same with each variable once per node."""
-    merged = {}
-    for node, terms in leaving.items():
-        sums: dict[int, int] = defaultdict(int)
-        for variable, weight in terms:
-            sums[variable] += weight
-        merged[node] = list(sums.items())
-    return merged

@@ -180,10 +180,9 @@ def _cost_unit(options: Options, patterns: Patterns) -> tuple[int, int]:
     Where numbers would become too large to be exact, a unit counts for less, and disruption for nothing.
     """
     disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_complete].sum())
-    starts = np.append(options.first, len(options.count) - 1)[:-1]
-    by_variant = np.maximum.reduceat(options.disruption[:-1], starts)
+    by_variant = np.maximum.reduceat(options.disruption[:-1], options.first)
     for model in np.flatnonzero(~patterns.is_complete).tolist():
         disruption += int(by_variant[list(options.members[model])].sum())
-    cost = int(np.maximum.reduceat(options.cost[:-1], starts).sum())
+    cost = int(np.maximum.reduceat(options.cost[:-1], options.first).sum())
     unit = EXACT_LIMIT // (4 * (cost + 1))
     return (disruption, disruption + 1) if disruption < unit else (0, 1)

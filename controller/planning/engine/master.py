@@ -7,6 +7,7 @@ dual is solved by cutting planes over blocks of models, with in-out stabilisatio
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,8 +112,12 @@ class Master:
         self._shared = shared
         self._patterns = patterns
         self._objective = objective
-        self._block = _blocks(options, shared, patterns, objective)
         self._capacity = np.concatenate([shared.slots, shared.limits, objective.caps]).astype(np.float64)
+
+    @cached_property
+    def _block(self) -> Integers:
+        """(models,): block of each model; only solving needs them."""
+        return _blocks(self._options, self._shared, self._patterns, self._objective)
 
     def duals(self, vector: Floats) -> Duals:
         """Return what some prices prove."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.planning.engine.shared import Shared, limit_of, nodes_of, shared_of
 from controller.planning.engine.uses import Types, Uses
-from controller.planning.problem import PlacementProblem, Stage
+from controller.planning.problem import PlacementProblem, Stage, freed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,11 +84,15 @@ class Options:
     use_amount: Floats
     """(uses,): how many units of the type, or how much of the limit."""
 
+    def padding(self, mixes: int) -> Integers:
+        """Return so many mixes in which nothing is chosen yet, (mixes, most variants of a model)."""
+        width = max(map(len, self.members), default=1)
+        return np.full((mixes, width), len(self.count) - 1, dtype=np.int64)
+
     @cached_property
     def tops(self) -> Integers:
         """(models, most variants of a model): the mix of the most replicas of each variant."""
-        width = max(map(len, self.members), default=1)
-        mixes = np.full((len(self.members), width), len(self.count) - 1, dtype=np.int64)
+        mixes = self.padding(len(self.members))
         for model, members in enumerate(self.members):
             own = list(members)
             mixes[model, : len(own)] = self.first[own] + self.top[own] - self.lower[own]
@@ -205,8 +209,7 @@ def _ceiling(
     for v, amount in row.terms:
         own = slice(first[v], first[v] + sizes[v])
         amounts[own] += amount * count[own]
-    untouched = sum(amount * problem.variants[v].lower for v, amount in row.terms)
-    return model, max(row.limit, untouched), amounts
+    return model, limit_of(row, problem), amounts
 
 
 def _prices(problem: PlacementProblem, variant: Integers, count: Integers) -> tuple[Integers, Integers]:
@@ -247,12 +250,7 @@ def _rows(
 def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
     """Return the most replicas of each variant that could ever have places."""
     most_units = shared.most_units()
-    free = shared.nodes.free.copy()
-    for terms in problem.variants:
-        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
-            for node in places:
-                free[node] += terms.accelerators
-    rooms = free.tolist()
+    rooms = freed(problem, tuple(terms.lower for terms in problem.variants))
     top = []
     for v, terms in enumerate(problem.variants):
         most = terms.upper

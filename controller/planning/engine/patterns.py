@@ -94,15 +94,6 @@ class Patterns:
         at_least = np.flatnonzero(values <= self.least(values)[self.model])
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
-    def find(self, options: Options, replicas: Sequence[int]) -> Integers | None:
-        """Return each model's pattern with some replicas, (models,); None where one is not there."""
-        found = np.full(len(self.start), -1, dtype=np.int64)
-        counts = np.append(np.array(replicas, dtype=np.int64), 0)
-        same = (options.count[self.options] == counts[options.variant[self.options]]).all(axis=1)
-        at = np.flatnonzero(same)
-        found[self.model[at]] = at
-        return None if (found < 0).any() else found
-
 
 def valued(options: Options, model: Integers, mixes: Integers, is_complete: Booleans) -> Patterns:
     """Return the patterns of some mixes, each once, without those that a ceiling forbids.
@@ -110,7 +101,7 @@ def valued(options: Options, model: Integers, mixes: Integers, is_complete: Bool
     `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. Something of each model has
     to be left.
     """
-    allowed = _is_allowed(options, model, mixes)
+    allowed = is_allowed(options, model, mixes)
     model, mixes = model[allowed], mixes[allowed]
     order = np.lexsort((*mixes.T[::-1], model))
     model, mixes = model[order], mixes[order]
@@ -139,13 +130,18 @@ def _records(model: Integers, options: Integers) -> NDArray[np.void]:
     return keys.view(np.dtype([("", np.int64)] * keys.shape[1])).ravel()
 
 
+def per_mille(missing: Integers, required: Integers) -> Integers:
+    """Return what is missing of what is required in per mille, rounded up; nothing is missing of nothing."""
+    return -(-PER_MILLE * missing // np.maximum(required, 1))
+
+
 def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
     """Return the weighted shortfall of each mix at each stage, (stages, mixes)."""
     short = np.zeros((len(Stage), len(model)), dtype=np.int64)
     for r, amounts in enumerate(options.amounts):
         required, stage = options.requirement[r, model], options.stage[r, model]
         missing = np.maximum(required - amounts[mixes].sum(axis=1), 0)
-        part = -(-PER_MILLE * missing // np.maximum(required, 1)) * options.weight[r, model]
+        part = per_mille(missing, required) * options.weight[r, model]
         has = stage != NONE
         short[stage[has], np.flatnonzero(has)] += part[has]
     return short
@@ -164,7 +160,6 @@ def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integer
 def first_patterns(options: Options) -> Patterns:
     """Return all mixes that might matter of models that have few, and some of each other one."""
     models = len(options.members)
-    width = max(map(len, options.members), default=1)
     most = min(MOST_OF_MODEL, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
     is_complete = np.zeros(models, dtype=np.bool_)
     parts, which = [], []
@@ -172,7 +167,7 @@ def first_patterns(options: Options) -> Patterns:
         sizes = [int(options.top[v] - options.lower[v]) + 1 for v in members]
         is_complete[model] = math.prod(sizes) <= most
         counts = _grid(sizes) if is_complete[model] else _sample(options, model, members, sizes)
-        mixes = np.full((len(counts), width), len(options.count) - 1, dtype=np.int64)
+        mixes = options.padding(len(counts))
         mixes[:, : len(members)] = counts + options.first[list(members)]
         parts.append(mixes)
         which.append(np.full(len(counts), model, dtype=np.int64))
@@ -226,7 +221,7 @@ def _filled(
     return filled
 
 
-def _is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
+def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
     """Tell which mixes no ceiling of their model forbids, (mixes,)."""
     allowed = np.ones(len(model), dtype=np.bool_)
     for whose, limit, amounts in options.ceilings:
@@ -241,7 +236,7 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
     Only models that the linear solution divides have any. Each variant is rounded down and up, and one of
     them one further. `means` is (width,) per model.
     """
-    parts = [np.zeros((0, max(map(len, options.members), default=1)), dtype=np.int64)]
+    parts = [options.padding(0)]
     models = [np.zeros(0, dtype=np.int64)]
     for model, mean in means.items():
         if (np.abs(mean - np.rint(mean)) <= WHOLE).all():
@@ -254,12 +249,12 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
         near = np.concatenate([rounded[:, None, :] + steps, rounded[:, None, :] - steps]).reshape(
             -1, len(own)
         )
-        mixes = np.full((len(near), len(mean)), len(options.count) - 1, dtype=np.int64)
+        mixes = options.padding(len(near))
         mixes[:, : len(own)] = np.clip(near, least, most)
         parts.append(np.unique(mixes, axis=0))
         models.append(np.full(len(parts[-1]), model, dtype=np.int64))
     model_of, every = np.concatenate(models), np.concatenate(parts)
-    allowed = _is_allowed(options, model_of, every)
+    allowed = is_allowed(options, model_of, every)
     return model_of[allowed], every[allowed]
 
 

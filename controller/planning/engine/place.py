@@ -13,7 +13,7 @@ from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.levels import Levels, proofs_of
 from controller.planning.engine.options import options_of
-from controller.planning.engine.patterns import first_patterns, joined
+from controller.planning.engine.patterns import first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
@@ -166,8 +166,8 @@ class Engine:
 
     def _mixes(self, replicas: Sequence[int]) -> tuple[Integers, Integers]:
         """Return the mix of each model with some replicas: (models,) and options (models, width)."""
-        options, width = self._options, self._patterns.options.shape[1]
-        mixes = np.full((len(options.members), width), len(options.count) - 1, dtype=np.int64)
+        options = self._options
+        mixes = options.padding(len(options.members))
         for model, members in enumerate(options.members):
             mixes[model, : len(members)] = [options.index(v, replicas[v]) for v in members]
         return np.arange(len(mixes)), mixes
@@ -190,11 +190,11 @@ class Engine:
             sum(amount * running[v] for v, amount in row.terms) <= limit
             for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True)
         )
-        lowest = self._options.lower.tolist()
-        found = self._patterns.find(self._options, running) if keeps else None
-        if found is None:  # a ceiling of a model may forbid what runs
-            found, added = self._patterns.numbers(*self._mixes(lowest)), ()
-        return Selection(patterns=found, added=tuple(added) or (0,) * len(self._problem.growth))
+        mixes = self._mixes(running)
+        if not keeps or not is_allowed(self._options, *mixes).all():
+            mixes, added = self._mixes(self._options.lower.tolist()), ()
+        none = (0,) * len(self._problem.growth)
+        return Selection(patterns=self._patterns.numbers(*mixes), added=tuple(added) or none)
 
     def _is_least(self) -> bool:
         """Tell whether no model is short of more than it has to be, by what is best for it alone."""
@@ -211,8 +211,8 @@ class Engine:
         types = len(shared.types)
         single = shared.allowed.sum(axis=1) == 1
         taken = rows[:types][single] @ shared.uses[single]
-        grown = shared.slots + (shared.growth_slots * shared.growth_limit[:, None]).sum(axis=0)
-        return bool((taken <= grown).all() and (rows[types:] <= shared.limits).all())
+        # No nodes are added for it: what needs them is searched.
+        return bool((taken <= shared.slots).all() and (rows[types:] <= shared.limits).all())
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
         """Return the proofs of what is best for each model alone: where it has places nothing is better."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.engine.options import NONE
-from controller.planning.engine.patterns import shortfalls
-from controller.planning.problem import PER_MILLE
+from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
+from controller.planning.problem import PER_MILLE, per_mille_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,9 +114,7 @@ def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) 
     is_hard = np.isinf(weights)
     values += (np.where(is_hard, 0.0, weights) * short).sum(axis=0)
     values[(is_hard & (short > prices.least[:, model])).any(axis=0)] = math.inf
-    for whose, limit, amounts in options.ceilings:
-        own = model == whose
-        values[own] = np.where(amounts[mixes[own]].sum(axis=1) > limit, math.inf, values[own])
+    values[~is_allowed(options, model, mixes)] = math.inf
     return values
 
 
@@ -153,7 +151,7 @@ def _main_rows(options: Options, models: Integers, prices: Prices, most: Integer
             best = serving, required
             index[turn], target[turn], worth[turn] = r, required, PER_MILLE * weight / required
             if math.isinf(weight):
-                short = -(-PER_MILLE * max(0, required - int(most[r, turn])) // required)
+                short = per_mille_missing(required, int(most[r, turn]))
                 target[turn] = required - short * required // PER_MILLE
     return _Rows(index=index, target=target, worth=worth)
 
@@ -166,7 +164,6 @@ class _Relaxation:
 
     def __init__(self, options: Options, models: Integers, prices: Prices, looked_at: int) -> None:
         self._options = options
-        self._width = max(map(len, options.members), default=1)
         self._most_mixes = looked_at
         members = [options.members[model] for model in models.tolist()]
         variants = np.array([v for own in members for v in own], dtype=np.int64)
@@ -216,7 +213,7 @@ class _Relaxation:
             model = models[self._model[where]]
             required = options.requirement[r, model]
             missing = np.maximum(required - amounts[self._own[where]], 0)
-            short = -(-PER_MILLE * missing // np.maximum(required, 1)) * options.weight[r, model]
+            short = per_mille(missing, required) * options.weight[r, model]
             weight = prices.stages[options.stage[r, model], model]
             least = np.full(len(models), np.iinfo(np.int64).max)
             np.minimum.at(least, self._model[where], short)
@@ -234,12 +231,12 @@ class _Relaxation:
         high = np.zeros(len(self._rows.index))
         np.maximum.at(high, self._model_of_variant, slope)
         high = np.where(self._rows.index != NONE, np.minimum(2 * high + 1, self._rows.worth), 0.0)
-        low, ends = np.zeros(len(high)), [high]
+        low, highest = np.zeros(len(high)), high
         for _ in range(STEPS):
             middle = (low + high) / 2
             is_enough = self._provided(middle) >= self._rows.target
             high, low = np.where(is_enough, middle, high), np.where(is_enough, low, middle)
-        multipliers = np.array([*ends, high, low])
+        multipliers = np.array([highest, high, low])
         bounds = np.array([self._bounds(multiplier) for multiplier in multipliers])
         best, models = bounds.argmax(axis=0), np.arange(len(high))
         return multipliers[best, models], bounds[best, models]
@@ -277,7 +274,7 @@ class _Relaxation:
             distance /= 2
         # Too many mixes are alike: look at some, and vouch for none.
         some = self._box(turn, distance, most=FEW_OPTIONS)
-        return (np.zeros((0, self._width), dtype=np.int64) if some is None else some), bound
+        return (self._options.padding(0) if some is None else some), bound
 
     def _box(self, turn: int, distance: float, most: int | None = None) -> Integers | None:
         """Return all mixes within a distance of the relaxed optimum; None where these may be too many.
@@ -299,7 +296,7 @@ class _Relaxation:
             return None
         which = np.repeat(np.arange(len(counts)), counts)
         steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        mixes = np.full((len(which), self._width), len(self._options.count) - 1, dtype=np.int64)
+        mixes = self._options.padding(len(which))
         chosen = np.insert(others[which], main, near[main][first[which] + steps], axis=1)
         mixes[:, : len(spans)] = self._own[chosen]
         return mixes

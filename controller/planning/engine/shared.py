@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.problem import NO_DOMAIN
+from controller.planning.problem import NO_DOMAIN, freed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -250,11 +250,9 @@ def shared_of(
     allowed = np.zeros((len(types), len(problem.bins)), dtype=np.bool_)
     for index, kind in enumerate(types):
         allowed[index, list(kind.bins)] = True
-    gained = np.maximum(nodes.free, 0)
-    for terms in problem.variants:
-        for places in terms.bound[: max(0, len(terms.bound) - terms.lower)]:
-            for node in places:
-                gained[node] += terms.accelerators
+    emptied = np.array(freed(problem, tuple(terms.lower for terms in problem.variants)), dtype=np.int64)
+    # What is overcommitted gives nothing, and what leaves it all that it held: the most there could be.
+    gained = np.maximum(nodes.free, 0) + emptied - nodes.free
     numbers = [(g.bin, g.accelerators, g.price, g.limit) for g in problem.growth]
     bin_, size, price, limit = np.array(numbers, dtype=np.int64).reshape(-1, 4).T
     brings = (nodes.row_bin == bin_[:, None]) & (nodes.row_pods == 1)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from controller.planning.cpsat import NoSolutionError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -23,6 +21,10 @@ if TYPE_CHECKING:
     Terms = Sequence[tuple[cp_model.IntVar, int]]
 
 SHARE_PER_STEP = 0.5
+
+
+class NoSolutionError(RuntimeError):
+    """The effort was spent before there was any solution."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

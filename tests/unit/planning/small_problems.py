@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
 
+    from controller.planning.problem import Solution
+
 
 def small_problem(random: Random) -> PlacementProblem:
     """Return a problem of up to three models, three nodes and one kind of node to add."""
@@ -198,6 +200,11 @@ def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitR
         )
 
 
+def added_nodes(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
+    """Return how many nodes an answer adds of each growth, also where it says nothing of them."""
+    return solution.added or (0,) * len(problem.growth)
+
+
 def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> list[int]:
     """Return the lexicographic objective of replica counts and added nodes, written down once more."""
     missing: dict[tuple[int, int], int] = defaultdict(int)
@@ -327,3 +334,15 @@ def best_rank(problem: PlacementProblem) -> list[int]:
         for added in product(*growth)
     )
     return next(value for value, replicas, added in candidates if is_possible(problem, replicas, added))
+
+
+def check_claims(problem: PlacementProblem, solution: Solution, told: object) -> None:
+    """Demand that an answer is possible, worth what it says, and that no bound is above the best there is."""
+    added = added_nodes(problem, solution)
+    reached, best = rank(problem, solution.replicas, added), best_rank(problem)
+    assert is_possible(problem, solution.replicas, added), told
+    assert [proof.value for proof in solution.proofs] == reached, told
+    for proof, least in zip(solution.proofs, best, strict=True):
+        assert proof.bound <= min(proof.value, least), told
+        if proof.value != least:
+            break

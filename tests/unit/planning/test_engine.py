@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from planning_builders import LIMITS
-from small_problems import best_rank, is_possible, rank, small_problem
+from small_problems import added_nodes, best_rank, is_possible, rank, small_problem
 from support import compact, plain_problems
 from support.campaign import often
 
@@ -17,17 +17,13 @@ from controller.planning.problem import Bin, PlacementProblem, Solution
 SEEDS = range(often(300))
 
 
-def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
-    return solution.added or (0,) * len(problem.growth)
-
-
 @pytest.mark.parametrize("block", range(5))
 def test_the_answer_is_the_best_of_all(block: int) -> None:
     """Every replica has a node, no limit is exceeded, and nothing possible is better, level by level."""
     for seed in SEEDS[block::5]:
         problem = small_problem(Random(seed))
         solution = engine.place(problem, limits=LIMITS)
-        added = _added(problem, solution)
+        added = added_nodes(problem, solution)
         assert is_possible(problem, solution.replicas, added), seed
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
@@ -60,7 +56,7 @@ def test_the_compact_formulation_agrees() -> None:
     for seed in SEEDS[: often(50)]:
         problem = small_problem(Random(seed))
         solution = compact.place(problem, limits=LIMITS)
-        added = _added(problem, solution)
+        added = added_nodes(problem, solution)
         assert is_possible(problem, solution.replicas, added), seed
         assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
@@ -113,7 +109,7 @@ def test_an_answer_that_was_cut_off_is_possible() -> None:
     for seed in SEEDS[: often(40)]:
         problem = small_problem(Random(seed))
         hurried = engine.place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9))
-        assert is_possible(problem, hurried.replicas, _added(problem, hurried)), seed
+        assert is_possible(problem, hurried.replicas, added_nodes(problem, hurried)), seed
         assert all(proof.bound <= proof.value for proof in hurried.proofs)
 
 

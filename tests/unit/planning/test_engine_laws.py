@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from planning_builders import LIMITS
-from small_problems import best_rank, constrained_problem, is_possible, rank, small_problem
+from small_problems import best_rank, check_claims, constrained_problem, rank, small_problem
 from support.campaign import often
 from support.plain_problems import demand, terms
 
@@ -33,8 +33,6 @@ from hack.bench.placement.worlds import world
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from controller.planning.problem import Solution
-
     Make = Callable[[Random], PlacementProblem]
 
 MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
@@ -50,29 +48,13 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "LEAST_OF_MODEL", 0)
 
 
-def _added(problem: PlacementProblem, solution: Solution) -> tuple[int, ...]:
-    return solution.added or (0,) * len(problem.growth)
-
-
-def _check(problem: PlacementProblem, solution: Solution, told: object) -> None:
-    """Demand that an answer is possible, worth what it says, and that no bound is above the best there is."""
-    added = _added(problem, solution)
-    reached, best = rank(problem, solution.replicas, added), best_rank(problem)
-    assert is_possible(problem, solution.replicas, added), told
-    assert [proof.value for proof in solution.proofs] == reached, told
-    for proof, least in zip(solution.proofs, best, strict=True):
-        assert proof.bound <= min(proof.value, least), told
-        if proof.value != least:
-            break
-
-
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
     """With rules of pods or without, over every mix."""
     for seed in range(3000, 3000 + often(60)):
         problem = make(Random(seed))
         solution = place(problem, limits=LIMITS)
-        _check(problem, solution, seed)
+        check_claims(problem, solution, seed)
         assert [proof.value for proof in solution.proofs] == best_rank(problem), seed
 
 
@@ -84,7 +66,7 @@ def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> Non
     for seed in range(often(100)):
         problem = make(Random(seed))
         solution = place(problem, limits=LIMITS)
-        _check(problem, solution, seed)
+        check_claims(problem, solution, seed)
         bounds += len(solution.proofs)
         met += sum(proof.bound == proof.value for proof in solution.proofs)
     assert met > 0.8 * bounds > 200
@@ -166,7 +148,7 @@ def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
     """It is worth what it says, with bounds that hold."""
     for seed in range(often(60)):
         problem = make(Random(seed))
-        _check(problem, place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9)), seed)
+        check_claims(problem, place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9)), seed)
 
 
 @pytest.mark.usefixtures("generated")
