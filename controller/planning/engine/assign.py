@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.planning.cpsat import Program
-from controller.planning.engine.fit import Fit, NewReplicas, demands_of
+from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.fit import Fit
 from controller.planning.engine.shared import nodes_of
 from controller.planning.hosts import Hosts
 from controller.planning.problem import NO_DOMAIN, bins_of, freed, staying_pods
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from controller.planning.cpsat import Limits, Terms
-    from controller.planning.engine.fit import Demand, Fitting
+    from controller.planning.engine.demands import Demand
+    from controller.planning.engine.fit import Fitting
     from controller.planning.problem import PlacementProblem, SpreadTerms, VariantTerms
 
     Placements = tuple[tuple[int, int, int], ...]
@@ -277,7 +279,8 @@ class Rooms:
         """Place the pods of a task, as many as have room; tell whether all do."""
         terms = self._problem.variants[task.v]
         if terms.is_topology_constrained:
-            step = min(terms.pods, task.pods)
+            # Where domains are decided the pods of a replica may go to several: each is a task's own then.
+            step = 1 if self._is_spread and terms.together is None else min(terms.pods, task.pods)
             return all(self.take(task.v, task.bins, step) for _ in range(task.pods // step))
         found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods))
         for node, pods in found.items():

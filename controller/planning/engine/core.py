@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.cpsat import Program
-from controller.planning.engine.fit import Fit, NewReplicas, demands_of
+from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.fit import Fit, Leaving
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from controller.planning.cpsat import Limits, Result, Terms
     from controller.planning.engine.master import Duals, Objective
     from controller.planning.engine.options import Options
@@ -53,8 +56,8 @@ def core_of(
     slack = np.where(np.isfinite(objective.value), slack, np.inf)
     close = (slack <= distance) & np.isfinite(slack)
     most = len(patterns.start) + extra
-    is_complete = int(close.sum()) <= most
-    if not is_complete:
+    holds_all = int(close.sum()) <= most
+    if not holds_all:
         # Of patterns that pay alike, the cheaper ones leave more to others. Where nothing is short no price
         # says so.
         alike = np.floor(slack / (TIES * max(1.0, abs(duals.bound))))
@@ -68,7 +71,7 @@ def core_of(
         close &= np.isfinite(slack)
     close[always] = np.isfinite(objective.value[always])
     close[patterns.best(duals.reduced)] = True
-    return close, is_complete
+    return close, holds_all
 
 
 @dataclass(eq=False)
@@ -153,13 +156,13 @@ class Core:
             terms_of[v].append((int(self._variable[row]), amount))
             most[v] = max(most[v], amount)
         free = list(problem.free)
-        leaving: dict[int, Counter[int]] = defaultdict(Counter)
+        leaving: dict[int, Counter[int]] = defaultdict(Counter)  # node -> row of the core -> accelerators
         for row, column in np.argwhere(more < 0).tolist():
             terms = problem.variants[int(variant[row, column])]
             for nodes in terms.bound[: -int(more[row, column])]:
                 for node in nodes:
                     if self._is_open[row]:
-                        leaving[node][int(self._variable[row])] += terms.accelerators
+                        leaving[node][row] += terms.accelerators
                     else:
                         free[node] += terms.accelerators
         new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
@@ -168,11 +171,23 @@ class Core:
             self._program,
             problem,
             self.shared.nodes,
-            leaving={node: list(held.items()) for node, held in leaving.items()},
+            leaving={node: self._leaving(held) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
         )
         self._is_exact = fit.add(demands).is_exact and has_all_ways
+
+    def _leaving(self, held: Mapping[int, int]) -> Leaving:
+        """Return what may become free on a node, given what each row of the core would free there.
+
+        Of each model one pattern is chosen: the one that frees most says how much can be.
+        """
+        most: dict[int, int] = defaultdict(int)
+        for row, accelerators in held.items():
+            model = int(self._model[row])
+            most[model] = max(most[model], accelerators)
+        terms = [(int(self._variable[row]), accelerators) for row, accelerators in held.items()]
+        return Leaving(terms=terms, most=sum(most.values()))
 
     def _keep_limits(self) -> None:
         """Exceed no quota and no budget."""

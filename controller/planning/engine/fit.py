@@ -9,56 +9,27 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine import apart, spread
-from controller.planning.engine.shared import item_type
-from controller.planning.problem import NO_DOMAIN, bins_of
+from controller.planning.engine import apart
+from controller.planning.problem import NO_DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from controller.planning.cpsat import Program, Terms
+    from controller.planning.engine.demands import Demand
     from controller.planning.engine.shared import Nodes
     from controller.planning.problem import PlacementProblem
 
 MOST_NODE_PODS = 600
 """Up to how many pairs of a node and a type each has a variable of its own, where rules of pods matter."""
 
-MOST_DOMAIN_CHOICES = 2000
-"""Up to how many domains of all variants together the solver chooses which get one pod more than others."""
-
 MOST_PATTERNS = 2000
 """Of one number of free accelerators: where there might be more, only slots are counted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demand:
-    """New units of one kind: of a variant with rules of its own, or of all variants with the same needs."""
-
-    accelerators: int
-    """Of each pod."""
-
-    pods: int
-    """Pods of one unit, which go together into one block; 1 for pods that go by themselves."""
-
-    topology: int
-    """The topology whose domains are the blocks; NO_DOMAIN for pods that go by themselves."""
-
-    bins: tuple[int, ...]
-    """Where the units may go."""
-
-    variant: int
-    """The variant where it limits its pods on one node; -1 elsewhere."""
-
-    units: Terms
-    """How many units there are, as a sum of variables."""
-
-    most: int
-    """How many units there can be at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +49,17 @@ class Fitting:
     """(bin, free, sizes) -> nodes that are packed so."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaving:
+    """Accelerators of one node that may become free."""
+
+    terms: Terms
+    """How many do, as a sum of variables."""
+
+    most: int
+    """How many can at most."""
+
+
 class Fit:
     """The rows for the nodes of one problem."""
 
@@ -87,14 +69,14 @@ class Fit:
         problem: PlacementProblem,
         nodes: Nodes,
         *,
-        leaving: Mapping[int, Terms],
+        leaving: Mapping[int, Leaving],
         growth: Sequence[int],
         free: Sequence[int],
     ) -> None:
         """Begin without rows.
 
-        `leaving` are the accelerators that may become free on each node, as sums of variables; `growth` is
-        per growth the variable for its added nodes; `free` is per node what is free while all of them stay.
+        `leaving` are the nodes that replicas might leave; `growth` is per growth the variable for its added
+        nodes; `free` is per node what is free while all replicas stay.
         """
         self._program = program
         self._problem = problem
@@ -152,7 +134,8 @@ class Fit:
             terms = [
                 (variable, weight * uses)
                 for index, demand in here
-                if (uses := demand.pods * (demand.accelerators // size) // pods)
+                if (pods == 1 or demand.pods > 1)
+                and (uses := demand.pods * (demand.accelerators // size) // pods)
                 for variable, weight in self._flows[index, bin_]
             ]
             if not terms:
@@ -187,7 +170,7 @@ class Fit:
 
     def _gone(self, node: int) -> int:
         """Return how many accelerators become free on a node if all leave that may."""
-        return sum(weight for _, weight in self._leaving.get(node, ()))
+        return self._leaving[node].most if node in self._leaving else 0
 
     def _node_slots(self, bin_: int, size: int) -> tuple[int, Terms]:
         """Return the slots of nodes that nobody might leave, and as terms those of the others."""
@@ -229,7 +212,8 @@ class Fit:
 
         An overcommitted node gives nothing until enough has gone; without the switch it would force them to.
         """
-        rest = [(variable, -weight) for variable, weight in self._leaving.get(node, ())]
+        leaving = self._leaving[node].terms if node in self._leaving else ()
+        rest = [(variable, -weight) for variable, weight in leaving]
         free = self._free[node]
         if free >= 0 or not taken:
             self._program.row([*taken, *rest], most=max(0, free))
@@ -320,7 +304,7 @@ def node_patterns(sizes: tuple[int, ...], free: int) -> list[tuple[int, ...]]:
     return [pattern for pattern in _fillings(sizes, free) if pattern and free - sum(pattern) < sizes[-1]]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _fillings(sizes: tuple[int, ...], free: int) -> tuple[tuple[int, ...], ...]:
     """Return all ways to lay pods of descending sizes into `free` accelerators."""
     if not sizes:
@@ -331,69 +315,3 @@ def _fillings(sizes: tuple[int, ...], free: int) -> tuple[tuple[int, ...], ...]:
         for count in range(most, -1, -1)
         for rest in _fillings(sizes[1:], free - count * sizes[0])
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NewReplicas:
-    """Replicas of a variant that need places, or units of them."""
-
-    terms: Terms
-    """How many there are, as a sum of variables."""
-
-    most: int
-    """How many there can be at most."""
-
-
-def demands_of(
-    program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, is_decided: bool
-) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
-    """Return what is asked of nodes, and of it the units of each variant; add the rows of spreading.
-
-    Also tells whether all ways to spread pods are allowed. They are where replicas are decided.
-    """
-    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
-    domains = spread.bins_by_domain(problem)
-    bins = bins_of(problem)
-    choices = sum(len(domains[v]) for v in new if v in domains)
-    is_large = not is_decided and choices > MOST_DOMAIN_CHOICES
-    for v, replicas in sorted(new.items()):
-        terms = problem.variants[v]
-        if not terms.accelerators or not replicas.terms:
-            continue
-        own = v if terms.most_per_node is not None else -1
-        kind = item_type(terms, ())
-        looks = kind.accelerators, kind.pods, kind.topology
-        each = terms.pods // kind.pods
-        units = NewReplicas(
-            terms=[(variable, weight * each) for variable, weight in replicas.terms],
-            most=replicas.most * each,
-        )
-        if terms.spread is None:
-            alike[*looks, tuple(bins[v]), own].append((v, units))
-            continue
-        reachable = domains[v]
-        counts = spread.lying(problem, terms)
-        if terms.spread.max_skew == 1 and kind.pods == 1:
-            first = v if is_large else None
-            parts = spread.spread_evenly(program, counts, reachable, units.terms, first)
-        else:
-            parts = spread.spread_within(
-                program, terms.spread, counts, reachable, new=units.terms, most=units.most, pods=kind.pods
-            )
-        for domain, part in parts.items():
-            here = NewReplicas(terms=part, most=units.most)
-            alike[*looks, reachable[domain], own].append((v, here))
-    found = sorted(alike.items(), key=lambda item: item[0])
-    demands = [
-        Demand(
-            accelerators=size,
-            pods=pods,
-            topology=topology,
-            bins=where,
-            variant=own,
-            units=[term for _, each in asked for term in each.terms],
-            most=sum(each.most for _, each in asked),
-        )
-        for (size, pods, topology, where, own), asked in found
-    ]
-    return demands, [asked for _, asked in found], not is_large

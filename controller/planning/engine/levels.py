@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.shared import Floats, Integers, Shared
 
+ABSOLUTE_ERROR = 1e-9
+RELATIVE_ERROR = 1e-11
+"""What bounds may be off by: sums of at most some hundred thousand products in double precision."""
+
 SOFT_TIMES = 30.0
 """How much more a model counts that is short at an easy level, while an answer is sought that has none."""
 
@@ -50,7 +54,7 @@ class Levels:
         """Index of the last level."""
         self.totals = total_values(options)
         """What each level comes to where nothing is served, without cost."""
-        self.most_disruption, self._cost_unit = _cost_unit(options, patterns)
+        self.most_disruption, self._cost_unit = _cost_unit(options, shared, patterns)
 
     @property
     def last_demand(self) -> int:
@@ -154,6 +158,11 @@ class Levels:
         return max(1.0, self.totals[level] / max(1, models))
 
 
+def whole_bound(bound: float) -> int:
+    """Return what a whole number cannot be below, given a bound summed up in double precision."""
+    return math.ceil(bound - ABSOLUTE_ERROR - RELATIVE_ERROR * abs(bound))
+
+
 def total_values(options: Options) -> list[int]:
     """Return what each level comes to where nothing is served."""
     totals = [0] * len(options.levels)
@@ -174,15 +183,17 @@ def proofs_of(levels: Levels, values: Sequence[int], bounds: Sequence[int]) -> t
     )
 
 
-def _cost_unit(options: Options, patterns: Patterns) -> tuple[int, int]:
-    """Return what disruption comes to at most, and what a unit of cost counts for, which is more than that.
+def _cost_unit(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:
+    """Return what disruption comes to at most, and what a unit of cost counts for, which is over twice that.
 
-    Where numbers would become too large to be exact, a unit counts for less, and disruption for nothing.
+    A bound on both then says what cost is at least, whatever disruption comes to. Where numbers would become
+    too large to be exact, a unit counts for less, and disruption for nothing.
     """
-    disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_complete].sum())
+    disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_enumerated].sum())
     by_variant = np.maximum.reduceat(options.disruption[:-1], options.first)
-    for model in np.flatnonzero(~patterns.is_complete).tolist():
+    for model in np.flatnonzero(~patterns.is_enumerated).tolist():
         disruption += int(by_variant[list(options.members[model])].sum())
     cost = int(np.maximum.reduceat(options.cost[:-1], options.first).sum())
-    unit = EXACT_LIMIT // (4 * (cost + 1))
-    return (disruption, disruption + 1) if disruption < unit else (0, 1)
+    cost += int((shared.growth_price * shared.growth_limit).sum())
+    unit = 2 * (disruption + 1)
+    return (disruption, unit) if unit <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)

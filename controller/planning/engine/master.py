@@ -6,8 +6,10 @@ dual is solved by cutting planes over blocks of models, with in-out stabilisatio
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,15 +138,25 @@ class Master:
             slots=slots, limits=limit, caps=caps, bound=bound, reduced=reduced, option_prices=option_prices
         )
 
-    def solve(self, begin: Floats | None, *, enough: float, tolerance: float = TOLERANCE) -> Duals:
-        """Return the best prices; any that prove `enough` will do."""
+    def solve(
+        self,
+        begin: Floats | None,
+        *,
+        enough: float,
+        tolerance: float = TOLERANCE,
+        deadline_seconds: float = math.inf,
+    ) -> Duals:
+        """Return the best prices; any that prove `enough` will do.
+
+        After the deadline, by the monotonic clock, those will do that are the best so far.
+        """
         best = self.duals(begin if begin is not None else np.zeros(len(self._capacity)))
         if not len(self._capacity):
             return best
         answers = [self._answer(best)]
         cuts = self._cuts(answers, SOLVERS[0])
         for _ in range(MOST_ROUNDS):
-            if best.bound >= enough:
+            if best.bound >= enough or monotonic() >= deadline_seconds:
                 break
             proposal = cuts.propose()
             if proposal is None:  # numbers defy one solver now and then

@@ -40,6 +40,9 @@ FEW = 4
 PARTS = 8
 """Of such a model: what just meets each of so many equal parts of a requirement is a mix to begin with."""
 
+MOST_ROUNDED = 6
+"""Variants of a model whose mean options are rounded both ways."""
+
 WHOLE = 1e-6
 """As near to a whole number a mean option is one."""
 
@@ -66,7 +69,7 @@ class Patterns:
     least_short: Integers
     """(stages, models): no mix of the model is less short; of one with a ceiling, maybe none is as little."""
 
-    is_complete: Booleans
+    is_enumerated: Booleans
     """(models,): whether no other mix of the model can be part of a better answer."""
 
     start: Integers
@@ -78,8 +81,12 @@ class Patterns:
         return _records(self.model, self.options)
 
     def numbers(self, model: Integers, options: Integers) -> Integers:
-        """Return the numbers of patterns that are there, given their models and options."""
-        return np.searchsorted(self._keys, _records(model, options))
+        """Return the numbers of patterns, given models and options. Raises KeyError for one not there."""
+        records = _records(model, options)
+        found = np.minimum(np.searchsorted(self._keys, records), len(self._keys) - 1)
+        if not np.array_equal(self._keys[found], records):
+            raise KeyError("a mix is not among the patterns")
+        return found
 
     def only(self, kept: Booleans) -> NDArray[np.void]:
         """Return which patterns some are, whatever their numbers."""
@@ -95,7 +102,7 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
-def valued(options: Options, model: Integers, mixes: Integers, is_complete: Booleans) -> Patterns:
+def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Booleans) -> Patterns:
     """Return the patterns of some mixes, each once, without those that a ceiling forbids.
 
     `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. Something of each model has
@@ -118,8 +125,8 @@ def valued(options: Options, model: Integers, mixes: Integers, is_complete: Bool
         cost=options.cost[mixes].sum(axis=1),
         disruption=options.disruption[mixes].sum(axis=1),
         short=short,
-        least_short=np.where(is_complete, least, np.minimum(least, unlimited)),
-        is_complete=is_complete,
+        least_short=np.where(is_enumerated, least, np.minimum(least, unlimited)),
+        is_enumerated=is_enumerated,
         start=start,
     )
 
@@ -153,7 +160,7 @@ def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integer
         options,
         np.concatenate([patterns.model, model]),
         np.concatenate([patterns.options, mixes]),
-        patterns.is_complete,
+        patterns.is_enumerated,
     )
 
 
@@ -161,20 +168,20 @@ def first_patterns(options: Options) -> Patterns:
     """Return all mixes that might matter of models that have few, and some of each other one."""
     models = len(options.members)
     most = min(MOST_OF_MODEL, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
-    is_complete = np.zeros(models, dtype=np.bool_)
+    is_enumerated = np.zeros(models, dtype=np.bool_)
     parts, which = [], []
     for model, members in enumerate(options.members):
         sizes = [int(options.top[v] - options.lower[v]) + 1 for v in members]
-        is_complete[model] = math.prod(sizes) <= most
-        counts = _grid(sizes) if is_complete[model] else _sample(options, model, members, sizes)
+        is_enumerated[model] = math.prod(sizes) <= most
+        counts = _grid(sizes) if is_enumerated[model] else _sample(options, model, members, sizes)
         mixes = options.padding(len(counts))
         mixes[:, : len(members)] = counts + options.first[list(members)]
         parts.append(mixes)
         which.append(np.full(len(counts), model, dtype=np.int64))
     model_of, every = np.concatenate(which), np.concatenate(parts)
     # Of a sample the mix with a replica less may not be there.
-    kept = ~is_complete[model_of] | ~_is_dominated(options, model_of, every)
-    return valued(options, model_of[kept], every[kept], is_complete)
+    kept = ~is_enumerated[model_of] | ~_is_dominated(options, model_of, every)
+    return valued(options, model_of[kept], every[kept], is_enumerated)
 
 
 def _grid(sizes: Sequence[int]) -> Integers:
@@ -233,18 +240,21 @@ def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
 def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Integers]:
     """Return the mixes around the mean options of models: their models (mixes,) and options (mixes, width).
 
-    Only models that the linear solution divides have any. Each variant is rounded down and up, and one of
-    them one further. `means` is (width,) per model.
+    Only models that the linear solution divides have any. Each variant that it divides, of many the first
+    ones, is rounded down and up, and one of all variants one further. `means` is (width,) per model.
     """
     parts = [options.padding(0)]
     models = [np.zeros(0, dtype=np.int64)]
     for model, mean in means.items():
-        if (np.abs(mean - np.rint(mean)) <= WHOLE).all():
-            continue
         own = list(options.members[model])
+        mean_of = mean[: len(own)]
+        divided = np.flatnonzero(np.abs(mean_of - np.rint(mean_of)) > WHOLE)[:MOST_ROUNDED]
+        if not len(divided):
+            continue
         least, most = options.first[own], options.first[own] + options.top[own] - options.lower[own]
-        low = np.floor(mean[: len(own)] + WHOLE).astype(np.int64)
-        rounded = low + _grid([2] * len(own))
+        ways = _grid([2] * len(divided))
+        rounded = np.repeat(np.floor(mean_of + WHOLE).astype(np.int64)[None, :], len(ways), axis=0)
+        rounded[:, divided] += ways
         steps = np.concatenate([[np.zeros(len(own), dtype=np.int64)], np.eye(len(own), dtype=np.int64)])
         near = np.concatenate([rounded[:, None, :] + steps, rounded[:, None, :] - steps]).reshape(
             -1, len(own)

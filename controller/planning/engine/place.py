@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 from controller.planning.engine.alternatives import alternatives
 from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
-from controller.planning.engine.levels import Levels, proofs_of
+from controller.planning.engine.levels import Levels, proofs_of, whole_bound
 from controller.planning.engine.options import options_of
 from controller.planning.engine.patterns import first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
@@ -27,15 +26,13 @@ if TYPE_CHECKING:
     from controller.planning.engine.assign import Assignment
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
+    from controller.planning.engine.search import Answer
     from controller.planning.engine.shared import Floats, Integers
     from controller.planning.problem import PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
 ALONE = 8
 """How many of its cheapest mixes are looked up for a model that has many."""
-
-ROUNDING = 1e-3
-"""Of bounds on cost, which is a whole number."""
 
 RETRIES = 2
 """How often a problem is solved again because replicas that were chosen found no place."""
@@ -60,7 +57,7 @@ def demand_met(problem: PlacementProblem, *, limits: Limits, like: Solution) -> 
     `like` is an answer that is possible here, too: to a problem that differs little from this one. Raises
     NumbersTooLargeError.
     """
-    return Engine(problem).place(limits, known=like.prices, like=like).replicas
+    return Engine(problem).place(limits, known=like.prices, start=like, is_estimate=True).replicas
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -101,12 +98,13 @@ class Engine:
         limits: Limits,
         *,
         known: DualPrices | None = None,
-        like: Solution | None = None,
+        start: Solution | None = None,
+        is_estimate: bool = False,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
-        Beginning with an answer that is possible, it seeks what meets more demand, near to the bound, and
-        leaves cost alone.
+        The search begins with `start`, which has to be possible, by default with what runs. An estimate meets
+        about as much demand as can be met, and leaves cost alone.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -116,12 +114,14 @@ class Engine:
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
                 return self._solution(self._alone_proofs(), found, None, free)
-        return self._searched(limits, known, like)
+        return self._searched(limits, known, start, is_estimate=is_estimate)
 
-    def _searched(self, limits: Limits, known: DualPrices | None, like: Solution | None) -> Solution:
+    def _searched(
+        self, limits: Limits, known: DualPrices | None, start: Solution | None, *, is_estimate: bool
+    ) -> Solution:
         """Return what the search comes to."""
-        running = self._running() if like is None else self._within_options(like.replicas)
-        self._patterns = self._with_mixes(running, self._options.lower.tolist())
+        begin = self._running() if start is None else self._within_options(start.replicas)
+        self._patterns = self._with_mixes(begin, self._options.lower.tolist())
         search = Search(
             self._problem,
             self._options,
@@ -129,34 +129,35 @@ class Engine:
             self._patterns,
             limits,
             known=known,
-            is_estimate=like is not None,
+            is_estimate=is_estimate,
         )
-        answer = search.run(self._start(running, like.added if like else ()))
+        answer = search.run(self._start(begin, start.added if start else ()))
         self._patterns = answer.patterns
         chosen = _replicas(self._options, self._patterns, answer.selection.patterns)
         found = assign(self._problem, chosen, answer.selection.added, limits)
-        if found.replicas != chosen and self._retries:
-            return self._retried(answer.proofs, chosen, found, limits)
-        return self._solution(answer.proofs, found, answer.prices, answer.option_prices)
+        solution = self._solution(answer.proofs, found, answer.prices, answer.option_prices)
+        if found.replicas == chosen or not self._retries:
+            return solution
+        return self._retried(chosen, solution, answer, is_estimate=is_estimate)
 
     def _retried(
-        self, proofs: tuple[Proof, ...], chosen: Sequence[int], found: Assignment, limits: Limits
+        self, chosen: Sequence[int], cut: Solution, answer: Answer, *, is_estimate: bool
     ) -> Solution:
-        """Return the better of what found places and the answer to a problem that knows what does not.
+        """Search again where no more replicas are allowed than found places; return the better answer.
 
-        Rows that are not exact can leave replicas without a place although there are slots.
+        Rows that are not exact can leave replicas without a place although there are slots. The search begins
+        with `cut`, which is what found places, and has the effort that is left.
         """
-        cut = self._solution(proofs, found, None, np.zeros(len(self._options.count)))
         variants = tuple(
             replace(terms, upper=max(terms.lower, count)) if count < wanted else terms
-            for terms, count, wanted in zip(self._problem.variants, found.replicas, chosen, strict=True)
+            for terms, count, wanted in zip(self._problem.variants, cut.replicas, chosen, strict=True)
         )
         tightened = Engine(replace(self._problem, variants=variants), retries=self._retries - 1)
-        other = tightened.place(limits)
+        other = tightened.place(answer.left, known=answer.prices, start=cut, is_estimate=is_estimate)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut
-        return proven(other, with_values(proofs, values))
+        return proven(other, with_values(answer.proofs, values))
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns with those of some replicas."""
@@ -218,7 +219,7 @@ class Engine:
         """Return the proofs of what is best for each model alone: where it has places nothing is better."""
         levels = Levels(self._options, self._shared, self._patterns)
         values = levels.values(self._patterns, self._alone)
-        return proofs_of(levels, values, [*values[:-1], math.ceil(self._alone_bound - ROUNDING)])
+        return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
     def _solution(
         self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None, option_prices: Floats
@@ -252,7 +253,7 @@ def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, fl
 
     Also returns what all models cannot cost less than, where none is short of more than it has to be.
     """
-    models = np.flatnonzero(~patterns.is_complete)
+    models = np.flatnonzero(~patterns.is_enumerated)
     if not len(models):
         return patterns, float(patterns.least(_alone_cost(patterns)).sum())
     prices = Prices(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.engine.core import Core, core_of
-from controller.planning.engine.levels import Levels, Standing, proofs_of
+from controller.planning.engine.levels import Levels, Standing, proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.patterns import around, joined
 from controller.planning.engine.pricing import LOOKED_AT, Prices, price
@@ -80,6 +80,8 @@ class Answer:
     prices: DualPrices
     option_prices: Floats
     """(options,): what each pays at the prices of the cost level."""
+    left: Limits
+    """The effort that is left."""
 
 
 class Search:
@@ -114,7 +116,7 @@ class Search:
         self._last = self._levels.last_demand if is_estimate else self._levels.cost
         self._bound = -math.inf
         """Over all mixes, of what was priced last."""
-        self._near_means = around(options, {})
+        self._around_means = around(options, {})
 
     def run(self, incumbent: Selection) -> Answer:
         """Settle all levels, the easy ones together with the next hard one."""
@@ -138,6 +140,7 @@ class Search:
             proofs=proofs_of(self._levels, self._values, bounds),
             prices=self._dual_prices(),
             option_prices=self._option_prices,
+            left=self._left(self._left_seconds),
         )
 
     @property
@@ -162,7 +165,7 @@ class Search:
 
     def _first_hard(self, first: int) -> int:
         """Return the first level that cannot be at its least with all before it, as far as bounds tell."""
-        for level in range(first, self._levels.cost + 1):
+        for level in range(first, self._last + 1):
             self._assume(range(first, level))
             if not np.isfinite(self._patterns.least(self._objective(level).value)).all():
                 return level - 1  # some model cannot be at its least at all of these levels
@@ -172,7 +175,7 @@ class Search:
             self._priced(level, least + 1.0)
             if self._bound > least + ROUNDING * max(1.0, least):
                 return level
-        return self._levels.cost
+        return self._last
 
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
@@ -181,15 +184,17 @@ class Search:
             return value
         unit, enough = self._levels.unit(level), math.inf
         if self._gap and self._is_met():
-            enough = value * unit - self._near(level, value * unit) / 4
+            enough = value * unit - self._tolerance(level, value * unit) / 4
         objective, duals = self._priced(level, enough)
         if level == self._levels.cost:
             self._option_prices = duals.option_prices
-        bound = self._improved(level, objective, duals, near=self._near(level, max(0.0, self._bound)))
-        return max(least, math.ceil((bound - self._levels.tie(level)) / unit - 1e-9))
+        bound = self._improved(
+            level, objective, duals, tolerance=self._tolerance(level, max(0.0, self._bound))
+        )
+        return max(least, whole_bound((bound - self._levels.tie(level)) / unit))
 
-    def _near(self, level: int, counted: float) -> float:
-        """Return what distance to the bound is near enough."""
+    def _tolerance(self, level: int, counted: float) -> float:
+        """Return the distance to the bound that is near enough for what a level counts for."""
         if level < self._levels.cost:
             counted = max(counted, self._levels.totals[level] * TRIFLE)
         return self._gap * counted
@@ -199,25 +204,30 @@ class Search:
 
         The patterns that they call for are in then.
         """
-        duals = self._master(self._objective(level)).solve(self._begin(level), enough=enough)
+        duals = self._solved(level, self._begin(level), enough)
         self._bound, _ = self._all_mixes(level, duals)
         for _ in range(PRICINGS - 1):
             if duals.bound - self._bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
                 break
-            duals = self._master(self._objective(level)).solve(duals.vector, enough=enough)
+            duals = self._solved(level, duals.vector, enough)
             self._bound, _ = self._all_mixes(level, duals)
         self._remember(level, duals.vector)
-        self._near_means = around(self._options, duals.means)
-        self._extend(*self._near_means)
+        self._around_means = around(self._options, duals.means)
+        self._extend(*self._around_means)
         objective = self._objective(level)
         return objective, self._master(objective).duals(duals.vector)
+
+    def _solved(self, level: int, begin: Floats | None, enough: float) -> Duals:
+        """Return the best duals over the patterns, beginning with some prices; any that prove `enough` do."""
+        master = self._master(self._objective(level))
+        return master.solve(begin, enough=enough, deadline_seconds=self._deadline_seconds)
 
     def _all_mixes(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
         """Price all mixes, and add those that are near to their model's best.
 
         Returns the bound over all mixes, and whether all are in now that are within a distance of the best.
         """
-        models = np.flatnonzero(~self._patterns.is_complete)
+        models = np.flatnonzero(~self._patterns.is_enumerated)
         if not len(models):
             return duals.bound, True
         if level < self._levels.cost and not distance and duals.bound <= self._least(level):
@@ -244,36 +254,36 @@ class Search:
         kept = self._patterns.numbers(old.model[held], old.options[held])
         self._incumbent = replace(self._incumbent, patterns=kept)
 
-    def _improved(self, level: int, objective: Objective, duals: Duals, *, near: float) -> float:
+    def _improved(self, level: int, objective: Objective, duals: Duals, *, tolerance: float) -> float:
         """Solve cores until the answer is near enough to the bound, proven, or the effort is spent.
 
-        Returns what no answer counts for less than.
+        Returns what no answer counts for less than. `tolerance` is the distance to the bound that is near
+        enough; the largest core is solved only for answers that are much further away.
         """
         bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
         solved: NDArray[np.void] | None = None
         has_all = False
         for extra in self._extras:
-            counted = self._counted(objective)
-            tolerated = FAR * near if extra == EXTRAS[-1] else near
-            if counted - bound <= tolerated + ROUNDING:
-                break
-            if seconds <= 0 or monotonic() >= self._deadline_seconds:
+            distance = self._counted(objective) - bound
+            enough = FAR * tolerance if extra == EXTRAS[-1] else tolerance
+            if distance <= enough + ROUNDING or seconds <= 0 or monotonic() >= self._deadline_seconds:
                 break
             if solved is None or not self._gap:
-                objective, duals, has_all = self._within(level, duals, counted - bound)
-            kept, is_complete = core_of(
-                self._patterns, objective, duals, self._always(), distance=counted - bound, extra=extra
+                objective, duals, has_all = self._within(level, duals, distance)
+            kept, holds_all = core_of(
+                self._patterns, objective, duals, self._always(), distance=distance, extra=extra
             )
             if solved is not None and np.array_equal(self._patterns.only(kept), solved):
                 break  # nothing more is within the distance
             solved = self._patterns.only(kept)
             result, is_exact = self._solve_core(
-                objective, duals, kept, bound=bound, gap=near / 2, seconds=seconds
+                objective, duals, kept, bound=bound, gap=tolerance / 2, seconds=seconds
             )
             seconds -= result.deterministic_seconds
-            if is_complete and has_all and is_exact and result.values:
+            if holds_all and has_all and is_exact and result.values:
                 counted = self._counted(objective)
-                return max(bound, counted if result.is_optimal and not near else min(result.bound, counted))
+                is_best = result.is_optimal and not tolerance
+                return max(bound, counted if is_best else min(result.bound, counted))
             if not result.values and not result.is_infeasible and not self._is_met():
                 seconds -= self._begin_softly(level, duals, seconds / 2)
         return min(bound, self._counted(objective))
@@ -296,30 +306,33 @@ class Search:
         hint = self._incumbent
         if not math.isfinite(self._counted(objective)):
             hint = replace(hint, patterns=self._patterns.best(duals.reduced))
-        limits = replace(
-            self._limits,
-            deterministic_seconds=max(0.0, seconds),
-            wall_seconds=max(LEAST_SECONDS, self._deadline_seconds - monotonic()),
-        )
-        found, result = core.solve(hint, bound=bound, gap=gap, limits=limits)
+        found, result = core.solve(hint, bound=bound, gap=gap, limits=self._left(seconds))
         self._left_seconds -= result.deterministic_seconds
         if found is not None and self._rank(objective, found) < self._rank(objective, self._incumbent):
             self._incumbent = found
         return result, core.is_exact
 
+    def _left(self, deterministic_seconds: float) -> Limits:
+        """Return the limits for some effort within what is left by the clock."""
+        return replace(
+            self._limits,
+            deterministic_seconds=max(0.0, deterministic_seconds),
+            wall_seconds=max(LEAST_SECONDS, self._deadline_seconds - monotonic()),
+        )
+
     def _within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
         """Return the problem with all mixes that a better answer might use, and whether that are all."""
-        has_all = bool(self._patterns.is_complete.all())
+        has_all = bool(self._patterns.is_enumerated.all())
         if not has_all:
-            near = distance if math.isfinite(distance) else GAP * max(1.0, abs(duals.bound))
-            _, has_all = self._all_mixes(level, duals, near)
-            has_all = has_all and near >= distance
+            priced = distance if math.isfinite(distance) else GAP * max(1.0, abs(duals.bound))
+            _, has_all = self._all_mixes(level, duals, priced)
+            has_all = has_all and priced >= distance
         objective = self._objective(level)
         return objective, self._master(objective).duals(duals.vector), has_all
 
     def _always(self) -> Integers:
         """Return the patterns that are in every core: of the best answer, and around the linear solution."""
-        return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._near_means))
+        return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._around_means))
 
     def _begin_softly(self, level: int, duals: Duals, seconds: float) -> float:
         """Look for an answer that is at its least at the easy levels, and return the effort.

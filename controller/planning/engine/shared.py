@@ -121,8 +121,10 @@ class Nodes:
     def uses(self, kind: ItemType) -> Integers:
         """Return how many slots of each row a unit takes at least, wherever it may go, (rows,)."""
         per_row: Integers = kind.pods * (kind.accelerators // self.row_size) // self.row_pods
-        # A smaller gang may lie where no whole larger one would: it takes none of its slots for certain.
-        return np.where(np.isin(self.row_bin, kind.bins), per_row, 0)
+        # A smaller gang may lie where no whole larger one would: it takes none of its slots for certain. Nor
+        # does a pod by itself, which may go to a node that is in no block.
+        counts = (self.row_pods == 1) | (kind.pods > 1)
+        return np.where(np.isin(self.row_bin, kind.bins) & counts, per_row, 0)
 
 
 def nodes_of(problem: PlacementProblem) -> Nodes:
@@ -150,7 +152,8 @@ def nodes_of(problem: PlacementProblem) -> Nodes:
             )
         if len(topologies) == 1:
             kinds |= {(size, pods) for size, pods, _ in gangs}
-        is_exact = len(topologies) <= 1 and _divides(kinds)
+        fills_gang = any(size // own >= pods for size in bin_.sizes for own, pods, _ in gangs)
+        is_exact = len(topologies) <= 1 and _divides(kinds) and not fills_gang
         exact.append(is_exact)
         if not is_exact:
             kinds.add((1, 1))
