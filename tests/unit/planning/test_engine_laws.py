@@ -16,6 +16,7 @@ from controller.planning.engine import alone, patterns, place
 from controller.planning.plan import plan
 from controller.planning.problem import (
     COST,
+    NO_DOMAIN,
     Bin,
     GrowthTerms,
     LimitKind,
@@ -258,3 +259,54 @@ def test_the_price_of_nodes_that_is_too_large_to_compare_is_refused() -> None:
     )
     with pytest.raises(NumbersTooLargeError, match="pool: the price of up to 1000 nodes"):
         place(problem, limits=LIMITS)
+
+
+@pytest.mark.parametrize("can_be_added", [False, True], ids=["a node in no block", "a node to be added"])
+def test_a_pod_larger_than_a_gang_needs_no_block(*, can_be_added: bool) -> None:
+    """It goes to one node, wherever that stands, and no bound says otherwise."""
+    gang = replace(terms(10, upper=2), accelerators=4, pods=2, together=0)
+    single = replace(terms(10, upper=2), accelerators=16)
+    nodes = () if can_be_added else (0,)
+    pool = GrowthTerms(name="pool", bin=0, accelerators=16, price=1, limit=2, domains=(0,))
+    problem = PlacementProblem(
+        variants=(gang, single),
+        free=(16,) * len(nodes),
+        bins=(Bin(nodes=nodes, sizes=(4, 16), variants=(0, 1)),),
+        rows=(demand(0, 1, (0, 1), priority=0), demand(1, 1, (1, 1), priority=0)),
+        topologies=((NO_DOMAIN,) * len(nodes),),
+        growth=(pool,) if can_be_added else (),
+    )
+    solution = place(problem, limits=LIMITS)
+    assert solution.replicas == (0, 1)
+    assert solution.proofs[0].bound == solution.proofs[0].value
+
+
+def test_a_divided_model_of_many_variants_is_planned() -> None:
+    """What may be rounded both ways grows with what the linear solution divides, not with the variants."""
+    variants = tuple(terms(10 + v, upper=9) for v in range(24))
+    problem = PlacementProblem(
+        variants=variants * 2,
+        free=(1000,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=tuple(range(48))),),
+        rows=tuple(
+            demand(model, 1000, *((24 * model + v, 7 + v) for v in range(24)), priority=0)
+            for model in range(2)
+        ),
+        limits=(LimitRow(name="quota", limit=101, terms=tuple((v, 2 + v % 5) for v in range(48))),),
+    )
+    solution = place(problem, limits=LIMITS)
+    assert sum(solution.replicas[v] * (2 + v % 5) for v in range(48)) <= 101
+    assert solution.proofs[0].bound <= solution.proofs[0].value < solution.proofs[0].total
+
+
+def test_what_leaves_a_node_is_counted_once_however_many_mixes_leave_it() -> None:
+    """Otherwise a node that could hold many pods is taken for one too large to look at each packing."""
+    held = replace(terms(10, size=5, upper=12, current=12), bound=((0,),) * 12)
+    problem = PlacementProblem(
+        variants=(held, terms(9, size=4, upper=60), terms(8, size=3, upper=60)),
+        free=(10,),
+        bins=(Bin(nodes=(0,), sizes=(3, 4, 5), variants=(0, 1, 2)),),
+        rows=(demand(0, 30, (0, 4), (1, 3), priority=1), demand(1, 17, (2, 1), priority=0)),
+    )
+    solution = place(problem, limits=LIMITS)
+    assert not solution.unproven
