@@ -37,6 +37,9 @@ MOST_MILLISECONDS = 5_000
 SOLVERS = ("CLP", "GLOP")
 """For the linear programs; the second one where the first fails."""
 
+LIGHT = 1e-3
+"""Weight in the linear solution up to which a pattern is no part of it."""
+
 INWARD = 0.3
 """How far proposed prices are drawn back towards the best known ones."""
 
@@ -85,6 +88,9 @@ class Duals:
 
     For models that have a block of their own.
     """
+
+    support: tuple[Integers, Integers] | None = None
+    """Mixes that the linear solution combines: their models (mixes,) and options (mixes, width)."""
 
     @property
     def vector(self) -> Floats:
@@ -166,7 +172,9 @@ class Master:
                 return best
             vector, promise = proposal
             if promise - best.bound <= tolerance * max(1.0, abs(best.bound)):
-                return replace(best, means=self._means(answers, cuts.weights()))
+                weights = cuts.weights()
+                means, support = self._means(answers, weights), self._support(answers, weights)
+                return replace(best, means=means, support=support)
             found = self.duals(INWARD * best.vector + (1 - INWARD) * vector)
             answers.append(self._answer(found))
             cuts.add(answers[-1])
@@ -185,6 +193,14 @@ class Master:
             for model, mean, total in zip(alone.tolist(), means, own.sum(axis=0).tolist(), strict=True)
             if total > 0.5  # noqa: PLR2004 (the weights of a block sum up to 1)
         }
+
+    def _support(self, answers: Sequence[_Answer], weights: Floats) -> tuple[Integers, Integers]:
+        """Return the mixes that the linear solution combines; weights are (answers, blocks)."""
+        parts = [
+            answer.chosen[own[self._block] > LIGHT] for answer, own in zip(answers, weights, strict=True)
+        ]
+        found = np.unique(np.concatenate(parts))
+        return self._patterns.model[found], self._patterns.options[found]
 
     def _cuts(self, answers: Sequence[_Answer], solver: str) -> _Cuts:
         """Return the linear program of a solver with the cuts of all answers so far."""

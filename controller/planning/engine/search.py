@@ -116,7 +116,8 @@ class Search:
         self._last = self._levels.last_demand if is_estimate else self._levels.cost
         self._bound = -math.inf
         """Over all mixes, of what was priced last."""
-        self._around_means = around(options, {})
+        self._linear = around(options, {})
+        """Mixes of the linear solution that was found last, and around it."""
 
     def run(self, incumbent: Selection) -> Answer:
         """Settle all levels, the easy ones together with the next hard one."""
@@ -212,8 +213,11 @@ class Search:
             duals = self._solved(level, duals.vector, enough)
             self._bound, _ = self._all_mixes(level, duals)
         self._remember(level, duals.vector)
-        self._around_means = around(self._options, duals.means)
-        self._extend(*self._around_means)
+        self._linear = around(self._options, duals.means)
+        if duals.support is not None:
+            models, mixes = zip(self._linear, duals.support, strict=True)
+            self._linear = np.concatenate(models), np.concatenate(mixes)
+        self._extend(*self._linear)
         objective = self._objective(level)
         return objective, self._master(objective).duals(duals.vector)
 
@@ -331,8 +335,8 @@ class Search:
         return objective, self._master(objective).duals(duals.vector), has_all
 
     def _always(self) -> Integers:
-        """Return the patterns that are in every core: of the best answer, and around the linear solution."""
-        return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._around_means))
+        """Return the patterns that are in every core: of the best answer, of the linear one and around it."""
+        return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._linear))
 
     def _begin_softly(self, level: int, duals: Duals, seconds: float) -> float:
         """Look for an answer that is at its least at the easy levels, and return the effort.
