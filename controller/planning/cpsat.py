@@ -38,7 +38,6 @@ class Result:
 
     bound: float
     is_optimal: bool
-    is_infeasible: bool
     deterministic_seconds: float
     wall_seconds: float
 
@@ -124,7 +123,6 @@ class Program:
             values=tuple(solver.response_proto.solution) if found else (),
             bound=solver.best_objective_bound,
             is_optimal=status == cp_model.OPTIMAL,
-            is_infeasible=status == cp_model.INFEASIBLE,
             deterministic_seconds=solver.response_proto.deterministic_time,
             wall_seconds=solver.wall_time,
         )

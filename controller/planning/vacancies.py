@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.planning.engine.assign import Rooms, with_added
+from controller.planning.engine.assign import with_added
+from controller.planning.engine.rooms import Rooms
 from controller.planning.problem import bins_of
 
 if TYPE_CHECKING:

@@ -85,6 +85,9 @@ class Core:
     """All patterns, of which some are in the core."""
 
     objective: Objective
+    may_fix_domains: bool
+    """Whether the domains of spread pods may be fixed where there are many to choose."""
+
     kept: InitVar[Booleans]
     """(patterns,): whether a pattern is in the core."""
 
@@ -110,11 +113,6 @@ class Core:
             if price
         ]
         self._program.minimize(self._terms)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether what the program allows always finds places."""
-        return self._is_exact
 
     def solve(
         self, incumbent: Selection, *, bound: float, gap: float, limits: Limits
@@ -166,7 +164,9 @@ class Core:
                     else:
                         free[node] += terms.accelerators
         new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
-        demands, _, has_all_ways = demands_of(self._program, problem, new, is_decided=False)
+        demands, _, self.fixes_domains = demands_of(
+            self._program, problem, new, may_fix_domains=self.may_fix_domains
+        )
         fit = Fit(
             self._program,
             problem,
@@ -175,7 +175,8 @@ class Core:
             growth=self._growth,
             free=free,
         )
-        self._is_exact = fit.add(demands).is_exact and has_all_ways
+        self.is_exact = fit.add(demands).is_exact and not self.fixes_domains
+        """Whether what the program allows always finds places, and it allows all that does."""
 
     def _leaving(self, held: Mapping[int, int]) -> Leaving:
         """Return what may become free on a node, given what each row of the core would free there.

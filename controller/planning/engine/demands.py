@@ -58,17 +58,18 @@ class NewReplicas:
 
 
 def demands_of(
-    program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, is_decided: bool
+    program: Program, problem: PlacementProblem, new: Mapping[int, NewReplicas], *, may_fix_domains: bool
 ) -> tuple[list[Demand], list[list[tuple[int, NewReplicas]]], bool]:
     """Return what is asked of nodes, and of it the units of each variant; add the rows of spreading.
 
-    Also tells whether all ways to spread pods are allowed. They are where replicas are decided.
+    Also tells whether it is fixed which domains get one pod more than others, which is done only where there
+    are many to choose, and only if that is allowed.
     """
     alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
     domains = spread.bins_by_domain(problem)
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
-    is_large = not is_decided and choices > MOST_DOMAIN_CHOICES
+    fixes_domains = may_fix_domains and choices > MOST_DOMAIN_CHOICES
     for v, replicas in sorted(new.items()):
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:
@@ -87,7 +88,7 @@ def demands_of(
         reachable = domains[v]
         counts = spread.lying(problem, terms)
         if terms.spread.max_skew == 1 and kind.pods == 1:
-            first = v if is_large else None
+            first = v if fixes_domains else None
             parts = spread.spread_evenly(program, counts, reachable, units.terms, first)
         else:
             parts = spread.spread_within(
@@ -109,4 +110,4 @@ def demands_of(
         )
         for (size, pods, topology, where, own), asked in found
     ]
-    return demands, [asked for _, asked in found], not is_large
+    return demands, [asked for _, asked in found], fixes_domains

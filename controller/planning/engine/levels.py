@@ -28,9 +28,6 @@ ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11
 """What bounds may be off by: sums of at most some hundred thousand products in double precision."""
 
-SOFT_TIMES = 30.0
-"""How much more a model counts that is short at an easy level, while an answer is sought that has none."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
@@ -95,24 +92,15 @@ class Levels:
         """Tell whether a level is kept by a row over its sum."""
         return level not in standing.easy and standing.values[level] > self.least(patterns, level)
 
-    def objective(
-        self, patterns: Patterns, standing: Standing, level: int, *, is_soft: bool = False
-    ) -> Objective:
-        """Return the problem of one level, given what all before it come to.
-
-        A soft one allows being short at an easy level, at a price, and leaves disruption out.
-        """
+    def objective(self, patterns: Patterns, standing: Standing, level: int) -> Objective:
+        """Return the problem of one level, given what all before it come to."""
         options, is_cost = self._options, level == self.cost
-        unit = 1 if is_soft else self.unit(level)
+        unit = self.unit(level)
         ties = patterns.disruption if unit > 1 else 0
         value = (patterns.cost * unit + ties if is_cost else self._short(patterns, level)).astype(np.float64)
         kept = self.kept(patterns, standing, level)
         for earlier in range(level):
             if earlier in kept:
-                continue
-            if is_soft and earlier in standing.easy:
-                price = self._soft_price(patterns, level, earlier)
-                value += np.rint(price * self._short(patterns, earlier))
                 continue
             for stage in Stage:
                 at = options.level[stage, patterns.model] == earlier
@@ -145,17 +133,6 @@ class Levels:
         at = self._options.level[:, patterns.model] == level
         short: Integers = np.where(at, patterns.short, 0).sum(axis=0)
         return short
-
-    def _soft_price(self, patterns: Patterns, level: int, earlier: int) -> float:
-        """Return what a unit of shortfall of an easy level counts for in units of a level."""
-        return SOFT_TIMES * self._per_model(patterns, level) / self._per_model(patterns, earlier)
-
-    def _per_model(self, patterns: Patterns, level: int) -> float:
-        """Return what a level comes to for one of its models, where nothing is served, or all."""
-        if level == self.cost:
-            return max(1.0, float(np.maximum.reduceat(patterns.cost, patterns.start).mean()))
-        models = int((self._options.level == level).any(axis=0).sum())
-        return max(1.0, self.totals[level] / max(1, models))
 
 
 def whole_bound(bound: float) -> int:

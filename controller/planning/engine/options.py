@@ -103,6 +103,13 @@ class Options:
         paid = self.use_amount * row_prices[self.use_row]
         return np.bincount(self.use_option, weights=paid, minlength=len(self.count)).astype(np.float64)
 
+    def mixes(self, replicas: Sequence[int]) -> tuple[Integers, Integers]:
+        """Return the mix of each model with some replicas: (models,) and options (models, width)."""
+        mixes = self.padding(len(self.members))
+        for model, members in enumerate(self.members):
+            mixes[model, : len(members)] = [self.index(v, replicas[v]) for v in members]
+        return np.arange(len(mixes)), mixes
+
     def index(self, variant: int, count: int) -> int:
         """Return the option of a number of replicas, the nearest where there is no such."""
         most, least = int(self.top[variant]), int(self.lower[variant])

@@ -88,6 +88,13 @@ class Patterns:
             raise KeyError("a mix is not among the patterns")
         return found
 
+    def replicas(self, options: Options, chosen: Integers) -> tuple[int, ...]:
+        """Return per variant the replicas of the chosen patterns (models,)."""
+        own = self.options[chosen].ravel()
+        replicas = np.zeros(len(options.first) + 1, dtype=np.int64)
+        replicas[options.variant[own]] = options.count[own]
+        return tuple(replicas[:-1].tolist())
+
     def only(self, kept: Booleans) -> NDArray[np.void]:
         """Return which patterns some are, whatever their numbers."""
         return self._keys[kept]

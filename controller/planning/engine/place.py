@@ -77,7 +77,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     )
     options, _ = options_of(anywhere, has_any_room=True)
     patterns, _ = _with_best_alone(options, first_patterns(options))
-    return _replicas(options, patterns, _best_alone(patterns))
+    return patterns.replicas(options, _best_alone(patterns))
 
 
 class Engine:
@@ -109,7 +109,7 @@ class Engine:
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         if self._is_least() and self._might_fit():
-            wanted = _replicas(self._options, self._patterns, self._alone.patterns)
+            wanted = self._patterns.replicas(self._options, self._alone.patterns)
             found = assign(self._problem, wanted, self._alone.added, limits)
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
@@ -133,7 +133,7 @@ class Engine:
         )
         answer = search.run(self._start(begin, start.added if start else ()))
         self._patterns = answer.patterns
-        chosen = _replicas(self._options, self._patterns, answer.selection.patterns)
+        chosen = self._patterns.replicas(self._options, answer.selection.patterns)
         found = assign(self._problem, chosen, answer.selection.added, limits)
         solution = self._solution(answer.proofs, found, answer.prices, answer.option_prices)
         if found.replicas == chosen or not self._retries:
@@ -161,17 +161,9 @@ class Engine:
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns with those of some replicas."""
-        parts = [self._mixes(replicas) for replicas in mixes]
+        parts = [self._options.mixes(replicas) for replicas in mixes]
         models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
         return joined(self._options, self._patterns, models, options)
-
-    def _mixes(self, replicas: Sequence[int]) -> tuple[Integers, Integers]:
-        """Return the mix of each model with some replicas: (models,) and options (models, width)."""
-        options = self._options
-        mixes = options.padding(len(options.members))
-        for model, members in enumerate(options.members):
-            mixes[model, : len(members)] = [options.index(v, replicas[v]) for v in members]
-        return np.arange(len(mixes)), mixes
 
     def _running(self) -> list[int]:
         """Return what runs on nodes, within what is allowed."""
@@ -191,9 +183,9 @@ class Engine:
             sum(amount * running[v] for v, amount in row.terms) <= limit
             for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True)
         )
-        mixes = self._mixes(running)
+        mixes = self._options.mixes(running)
         if not keeps or not is_allowed(self._options, *mixes).all():
-            mixes, added = self._mixes(self._options.lower.tolist()), ()
+            mixes, added = self._options.mixes(self._options.lower.tolist()), ()
         none = (0,) * len(self._problem.growth)
         return Selection(patterns=self._patterns.numbers(*mixes), added=tuple(added) or none)
 
@@ -226,7 +218,7 @@ class Engine:
     ) -> Solution:
         """Return the answer; what found no place was taken off the replicas that proofs are of."""
         self._patterns = self._with_mixes(found.replicas)
-        chosen = self._patterns.numbers(*self._mixes(found.replicas))
+        chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
         levels = Levels(self._options, self._shared, self._patterns)
         values = levels.values(self._patterns, Selection(patterns=chosen, added=found.added))
         solution = Solution(
@@ -238,14 +230,6 @@ class Engine:
             prices=prices,
         )
         return proven(solution, with_values(proofs, values))
-
-
-def _replicas(options: Options, patterns: Patterns, chosen: Integers) -> tuple[int, ...]:
-    """Return per variant the replicas of the chosen patterns (models,)."""
-    own = patterns.options[chosen].ravel()
-    replicas = np.zeros(len(options.first) + 1, dtype=np.int64)
-    replicas[options.variant[own]] = options.count[own]
-    return tuple(replicas[:-1].tolist())
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:

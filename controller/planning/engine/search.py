@@ -7,28 +7,30 @@ cannot: its duals say which patterns serve best what is easy, too.
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controller.planning.engine.core import Core, core_of
+from controller.planning.engine.core import Core, Selection, core_of
+from controller.planning.engine.known_prices import KnownPrices
 from controller.planning.engine.levels import Levels, Standing, proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.patterns import around, joined
 from controller.planning.engine.pricing import LOOKED_AT, Prices, price
-from controller.planning.warm_start import DualPrices, LevelPrices
+from controller.planning.engine.rounding import rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from controller.planning.cpsat import Limits, Result
-    from controller.planning.engine.core import Selection
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.shared import Booleans, Floats, Integers, Shared
     from controller.planning.problem import PlacementProblem, Proof
+    from controller.planning.warm_start import DualPrices
 
 GAP = 1e-3
 """Relative distance to the bound at which an answer is good enough; of few models the best is sought."""
@@ -105,8 +107,7 @@ class Search:
         self._patterns = patterns
         self._levels = Levels(options, shared, patterns)
         self._limits = limits
-        self._known = known
-        self._prices: dict[str, LevelPrices] = {}
+        self._prices = KnownPrices(shared, known)
         self._option_prices = np.zeros(len(options.count))
         size = len(options.members) * len(shared.slots)
         self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
@@ -139,7 +140,7 @@ class Search:
             patterns=self._patterns,
             selection=self._incumbent,
             proofs=proofs_of(self._levels, self._values, bounds),
-            prices=self._dual_prices(),
+            prices=self._prices.found(),
             option_prices=self._option_prices,
             left=self._left(self._left_seconds),
         )
@@ -158,8 +159,8 @@ class Search:
     def _least(self, level: int) -> int:
         return self._levels.least(self._patterns, level)
 
-    def _objective(self, level: int, *, is_soft: bool = False) -> Objective:
-        return self._levels.objective(self._patterns, self._standing, level, is_soft=is_soft)
+    def _objective(self, level: int) -> Objective:
+        return self._levels.objective(self._patterns, self._standing, level)
 
     def _master(self, objective: Objective) -> Master:
         return Master(self._options, self._shared, self._patterns, objective)
@@ -205,14 +206,16 @@ class Search:
 
         The patterns that they call for are in then.
         """
-        duals = self._solved(level, self._begin(level), enough)
+        name, unit = self._levels.name(level), self._levels.unit(level)
+        begin = self._prices.begin(name, self._kept_names(level), unit)
+        duals = self._solved(level, begin, enough)
         self._bound, _ = self._all_mixes(level, duals)
         for _ in range(PRICINGS - 1):
             if duals.bound - self._bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
                 break
             duals = self._solved(level, duals.vector, enough)
             self._bound, _ = self._all_mixes(level, duals)
-        self._remember(level, duals.vector)
+        self._prices.keep(name, self._kept_names(level), unit, duals.vector)
         self._linear = around(self._options, duals.means)
         if duals.support is not None:
             models, mixes = zip(self._linear, duals.support, strict=True)
@@ -265,9 +268,13 @@ class Search:
         enough; the largest core is solved only for answers that are much further away.
         """
         bound, seconds = self._bound, self._left_seconds * SHARE_PER_LEVEL
+        if self._counted(objective) - bound > tolerance + ROUNDING:
+            objective, duals = self._begin_rounded(level, duals)
         solved: NDArray[np.void] | None = None
         has_all = False
-        for extra in self._extras:
+        attempts = deque((extra, True) for extra in self._extras)
+        while attempts:
+            extra, may_fix_domains = attempts.popleft()
             distance = self._counted(objective) - bound
             enough = FAR * tolerance if extra == EXTRAS[-1] else tolerance
             if distance <= enough + ROUNDING or seconds <= 0 or monotonic() >= self._deadline_seconds:
@@ -277,44 +284,60 @@ class Search:
             kept, holds_all = core_of(
                 self._patterns, objective, duals, self._always(), distance=distance, extra=extra
             )
-            if solved is not None and np.array_equal(self._patterns.only(kept), solved):
+            if may_fix_domains and solved is not None and np.array_equal(self._patterns.only(kept), solved):
                 break  # nothing more is within the distance
-            solved = self._patterns.only(kept)
-            result, is_exact = self._solve_core(
-                objective, duals, kept, bound=bound, gap=tolerance / 2, seconds=seconds
-            )
+            solved, before = self._patterns.only(kept), self._incumbent
+            core = self._core(objective, kept, may_fix_domains=may_fix_domains)
+            result = self._solve(core, duals, bound=bound, gap=tolerance / 2, seconds=seconds)
             seconds -= result.deterministic_seconds
-            if holds_all and has_all and is_exact and result.values:
+            if holds_all and has_all and core.is_exact and result.values:
                 counted = self._counted(objective)
                 is_best = result.is_optimal and not tolerance
                 return max(bound, counted if is_best else min(result.bound, counted))
-            if not result.values and not result.is_infeasible and not self._is_met():
-                seconds -= self._begin_softly(level, duals, seconds / 2)
+            if core.fixes_domains and self._incumbent is before:
+                attempts.appendleft((extra, False))  # what was fixed may be in the way
         return min(bound, self._counted(objective))
 
-    def _solve_core(
-        self,
-        objective: Objective,
-        duals: Duals,
-        kept: Booleans,
-        *,
-        bound: float,
-        gap: float,
-        seconds: float,
-    ) -> tuple[Result, bool]:
-        """Solve one core, keep a better answer, and return the account and whether its rows are exact.
+    def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
+        """Round the linear solution, and keep a better answer; return the problem with its patterns."""
+        wanted = self._patterns.replicas(self._options, self._patterns.best(duals.reduced))
+        found = rounded(self._problem, self._options, self._shared, wanted)
+        mixes = self._options.mixes(found.replicas)
+        self._extend(*mixes)
+        objective = self._objective(level)
+        self._take(objective, Selection(patterns=self._patterns.numbers(*mixes), added=found.added))
+        return objective, self._master(objective).duals(duals.vector)
+
+    def _take(self, objective: Objective, found: Selection) -> None:
+        """Keep an answer if it is better."""
+        if self._rank(objective, found) < self._rank(objective, self._incumbent):
+            self._incumbent = found
+
+    def _core(self, objective: Objective, kept: Booleans, *, may_fix_domains: bool) -> Core:
+        """Return the program over some patterns."""
+        return Core(
+            self._problem,
+            self._options,
+            self._shared,
+            self._patterns,
+            objective,
+            may_fix_domains=may_fix_domains,
+            kept=kept,
+        )
+
+    def _solve(self, core: Core, duals: Duals, *, bound: float, gap: float, seconds: float) -> Result:
+        """Solve a core, keep a better answer, and return the account.
 
         Where the best answer is forbidden the solver begins with the best pattern of each model at the duals.
         """
-        core = Core(self._problem, self._options, self._shared, self._patterns, objective, kept)
-        hint = self._incumbent
+        objective, hint = core.objective, self._incumbent
         if not math.isfinite(self._counted(objective)):
             hint = replace(hint, patterns=self._patterns.best(duals.reduced))
         found, result = core.solve(hint, bound=bound, gap=gap, limits=self._left(seconds))
         self._left_seconds -= result.deterministic_seconds
-        if found is not None and self._rank(objective, found) < self._rank(objective, self._incumbent):
-            self._incumbent = found
-        return result, core.is_exact
+        if found is not None:
+            self._take(objective, found)
+        return result
 
     def _left(self, deterministic_seconds: float) -> Limits:
         """Return the limits for some effort within what is left by the clock."""
@@ -338,20 +361,6 @@ class Search:
         """Return the patterns that are in every core: of the best answer, of the linear one and around it."""
         return np.union1d(self._incumbent.patterns, self._patterns.numbers(*self._linear))
 
-    def _begin_softly(self, level: int, duals: Duals, seconds: float) -> float:
-        """Look for an answer that is at its least at the easy levels, and return the effort.
-
-        What is short there is allowed at a price: the solver begins with the best answer so far.
-        """
-        objective, unit = self._objective(level, is_soft=True), self._levels.unit(level)
-        priced = self._master(objective).duals(duals.vector / unit)
-        kept, _ = core_of(
-            self._patterns, objective, priced, self._always(), distance=math.inf, extra=EXTRAS[0]
-        )
-        gap = GAP * abs(duals.bound) / unit
-        result, _ = self._solve_core(objective, priced, kept, bound=-math.inf, gap=gap, seconds=seconds)
-        return result.deterministic_seconds
-
     def _counted(self, objective: Objective, selection: Selection | None = None) -> float:
         """Return what a selection counts for, by default the best one; infinite where it is forbidden."""
         chosen = selection or self._incumbent
@@ -362,33 +371,7 @@ class Search:
         """Return what to compare answers by: level by level, and then by an objective, for disruption."""
         return self._levels.values(self._patterns, selection), self._counted(objective, selection)
 
-    def _begin(self, level: int) -> Floats | None:
-        """Return known prices of a level, for the rows that it has now."""
-        name = self._levels.name(level)
-        own = next((one for one in self._known.levels if one.level == name), None) if self._known else None
-        if own is None or self._known is None:
-            return None
-        shared = dict(zip((*self._known.slots, *self._known.limits), own.rows, strict=True))
-        kept = dict(own.kept)
-        rows = [shared.get(row, 0.0) for row in self._shared.row_names]
-        vector = [*rows, *(kept.get(row, 0.0) for row in self._kept_names(level))]
-        return np.array(vector) * self._levels.unit(level)
-
     def _kept_names(self, level: int) -> list[str]:
+        """Return the names of the earlier levels that have a row in a level's problem."""
         kept = self._levels.kept(self._patterns, self._standing, level)
         return [self._levels.name(earlier) for earlier in kept]
-
-    def _remember(self, level: int, vector: Floats) -> None:
-        """Keep the prices of a level for another search, per unit of its value."""
-        prices, name = (vector / self._levels.unit(level)).tolist(), self._levels.name(level)
-        rows = len(self._shared.row_names)
-        kept = tuple(zip(self._kept_names(level), prices[rows:], strict=True))
-        self._prices[name] = LevelPrices(level=name, rows=tuple(prices[:rows]), kept=kept)
-
-    def _dual_prices(self) -> DualPrices:
-        names = self._shared.row_names
-        return DualPrices(
-            slots=tuple(name for name in names if not isinstance(name, str)),
-            limits=tuple(name for name in names if isinstance(name, str)),
-            levels=tuple(self._prices[name] for name in sorted(self._prices)),
-        )

@@ -153,6 +153,23 @@ def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
 
 
 @pytest.mark.usefixtures("generated")
+def test_without_effort_what_has_room_is_served_by_priority() -> None:
+    """Also where nothing runs yet: the linear solution is rounded, and what does not fit matters least."""
+    problem = PlacementProblem(
+        variants=(terms(10), terms(10), terms(10)),
+        free=(3, 3),
+        bins=(Bin(nodes=(0, 1), sizes=(1,), variants=(0, 1, 2)),),
+        rows=(
+            demand(0, 4, (0, 1), priority=2),
+            demand(1, 4, (1, 1), priority=1),
+            demand(2, 4, (2, 1), priority=3),
+        ),
+        limits=(LimitRow(name="quota", limit=5, terms=((0, 1), (1, 1), (2, 1))),),
+    )
+    solution = place(problem, limits=replace(LIMITS, deterministic_seconds=0.0))
+    assert solution.replicas == (1, 4, 0)
+
+
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_the_same_problem_gives_the_same_answer(make: Make) -> None:
     """Effort is counted, never timed."""

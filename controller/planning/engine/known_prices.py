@@ -1,0 +1,53 @@
+"""Prices of each level by name: those of an earlier search to begin with, and those of this one to keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.warm_start import DualPrices, LevelPrices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.engine.shared import Floats, Shared
+
+
+class KnownPrices:
+    """Prices per unit of a level's value; rows are known by their names, since other problems have others."""
+
+    def __init__(self, shared: Shared, earlier: DualPrices | None) -> None:
+        """Begin with the prices of an earlier search, if there was one."""
+        self._names = shared.row_names
+        self._earlier = earlier
+        self._found: dict[str, LevelPrices] = {}
+
+    def begin(self, level: str, kept: Sequence[str], unit: int) -> Floats | None:
+        """Return the earlier prices of a level for the rows that it has now; None where it was not searched.
+
+        `kept` are the earlier levels that have a row now; `unit` is what a unit of its value counts for.
+        """
+        if self._earlier is None:
+            return None
+        own = next((one for one in self._earlier.levels if one.level == level), None)
+        if own is None:
+            return None
+        shared = dict(zip((*self._earlier.slots, *self._earlier.limits), own.rows, strict=True))
+        caps = dict(own.kept)
+        rows = [shared.get(name, 0.0) for name in self._names]
+        return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * unit
+
+    def keep(self, level: str, kept: Sequence[str], unit: int, vector: Floats) -> None:
+        """Keep the prices that a level ended with, for all its rows."""
+        prices, rows = (vector / unit).tolist(), len(self._names)
+        caps = tuple(zip(kept, prices[rows:], strict=True))
+        self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
+
+    def found(self) -> DualPrices:
+        """Return all that was kept."""
+        return DualPrices(
+            slots=tuple(name for name in self._names if not isinstance(name, str)),
+            limits=tuple(name for name in self._names if isinstance(name, str)),
+            levels=tuple(self._found[level] for level in sorted(self._found)),
+        )

@@ -1,0 +1,61 @@
+"""A first answer without any search: the best mix of each model at some prices, as far as it finds places.
+
+At the prices of the linear solution these mixes use about what there is. Models take their turns by priority,
+so what does not fit is missing where it matters least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controller.planning.engine.assign import best_fit
+from controller.planning.engine.options import NONE
+from controller.planning.problem import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controller.planning.engine.assign import Assignment
+    from controller.planning.engine.options import Options
+    from controller.planning.engine.shared import Shared
+    from controller.planning.problem import PlacementProblem
+
+
+def rounded(
+    problem: PlacementProblem, options: Options, shared: Shared, replicas: Sequence[int]
+) -> Assignment:
+    """Return as many of some replicas as limits allow and best-fit decreasing finds places for."""
+    turns = _turns(options)
+    return best_fit(problem, _within_limits(options, shared, replicas, turns), turns)
+
+
+def _turns(options: Options) -> list[int]:
+    """Return per variant the level of its model's demand, or one behind all where it has none."""
+    turns = np.full(len(options.first), len(options.levels), dtype=np.int64)
+    for model, level in enumerate(options.level[Stage.DEMAND].tolist()):
+        if level != NONE:
+            turns[list(options.members[model])] = level
+    return turns.tolist()
+
+
+def _within_limits(
+    options: Options, shared: Shared, replicas: Sequence[int], turns: Sequence[int]
+) -> list[int]:
+    """Return replicas that keep the limits, of each variant in turn as many as are left."""
+    uses: dict[int, list[tuple[int, int]]] = {}
+    counts = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
+    left: list[int] = []
+    for index, (row, limit) in enumerate(zip(shared.limit_rows, shared.limits.tolist(), strict=True)):
+        left.append(limit - sum(amount * counts[v] for v, amount in row.terms))
+        for v, amount in row.terms:
+            if amount:
+                uses.setdefault(v, []).append((index, amount))
+    for v in sorted(range(len(counts)), key=lambda v: turns[v]):
+        own = uses.get(v, [])
+        more = min([replicas[v] - counts[v], *(max(0, left[index]) // amount for index, amount in own)])
+        counts[v] += more
+        for index, amount in own:
+            left[index] -= amount * more
+    return counts
