@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from controller.planning.engine.assign import Rooms
+from controller.planning.engine.rooms import Rooms
 from controller.planning.problem import Solution, bins_of
 from hack.bench.placement.rivals.promising import named, promised
 
