@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from controller.planning.decision import Alternative
-from controller.planning.demand import allowed_replicas, provided_rate
+from controller.planning.demand import allowed_replicas, provided_rate, rate_of
 from controller.planning.formulation import held_replicas, ordered_replicas
 from controller.planning.model_case import model_cases
 from controller.planning.problem import per_mille_missing
@@ -111,10 +111,31 @@ class Case:
 
     @property
     def unused_clause(self) -> str:
-        """Return why there is room for one more replica and it is not granted."""
+        """Return why the model is short though there is room for one more replica."""
+        if own := self._own_clause:
+            return own
+        provided = self.whole.provided_rate + rate_of(self.variant)
+        if per_mille_missing(self.demand.required_rate, provided) == self.whole.unmet_per_mille:
+            return "there is room for one more, which would serve less than a thousandth of the demand"
+        return "there is room for one more, but no better plan was found"
+
+    @property
+    def dearer_clause(self) -> str:
+        """Return why other variants serve the model though there is room for one more replica of this one."""
+        if own := self._own_clause:
+            return own
+        if self.answer.granted.unproven:
+            return "there is room for one more, but no cheaper plan was found"
+        return "there is room for one more, but what was granted costs least in all"
+
+    @property
+    def _own_clause(self) -> str:
+        """Return what keeps this variant from starting replicas wherever there is room; empty for nothing."""
         if self.variant.capacity and self.variant.capacity.unreachable:
             return self.variant.capacity.unreachable[0]
-        return "what is free goes further elsewhere"
+        if self.placed < len(self.answer.problem.variants[self.number].bound):
+            return "none is started while others of its own leave their nodes"
+        return ""
 
     @property
     def rule_clause(self) -> str:

@@ -156,7 +156,7 @@ def _replaced(case: Case) -> Verdict | None:
         return None
     found, limit = case.scarcity(), case.limit
     rule = "" if found else case.rule_clause
-    why = case.scarcity_clause(found) if found else rule or case.unused_clause
+    why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.answer.limit_text(limit)}"
     otherwise = BoundBy.TOPOLOGY if rule else BoundBy.ACCELERATORS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.cpsat import Program
 from controller.planning.engine.demands import NewReplicas, demands_of
+from controller.planning.engine.filling import fill
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.rooms import Rooms, Task
 from controller.planning.engine.shared import nodes_of
@@ -53,26 +54,31 @@ class Assignment:
 def assign(
     problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int], limits: Limits
 ) -> Assignment:
-    """Return a node for every new pod of some replicas, or of as many as find one."""
+    """Return a node for every new pod of some replicas, or of as many as find one, and of more.
+
+    More are those that still have room where demand is short.
+    """
     whole = with_added(problem, added)
     rooms, has_all = _best_fit(problem, whole, replicas, lambda task: _turn(problem, task))
-    if has_all:
-        return _assignment(problem, tuple(replicas), rooms, added)
-    found = _by_program(problem, whole, replicas, limits)
-    if found is not None and _placed(problem, replicas, found) == tuple(replicas):
-        return _assignment(problem, tuple(replicas), found, added)
-    return _assignment(problem, _placed(problem, replicas, rooms), rooms, added)
+    placed = tuple(replicas)
+    if not has_all:
+        found = _by_program(problem, whole, replicas, limits)
+        if found is not None and _placed(problem, replicas, found) == placed:
+            rooms = found
+        else:
+            placed = _placed(problem, replicas, rooms)
+    return _assignment(problem, fill(whole, placed, rooms), rooms, added)
 
 
 def best_fit(problem: PlacementProblem, replicas: Sequence[int], first: Sequence[int]) -> Assignment:
-    """Return as many of some replicas as find a place by best-fit decreasing, on added nodes, too.
+    """Return as many of some replicas as find a place by best-fit decreasing, on added nodes, too, and more.
 
-    `first` is per variant when it takes its turn.
+    `first` is per variant when it takes its turn. More are those that still have room where demand is short.
     """
     added = [growth.limit for growth in problem.growth]
     whole = with_added(problem, added)
     rooms, _ = _best_fit(problem, whole, replicas, lambda task: (first[task.v], *_turn(problem, task)))
-    return _assignment(problem, _placed(problem, replicas, rooms), rooms, added)
+    return _assignment(problem, fill(whole, _placed(problem, replicas, rooms), rooms), rooms, added)
 
 
 def _best_fit(
@@ -177,6 +183,7 @@ def _by_program(
         places = _places(index, demand, fitting, result.values)
         tasks += _shared_out(waiting, places)
     _pack(rooms, whole, fitting, result.values, tasks)
+    rooms.is_spread = False
     return rooms
 
 

@@ -136,7 +136,8 @@ class Engine:
         chosen = self._patterns.replicas(self._options, answer.selection.patterns)
         found = assign(self._problem, chosen, answer.selection.added, limits)
         solution = self._solution(answer.proofs, found, answer.prices, answer.option_prices)
-        if found.replicas == chosen or not self._retries:
+        has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
+        if has_all or not self._retries:
             return solution
         return self._retried(chosen, solution, answer, is_estimate=is_estimate)
 

@@ -39,7 +39,8 @@ class Rooms:
         With `is_spread` domains are decided: on the way there some may be further ahead than allowed.
         """
         self._problem = problem
-        self._is_spread = is_spread
+        self.is_spread = is_spread
+        """Whether domains are decided, so that those may have more pods that are ahead."""
         self.new = [Counter[int]() for _ in problem.variants]
         self._lying = {
             v: staying_pods(problem, v, replicas[v])
@@ -57,7 +58,7 @@ class Rooms:
         terms = self._problem.variants[task.v]
         if terms.is_topology_constrained:
             # Where domains are decided the pods of a replica may go to several: each is a task's own then.
-            step = 1 if self._is_spread and terms.together is None else min(terms.pods, task.pods)
+            step = 1 if self.is_spread and terms.together is None else min(terms.pods, task.pods)
             return all(self.take(task.v, task.bins, step) for _ in range(task.pods // step))
         found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods))
         for node, pods in found.items():
@@ -160,7 +161,7 @@ class Rooms:
 
     def _open_bins(self, v: int, spread: SpreadTerms, bins: Sequence[int]) -> list[int]:
         """Return the bins in domains that may have one more pod; the nodes of a bin are in one domain."""
-        if self._is_spread:
+        if self.is_spread:
             return list(bins)
         domain_of = self._problem.topologies[spread.topology]
         counts = dict.fromkeys(spread.domains, 0)

@@ -1,0 +1,77 @@
+"""What is left free goes to models that are short: a search that ends near to its bound leaves some.
+
+One more replica where limits and nodes have room for it makes a shortfall smaller and none larger.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controller.planning.engine.shared import limit_of
+from controller.planning.problem import Stage, bins_of, per_mille_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from controller.planning.engine.rooms import Rooms
+    from controller.planning.problem import CoverRow, PlacementProblem
+
+
+def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
+    """Return the replicas with those more that have room, and place them; the most important first."""
+    filling = _Filling(problem, replicas, rooms)
+    for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
+        if row.stage is not Stage.CONTINUITY:  # only replicas that are ready count there
+            filling.fill(row)
+    return tuple(filling.replicas)
+
+
+class _Filling:
+    """Replicas while more are placed."""
+
+    def __init__(self, problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> None:
+        self.replicas = list(replicas)
+        self._problem = problem
+        self._rooms = rooms
+        self._bins = bins_of(problem)
+        self._left = [
+            limit_of(row, problem) - sum(amount * replicas[v] for v, amount in row.terms)
+            for row in problem.limits
+        ]
+        self._uses: dict[int, list[tuple[int, int]]] = {}
+        for index, limit in enumerate(problem.limits):
+            for v, amount in limit.terms:
+                self._uses.setdefault(v, []).append((index, amount))
+
+    def fill(self, row: CoverRow) -> None:
+        """Add replicas as long as they bring a row nearer to its requirement, the cheapest for it first."""
+        candidates = list(self._candidates(row))
+        provided = sum(amount * self.replicas[v] for v, amount in row.terms)
+        short = per_mille_missing(row.requirement, provided)
+        while short and candidates:
+            v, amount = candidates[0]
+            less = per_mille_missing(row.requirement, provided + amount)
+            if less < short and self._add(v):
+                provided, short = provided + amount, less
+            else:
+                candidates.pop(0)
+
+    def _candidates(self, row: CoverRow) -> Iterator[tuple[int, int]]:
+        """Yield (variant, amount) of those that may have more replicas on nodes, the cheapest first."""
+        variants = self._problem.variants
+        useful = [(v, amount) for v, amount in row.terms if amount and variants[v].accelerators]
+        for v, amount in sorted(useful, key=lambda term: (variants[term[0]].cost / term[1], term[0])):
+            if self.replicas[v] >= len(variants[v].bound):  # none starts while others of its own leave
+                yield v, amount
+
+    def _add(self, v: int) -> bool:
+        """Add a replica of a variant if its limits and the nodes have room for it."""
+        terms, uses = self._problem.variants[v], self._uses.get(v, [])
+        if self.replicas[v] >= terms.upper or any(amount > self._left[index] for index, amount in uses):
+            return False
+        if self._rooms.take(v, self._bins[v], terms.pods) is None:
+            return False
+        for index, amount in uses:
+            self._left[index] -= amount
+        self.replicas[v] += 1
+        return True

@@ -1,0 +1,76 @@
+"""What is left free where demand is short: nothing that one more replica could use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from planning_builders import LIMITS
+from small_problems import constrained_problem, small_problem
+from support.campaign import often
+from support.plain_problems import demand, terms
+
+from controller.planning.engine import place
+from controller.planning.engine.shared import limit_of
+from controller.planning.problem import Bin, PlacementProblem, Stage, per_mille_missing
+from controller.planning.vacancies import Vacancies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from controller.planning.problem import Solution
+
+    Make = Callable[[Random], PlacementProblem]
+
+MAKERS: dict[str, Make] = {"small": small_problem, "constrained": constrained_problem}
+SEEDS = range(often(80))
+
+
+def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str, int]]:
+    """Yield (row, variant) where one more replica has room, keeps all limits and makes the row less short."""
+    vacancies = Vacancies(problem, solution)
+    for row in problem.rows:
+        if row.stage is Stage.CONTINUITY:
+            continue
+        provided = sum(amount * solution.replicas[v] for v, amount in row.terms)
+        short = per_mille_missing(row.requirement, provided)
+        for v, amount in row.terms:
+            own = problem.variants[v]
+            helps = per_mille_missing(row.requirement, provided + amount) < short
+            may_start = len(own.bound) <= solution.replicas[v] < own.upper and own.accelerators
+            if helps and may_start and _keeps_limits(problem, solution, v) and vacancies.has_room_for_one(v):
+                yield row.name, v
+
+
+def _keeps_limits(problem: PlacementProblem, solution: Solution, more: int) -> bool:
+    replicas = list(solution.replicas)
+    replicas[more] += 1
+    return all(
+        sum(amount * replicas[v] for v, amount in limit.terms) <= limit_of(limit, problem)
+        for limit in problem.limits
+    )
+
+
+@pytest.mark.parametrize("effort", [0.0, LIMITS.deterministic_seconds], ids=["no effort", "enough effort"])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_nothing_is_left_free_that_a_short_model_could_use(make: Make, effort: float) -> None:
+    """However early the search ends."""
+    limits = replace(LIMITS, deterministic_seconds=effort)
+    for seed in SEEDS:
+        problem = make(Random(seed))
+        assert not list(_unused(problem, place(problem, limits=limits))), seed
+
+
+def test_no_replica_is_added_for_capacity_that_only_ready_ones_have() -> None:
+    """One more replica would not be ready while replacements start."""
+    shared = terms(10, upper=4)
+    ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY)
+    problem = PlacementProblem(
+        variants=(shared,),
+        free=(4,),
+        bins=(Bin(nodes=(0,), sizes=(1,), variants=(0,)),),
+        rows=(demand(0, 2, (0, 1)), ready),
+    )
+    assert place(problem, limits=replace(LIMITS, deterministic_seconds=0.0)).replicas == (2,)
