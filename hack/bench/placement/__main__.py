@@ -17,12 +17,12 @@ from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
 from hack.bench.placement import moving, planning, race, repeating
-from hack.bench.placement.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
 from hack.bench.placement.engines import names
 from hack.bench.placement.measurement import PlacementMeasurement, write_charts
 from hack.bench.placement.measuring import JOINT, measure
 from hack.bench.placement.schedule import PlacementSettings
 from hack.bench.results import results, write_results
+from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
 
 _KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, *repeating.FAMILIES, JOINT, race.FAMILY)
 

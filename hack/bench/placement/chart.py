@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 from hack.bench.placement.outcome import Outcome
-from hack.bench.placement.score import COST
+from hack.fleets.score import COST
 
 _WIDTH, _HEIGHT = 860, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 160, 40, 60

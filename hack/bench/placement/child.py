@@ -13,11 +13,12 @@ from pathlib import Path
 
 from controller.planning.problem import PlacementProblem
 from controller.uncollected import uncollected
-from hack.bench.placement import judging, score
+from hack.bench.placement import judging
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.judging import Solved, digest
 from hack.bench.placement.outcome import Job, Outcome
-from hack.bench.placement.scenario import Scenario, after
+from hack.fleets import score
+from hack.fleets.scenario import Scenario, after
 
 _KIB_PER_MIB = 1024
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hack.bench.placement.outcome import Outcome
-from hack.bench.placement.score import COST
+from hack.fleets.score import COST
 
 
 class Verdict(StrEnum):

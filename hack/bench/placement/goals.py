@@ -9,10 +9,10 @@ from typing import Final
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
 from hack.bench.percentiles import percentile
-from hack.bench.placement.catalogue import RIPPLES, SCARCE
 from hack.bench.placement.comparison import Verdict, comparisons, disproved
 from hack.bench.placement.engines import STRATEGIES
 from hack.bench.placement.outcome import Outcome
+from hack.fleets.catalogue import RIPPLES, SCARCE
 
 _GAP_PERCENT: Final = 0.1
 _LARGE, _LARGEST = 2000, 10_000

@@ -28,7 +28,7 @@ from controller.planning.problem import (
     Stage,
     level_name,
 )
-from hack.bench.placement.score import COST, levels
+from hack.fleets.score import COST, levels
 
 MOST_PLACES: Final = 200_000
 """Pairs of a variant and a bin; beyond, the model alone takes minutes to build."""

@@ -25,14 +25,14 @@ from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
-from hack.bench.placement import score
 from hack.bench.placement.child import memory_mb
 from hack.bench.placement.engines import limits
-from hack.bench.placement.families_loads import TIGHT
-from hack.bench.placement.fleet import Mix, fleet
 from hack.bench.placement.fragments import Fragments, Rule, fragments
-from hack.bench.placement.statement import shared_out, stated
 from hack.bench.table import aligned
+from hack.fleets import score
+from hack.fleets.families_loads import TIGHT
+from hack.fleets.fleet import Mix, fleet
+from hack.fleets.statement import shared_out, stated
 
 SIZE: Final = 10_000
 NODES: Final = 20_000

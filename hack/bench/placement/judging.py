@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.planning.problem import PlacementProblem, Solution
-from hack.bench.placement import score
 from hack.bench.placement.outcome import Bound
-from hack.bench.placement.score import Unmet
-from hack.bench.placement.verify import wrong
+from hack.fleets import score
+from hack.fleets.score import Unmet
+from hack.fleets.verify import wrong
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hack.bench.placement.catalogue import Instance
-from hack.bench.placement.score import Unmet
+from hack.fleets.catalogue import Instance
+from hack.fleets.score import Unmet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

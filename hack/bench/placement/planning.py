@@ -22,8 +22,8 @@ from controller.planning.state import PlanningState
 from controller.uncollected import uncollected
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
-from hack.bench.placement.worlds import FACTORS, carried_out, changed, world
 from hack.bench.table import Row, aligned
+from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = tuple(FACTORS)
 FIRST: Final = "first"

@@ -16,11 +16,11 @@ from typing import Any, Final
 from hack.bench.compared import OURS
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
-from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.children import run
 from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
 from hack.bench.placement.outcome import Job, Outcome
 from hack.bench.table import Row, aligned
+from hack.fleets.catalogue import Instance
 
 FAMILY: Final = "race"
 """Stands among the families."""

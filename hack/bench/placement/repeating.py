@@ -27,8 +27,8 @@ from controller.planning.state import PlanningState
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal
 from hack.bench.placement.planning import SHARE
-from hack.bench.placement.worlds import FACTORS, carried_out, changed, world
 from hack.bench.table import Row, aligned
+from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = {f"again-{name.removeprefix('plan-')}": name for name in FACTORS}
 """The worlds of whole plans, by the name of planning them again."""

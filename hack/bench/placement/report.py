@@ -10,8 +10,8 @@ from typing import Final
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.outcome import Outcome
-from hack.bench.placement.score import Unmet
 from hack.bench.table import Row, aligned
+from hack.fleets.score import Unmet
 
 _NONE: Final = "-"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hack.bench.measurement import RoundSettings
-from hack.bench.placement.catalogue import LARGEST, RULED, VERSION, Instance
 from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.outcome import Job
+from hack.fleets.catalogue import LARGEST, RULED, VERSION, Instance
 
 _SEQUENCES: Final = "F13"
 _MOST_ROUNDS: Final = {100: 3, 500: 2}

@@ -8,9 +8,9 @@ from typing import Final
 
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
-from hack.bench.placement.catalogue import BY_ROOM, RULED
 from hack.bench.placement.outcome import Outcome
 from hack.bench.table import Row, aligned
+from hack.fleets.catalogue import BY_ROOM, RULED
 
 SMALL: Final = 100
 _SECONDS: Final = 0.3

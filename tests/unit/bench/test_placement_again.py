@@ -9,7 +9,7 @@ import pytest
 
 from hack.bench.cores import Cores
 from hack.bench.placement.repeating import Again, again, again_goals, again_table, digest, shuffled
-from hack.bench.placement.worlds import world
+from hack.fleets.worlds import world
 
 
 def test_every_list_comes_in_another_order() -> None:

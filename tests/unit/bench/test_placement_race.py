@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hack.bench.compared import OURS
-from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.child import measured
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.placement.race import race_goals, race_table, raced
+from hack.fleets.catalogue import Instance
 
 TIGHT = Instance(family="F4-tight", size=2000, seed=0)
 FIRST, LAST, COST = "demand of priority 0", "demand of priority 1", "cost"

@@ -10,19 +10,20 @@ import pytest
 from support import compact
 
 from controller.planning.cpsat import Limits
-from controller.planning.problem import GrowthTerms
+from controller.planning.problem import GrowthTerms, Solution
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
-from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.chart import cost_chart, time_chart
 from hack.bench.placement.child import measured
 from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.goals import goals
 from hack.bench.placement.highs import TooLargeError, place
+from hack.bench.placement.judging import Solved, reversals
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.placement.report import answers_table, duels_table, failures, goals_table, sequences_table
-from hack.bench.placement.score import Unmet, levels
+from hack.fleets.catalogue import RULED, Instance
+from hack.fleets.score import Unmet, levels
 
 TIGHT = Instance(family="F4-tight", size=2000, seed=0)
 GREEDY = "wva-greedy"
@@ -178,6 +179,22 @@ def test_tables_have_a_line_for_each_engine() -> None:
     assert duels[1][:5] == [GREEDY, "2000", "1", "0", "0"]
 
 
+def test_reversals_are_counted_over_steps_without_change() -> None:
+    """Up, nothing, down, up are two; going on in one direction is none."""
+    problem = Instance(family="F13-waves", size=20, seed=0).scenario().problem
+    steps = [
+        Solved(
+            problem=problem,
+            solution=Solution(replicas=(turning, rising), placements=()),
+            cpu_seconds=0.0,
+            wall_seconds=0.0,
+        )
+        for turning, rising in ((0, 0), (2, 1), (2, 1), (1, 2), (3, 5))
+    ]
+
+    assert reversals(steps) == 2
+
+
 def test_sequences_tell_what_moves() -> None:
     """In percent of what runs, and the cost of one step in dollars per hour."""
     moved = replace(
@@ -249,15 +266,16 @@ def test_highs_and_the_compact_formulation_agree(family: str) -> None:
 
 
 def test_highs_refuses_what_it_does_not_state() -> None:
-    """A problem in which something runs already, or with nodes that can be added, is not solved wrongly."""
-    pinned, skew = (
-        Instance(family=family, size=20, seed=0).scenario().problem for family in ("F14-pinned", "F3-skew")
-    )
+    """A problem with what it has no rows for is not solved wrongly."""
+    families = ("F14-pinned", "F3-skew", *RULED)
+    problems = [Instance(family=family, size=20, seed=0).scenario().problem for family in families]
+    pinned, skew, *ruled = problems
     pool = GrowthTerms(name="pool", bin=0, accelerators=8, price=1, limit=1)
 
     for problem, reason in (
         (pinned, "something runs already"),
         (replace(skew, growth=(pool,)), "nodes can be added"),
+        *((one, "spread, kept together or kept apart") for one in ruled),
     ):
         with pytest.raises(TooLargeError, match=reason):
             place(problem, gap=0.0, seconds=1.0)

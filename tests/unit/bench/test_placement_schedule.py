@@ -14,6 +14,7 @@ from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.measurement import PlacementMeasurement
 from hack.bench.placement.measuring import measure
 from hack.bench.placement.schedule import PlacementSettings
+from hack.fleets.catalogue import RULED
 
 GREEDY = "wva-greedy"
 
@@ -47,7 +48,7 @@ def test_highs_is_tried_where_it_has_a_chance() -> None:
     assert [job.instance.size for job in jobs if job.engine == OURS] == [100, 500, 2000]
     assert [job.instance.size for job in jobs if job.engine == HIGHS] == [100, 500]
     assert {job.rounds for job in jobs if job.engine != OURS} == {1}
-    for family in ("F13-waves", "F9-zones-3"):
+    for family in ("F13-waves", *RULED):
         few = settings_of(OURS, HIGHS, sizes=(100,), family=family)
         assert [job.engine for job in few.jobs()] == [OURS]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hack.bench.compared import OURS
-from hack.bench.placement.catalogue import Instance
 from hack.bench.placement.outcome import Bound, Outcome
 from hack.bench.placement.small import small_goals, small_table
+from hack.fleets.catalogue import Instance
 
 
 def placed(family: str, cpu: float, *, gap: int | None = 0, size: int = 100) -> Outcome:

@@ -13,7 +13,7 @@ from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, pr
 
 from apiserver import cli
 from controller.planning.inputs import PlanningInputs, to_json
-from hack.bench.placement.worlds import world as fleet_world
+from hack.fleets.worlds import world as fleet_world
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]

@@ -24,7 +24,7 @@ from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
-from hack.bench.placement.worlds import carried_out, changed, world
+from hack.fleets.worlds import carried_out, changed, world
 
 if TYPE_CHECKING:
     from collections.abc import Callable

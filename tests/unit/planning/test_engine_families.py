@@ -8,10 +8,10 @@ import pytest
 from planning_builders import LIMITS
 
 from controller.planning import engine
-from hack.bench.placement.catalogue import FAMILIES, Instance
-from hack.bench.placement.rivals import STRATEGIES
-from hack.bench.placement.score import levels
-from hack.bench.placement.verify import wrong
+from hack.fleets.catalogue import FAMILIES, Instance
+from hack.fleets.rivals import STRATEGIES
+from hack.fleets.score import levels
+from hack.fleets.verify import wrong
 
 MODELS = 20
 

@@ -28,8 +28,8 @@ from controller.planning.problem import (
 from controller.planning.proofs import with_values, worst
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
-from hack.bench.placement.catalogue import Instance
-from hack.bench.placement.worlds import world
+from hack.fleets.catalogue import Instance
+from hack.fleets.worlds import world
 
 if TYPE_CHECKING:
     from collections.abc import Callable

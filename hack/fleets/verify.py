@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controller.planning.problem import PlacementProblem, Solution
-from hack.bench.placement.verify_rules import broken_rules
+from hack.fleets.verify_rules import broken_rules
 
 
 def wrong(problem: PlacementProblem, solution: Solution) -> list[str]:

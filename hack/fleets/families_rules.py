@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from controller.planning.problem import Bin, PlacementProblem, SpreadTerms, VariantTerms
-from hack.bench.placement.families_loads import SKEW
-from hack.bench.placement.fleet import BILLIONS, Ask, Mix, drawn_offer, drawn_replicas, fleet
-from hack.bench.placement.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
-from hack.bench.placement.scenario import Scenario
-from hack.bench.placement.statement import shared_out, stated
+from hack.fleets.families_loads import SKEW
+from hack.fleets.fleet import BILLIONS, Ask, Mix, drawn_offer, drawn_replicas, fleet
+from hack.fleets.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
+from hack.fleets.scenario import Scenario
+from hack.fleets.statement import shared_out, stated
 
 SPREAD_SHARE: Final = 0.5
 """Of the models, whose pods are spread."""

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from hack.bench.placement import families_loads, families_rules, families_traps, families_waves
-from hack.bench.placement.scenario import Scenario
+from hack.fleets import families_loads, families_rules, families_traps, families_waves
+from hack.fleets.scenario import Scenario
 
 VERSION: Final = 1
 """Of the generator: raised by whatever makes other problems of the same names."""

@@ -8,12 +8,11 @@ import pytest
 
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
-from hack.bench.placement import score
-from hack.bench.placement.catalogue import FAMILIES, SIZES, Instance, matching
-from hack.bench.placement.judging import Solved, reversals
-from hack.bench.placement.rivals import STRATEGIES
-from hack.bench.placement.scenario import after
-from hack.bench.placement.verify import wrong
+from hack.fleets import score
+from hack.fleets.catalogue import FAMILIES, SIZES, Instance, matching
+from hack.fleets.rivals import STRATEGIES
+from hack.fleets.scenario import after
+from hack.fleets.verify import wrong
 
 SMALL = SIZES[0]
 PLACE = STRATEGIES["wva-greedy"]
@@ -183,19 +182,3 @@ def test_what_is_unmet_is_told_by_value_and_by_model() -> None:
     assert score.cost(problem, one) == terms.cost + terms.start_price
     assert score.started_accelerators(problem, one) == terms.accelerators
     assert list(score.levels(problem, nothing))[-1] == "cost"
-
-
-def test_reversals_are_counted_over_steps_without_change() -> None:
-    """Up, nothing, down, up are two; going on in one direction is none."""
-    problem = problem_of("F13-waves")
-    steps = [
-        Solved(
-            problem=problem,
-            solution=Solution(replicas=(turning, rising), placements=()),
-            cpu_seconds=0.0,
-            wall_seconds=0.0,
-        )
-        for turning, rising in ((0, 0), (2, 1), (2, 1), (1, 2), (3, 5))
-    ]
-
-    assert reversals(steps) == 2

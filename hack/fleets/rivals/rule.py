@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.bench.placement.rivals.granting import granted, pending
-from hack.bench.placement.rivals.view import view_of
+from hack.fleets.rivals.granting import granted, pending
+from hack.fleets.rivals.view import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.planning.problem import PlacementProblem, Solution
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,12 +10,9 @@ from support import compact
 from controller.planning import engine
 from controller.planning.cpsat import Limits
 from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, SpreadTerms, VariantTerms
-from hack.bench.compared import OURS
-from hack.bench.placement import highs, score
-from hack.bench.placement.catalogue import FAMILIES, RULED, Instance
-from hack.bench.placement.engines import HIGHS
-from hack.bench.placement.schedule import PlacementSettings
-from hack.bench.placement.verify import wrong
+from hack.fleets import score
+from hack.fleets.catalogue import RULED, Instance
+from hack.fleets.verify import wrong
 
 LIMITS = Limits(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 ZONES = (0, 0, 1, 2, NO_DOMAIN)
@@ -142,16 +139,3 @@ def test_replicas_of_whole_nodes_go_to_one_rack() -> None:
     assert {1, 2, 4} <= single
     assert all((terms.together == 0) == (terms.pods > 1) for terms in problem.variants)
     assert max(problem.topologies[0].count(rack) for rack in set(problem.topologies[0])) == 8
-
-
-@pytest.mark.parametrize("family", RULED)
-def test_highs_is_left_out_by_name(family: str) -> None:
-    """Its model does not know of these rules: it is not asked, and refuses."""
-    settings = PlacementSettings(
-        rounds=1, seconds=1.0, families=(*FAMILIES,), sizes=(20,), seeds=(0,),
-        engines=(OURS, HIGHS), most_highs=500,
-    )  # fmt: skip
-
-    assert [job.engine for job in settings.jobs() if job.instance.family == family] == [OURS]
-    with pytest.raises(highs.TooLargeError, match="spread, kept together or kept apart"):
-        highs.place(Instance(family=family, size=20, seed=0).scenario().problem, gap=0.0, seconds=1.0)

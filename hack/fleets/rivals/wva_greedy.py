@@ -9,14 +9,14 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from hack.bench.placement.rivals.pools import Pools
+from hack.fleets.rivals.pools import Pools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import VariantTerms
-    from hack.bench.placement.rivals.asking import Asking, Want
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.asking import Asking, Want
+    from hack.fleets.rivals.view import View
 
     Choice = tuple[int, int, int, bool]
     """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).

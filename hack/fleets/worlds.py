@@ -14,10 +14,10 @@ from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from hack.bench.placement.families_loads import PLENTY, SCARCE
-from hack.bench.placement.fleet import Ask, Mix, Offer, fleet, served
-from hack.bench.placement.hardware import COST_OF_A_DOLLAR
-from hack.bench.placement.statement import shared_out
+from hack.fleets.families_loads import PLENTY, SCARCE
+from hack.fleets.fleet import Ask, Mix, Offer, fleet, served
+from hack.fleets.hardware import COST_OF_A_DOLLAR
+from hack.fleets.statement import shared_out
 
 FACTORS: Final = {"plan-plenty": PLENTY, "plan-scarce": SCARCE}
 """Of what models would like best, per type of accelerator, by name."""

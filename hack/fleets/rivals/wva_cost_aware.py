@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import PER_MILLE
-from hack.bench.placement.rivals.asking import missing
-from hack.bench.placement.rivals.pools import Pools
+from hack.fleets.rivals.asking import missing
+from hack.fleets.rivals.pools import Pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from controller.planning.problem import VariantTerms
-    from hack.bench.placement.rivals.asking import Asking, Want
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.asking import Asking, Want
+    from hack.fleets.rivals.view import View
 
 
 def counts(view: View) -> tuple[int, ...]:

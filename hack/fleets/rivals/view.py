@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.bench.placement.rivals.asking import askings, floors, lacking
-from hack.bench.placement.rivals.kinds import kinds, kinds_of, rooms_of
+from hack.fleets.rivals.asking import askings, floors, lacking
+from hack.fleets.rivals.kinds import kinds, kinds_of, rooms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from hack.bench.placement.rivals.asking import Asking, Want
-    from hack.bench.placement.rivals.kinds import Kind
+    from hack.fleets.rivals.asking import Asking, Want
+    from hack.fleets.rivals.kinds import Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
-from hack.bench.placement.fleet import Ask, Offer, served
-from hack.bench.placement.hardware import ACCELERATORS
+from hack.fleets.fleet import Ask, Offer, served
+from hack.fleets.hardware import ACCELERATORS
 
 Nodes = Mapping[str, Sequence[int]]
 """Accelerators of each node, by type."""

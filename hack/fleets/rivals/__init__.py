@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hack.bench.placement.rivals import kthena_expansion, wva_cost_aware, wva_greedy
-from hack.bench.placement.rivals.granting import by_arrival, by_priority
-from hack.bench.placement.rivals.rule import Rule
+from hack.fleets.rivals import kthena_expansion, wva_cost_aware, wva_greedy
+from hack.fleets.rivals.granting import by_arrival, by_priority
+from hack.fleets.rivals.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

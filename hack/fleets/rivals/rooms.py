@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hack.bench.placement.rivals.kinds import Kind
+    from hack.fleets.rivals.kinds import Kind
 
 
 class Shelf:

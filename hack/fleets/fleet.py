@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from hack.bench.placement.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
+from hack.fleets.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
 
 PRIORITIES: Final = (0.10, 0.25, 0.40, 0.25)
 """Share of the models of each priority, the most important first."""

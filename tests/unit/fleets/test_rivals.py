@@ -12,9 +12,9 @@ from controller.planning.problem import (
     PlacementProblem,
     Solution,
 )
-from hack.bench.placement.rivals import PENDING, RULES, STRATEGIES, kthena_expansion
-from hack.bench.placement.rivals.kthena_expansion import blocks
-from hack.bench.placement.rivals.view import view_of
+from hack.fleets.rivals import PENDING, RULES, STRATEGIES, kthena_expansion
+from hack.fleets.rivals.kthena_expansion import blocks
+from hack.fleets.rivals.view import view_of
 
 CHEAP_AND_DEAR = {
     "5000 more go to the best cost per capacity": ((2, 10_000), (1, 20_000), 45_000, (3, 1)),

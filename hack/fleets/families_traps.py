@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hack.bench.placement.families_loads import PLENTY, SCARCE, TIGHT
-from hack.bench.placement.fleet import Ask, Mix, Offer, fleet
-from hack.bench.placement.hardware import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator
-from hack.bench.placement.scenario import Scenario
-from hack.bench.placement.statement import shared_out, stated
+from hack.fleets.families_loads import PLENTY, SCARCE, TIGHT
+from hack.fleets.fleet import Ask, Mix, Offer, fleet
+from hack.fleets.hardware import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator
+from hack.fleets.scenario import Scenario
+from hack.fleets.statement import shared_out, stated
 
 _L40S, _A100 = ACCELERATORS[1], ACCELERATORS[2]
 _PINNED_EVERY = 2

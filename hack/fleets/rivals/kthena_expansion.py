@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import VariantTerms
-    from hack.bench.placement.rivals.asking import Asking, Want
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.asking import Asking, Want
+    from hack.fleets.rivals.view import View
 
 DEFAULT_RATE_PERCENT: Final = 200
 _ONE_BLOCK_PERCENT: Final = 100

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from hack.bench.placement.fleet import Mix, fleet
-from hack.bench.placement.scenario import Scenario
-from hack.bench.placement.statement import endless, shared_out, stated
+from hack.fleets.fleet import Mix, fleet
+from hack.fleets.scenario import Scenario
+from hack.fleets.statement import endless, shared_out, stated
 
 PLENTY: Final = (2.0,) * 5
 SKEW: Final = (1.5, 0.8, 1.6, 0.75, 1.0)

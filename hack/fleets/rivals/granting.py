@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from controller.planning.engine.rooms import Rooms
 from controller.planning.problem import Solution, bins_of
-from hack.bench.placement.rivals.promising import named, promised
+from hack.fleets.rivals.promising import named, promised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.planning.problem import PlacementProblem
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.view import View
 
 
 def by_priority(view: View) -> list[int]:

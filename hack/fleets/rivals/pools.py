@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.view import View
 
 
 class Pools:

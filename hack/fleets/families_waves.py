@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from hack.bench.placement.families_loads import SKEW
-from hack.bench.placement.fleet import Ask, Mix, fleet
-from hack.bench.placement.scenario import Scenario
-from hack.bench.placement.statement import shared_out, stated
+from hack.fleets.families_loads import SKEW
+from hack.fleets.fleet import Ask, Mix, fleet
+from hack.fleets.scenario import Scenario
+from hack.fleets.statement import shared_out, stated
 
 PRICE_PERCENT: Final = 10
 """Of a replica's cost, for starting or stopping one."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import Solution, freed
-from hack.bench.placement.rivals.rooms import Shelf, Slots
+from hack.fleets.rivals.rooms import Shelf, Slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hack.bench.placement.rivals.view import View
+    from hack.fleets.rivals.view import View
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
