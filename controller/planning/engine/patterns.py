@@ -171,10 +171,10 @@ def joined(options: Options, patterns: Patterns, model: Integers, mixes: Integer
     )
 
 
-def first_patterns(options: Options) -> Patterns:
+def first_patterns(options: Options, most_of_model: int = MOST_OF_MODEL) -> Patterns:
     """Return all mixes that might matter of models that have few, and some of each other one."""
     models = len(options.members)
-    most = min(MOST_OF_MODEL, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
+    most = min(most_of_model, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
     is_enumerated = np.zeros(models, dtype=np.bool_)
     parts, which = [], []
     for model, members in enumerate(options.members):

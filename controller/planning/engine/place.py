@@ -12,7 +12,7 @@ from controller.planning.engine.assign import assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound
 from controller.planning.engine.options import options_of
-from controller.planning.engine.patterns import first_patterns, is_allowed, joined
+from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, is_allowed, joined
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
@@ -81,15 +81,22 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
 
 
 class Engine:
-    """A problem with its patterns. Raises NumbersTooLargeError."""
+    """A problem with its patterns. Raises NumbersTooLargeError.
 
-    def __init__(self, problem: PlacementProblem, *, retries: int = RETRIES) -> None:
+    Mixes of a model are enumerated if they are no more than `most_of_model`; else some, others are generated.
+    """
+
+    def __init__(
+        self, problem: PlacementProblem, *, retries: int = RETRIES, most_of_model: int = MOST_OF_MODEL
+    ) -> None:
         check_magnitude(problem)
         self._problem = problem
         self._retries = retries
+        self._most_of_model = most_of_model
         if problem.variants:
             self._options, self._shared = options_of(problem)
-            self._patterns, self._alone_bound = _with_best_alone(self._options, first_patterns(self._options))
+            patterns = first_patterns(self._options, most_of_model)
+            self._patterns, self._alone_bound = _with_best_alone(self._options, patterns)
             added = (0,) * len(problem.growth)
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
 
@@ -153,8 +160,9 @@ class Engine:
             replace(terms, upper=max(terms.lower, count)) if count < wanted else terms
             for terms, count, wanted in zip(self._problem.variants, cut.replicas, chosen, strict=True)
         )
-        tightened = Engine(replace(self._problem, variants=variants), retries=self._retries - 1)
-        other = tightened.place(answer.left, known=answer.prices, start=cut, is_estimate=is_estimate)
+        tightened = replace(self._problem, variants=variants)
+        engine = Engine(tightened, retries=self._retries - 1, most_of_model=self._most_of_model)
+        other = engine.place(answer.left, known=answer.prices, start=cut, is_estimate=is_estimate)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut

@@ -12,7 +12,8 @@ from small_problems import best_rank, check_claims, constrained_problem, rank, s
 from support.campaign import often
 from support.plain_problems import demand, terms
 
-from controller.planning.engine import alone, patterns, place
+from controller.planning.engine import Engine, alone, place
+from controller.planning.engine.patterns import MOST_OF_MODEL
 from controller.planning.plan import plan
 from controller.planning.problem import (
     COST,
@@ -24,6 +25,7 @@ from controller.planning.problem import (
     NumbersTooLargeError,
     PlacementProblem,
     Proof,
+    Solution,
 )
 from controller.planning.proofs import with_values, worst
 from controller.planning.settings import Settings
@@ -42,11 +44,9 @@ LEFT_OVER = (905, 2011)
 """Seeds of problems in which a rule leaves no place for a replica that room alone would allow."""
 
 
-@pytest.fixture
-def generated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let mixes be generated for every model, as for those that have too many to enumerate."""
-    monkeypatch.setattr(patterns, "MOST_OF_MODEL", 0)
-    monkeypatch.setattr(patterns, "LEAST_OF_MODEL", 0)
+def _generated(problem: PlacementProblem) -> Solution:
+    """Place with mixes generated for every model, as for those that have too many to enumerate."""
+    return Engine(problem, most_of_model=0).place(LIMITS)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -59,27 +59,25 @@ def test_a_small_problem_of_any_kind_is_the_best_of_all(make: Make) -> None:
         assert [proof.value for proof in solution.proofs] == best_rank(problem), seed
 
 
-@pytest.mark.usefixtures("generated")
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_no_bound_is_above_the_best_where_mixes_are_generated(make: Make) -> None:
     """No level can be better than its bound given the earlier ones, and mostly it can be as good."""
     bounds = met = 0
     for seed in range(often(100)):
         problem = make(Random(seed))
-        solution = place(problem, limits=LIMITS)
+        solution = _generated(problem)
         check_claims(problem, solution, seed)
         bounds += len(solution.proofs)
         met += sum(proof.bound == proof.value for proof in solution.proofs)
     assert met > 0.8 * bounds > 200
 
 
-@pytest.mark.usefixtures("generated")
 def test_where_there_is_room_for_all_nothing_is_searched() -> None:
     """Whatever runs, and however few mixes were looked at, each model has what is best for it alone."""
     for seed in range(often(100)):
         problem = small_problem(Random(seed))
         roomy = replace(problem, free=tuple(1000 for _ in problem.free), limits=(), growth=())
-        solution = place(roomy, limits=LIMITS)
+        solution = _generated(roomy)
         assert solution.prices is None, seed
         assert rank(roomy, solution.replicas, ()) == best_rank(roomy), seed
 
@@ -113,15 +111,11 @@ def _two_variants(free: int) -> PlacementProblem:
     )
 
 
-@pytest.mark.parametrize("is_generated", [False, True], ids=["enumerated", "generated"])
+@pytest.mark.parametrize("most", [MOST_OF_MODEL, 0], ids=["enumerated", "generated"])
 @pytest.mark.parametrize("free", [64, 13], ids=["where there is room for everybody", "where room is short"])
-def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(
-    free: int, is_generated: bool, request: pytest.FixtureRequest
-) -> None:
+def test_a_mix_that_is_far_from_any_cover_by_one_variant_is_found(free: int, most: int) -> None:
     """It is cheaper by the little that each of the others provides too much."""
-    if is_generated:
-        request.getfixturevalue("generated")
-    solution = place(_two_variants(free), limits=LIMITS)
+    solution = Engine(_two_variants(free), most_of_model=most).place(LIMITS)
     assert solution.replicas == (9, 4)
     assert solution.proofs[-1].bound == 596
 
@@ -152,7 +146,6 @@ def test_with_no_effort_at_all_there_is_a_possible_plan(make: Make) -> None:
         check_claims(problem, place(problem, limits=replace(LIMITS, deterministic_seconds=1e-9)), seed)
 
 
-@pytest.mark.usefixtures("generated")
 def test_without_effort_what_has_room_is_served_by_priority() -> None:
     """Also where nothing runs yet: the linear solution is rounded, and what does not fit matters least."""
     problem = PlacementProblem(
@@ -175,7 +168,7 @@ def test_the_same_problem_gives_the_same_answer(make: Make) -> None:
     """Effort is counted, never timed."""
     for seed in range(15):
         problem = make(Random(seed))
-        assert place(problem, limits=LIMITS) == place(problem, limits=LIMITS), seed
+        assert _generated(problem) == _generated(problem), seed
 
 
 def test_the_next_best_option_is_another_one() -> None:
