@@ -11,15 +11,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.controlplane import ControlPlane
 from hack.controlplane.errors import ControlPlaneError, NotRunningError
 from hack.controlplane.lock import try_lock
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _ROOT = Path(__file__).parents[2]
 _POLL_SECONDS = 0.1

@@ -10,19 +10,14 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.controlplane.build import build
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.lock import locked
-from hack.controlplane.modules import KUBERNETES, KWOK, PROMETHEUS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hack.controlplane.modules import Binary, GoModule
-    from hack.controlplane.progress import ProgressLine
+from hack.controlplane.modules import KUBERNETES, KWOK, PROMETHEUS, Binary, GoModule
+from hack.controlplane.progress import ProgressLine
 
 _VERSION_SECONDS = 10.0
 

@@ -9,16 +9,13 @@ import tempfile
 import time
 from collections import deque
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from hack.controlplane.errors import BuildFailedError
+from hack.controlplane.modules import Binary, GoModule
 from hack.controlplane.process import spawn
-from hack.controlplane.progress import Estimate, spoken
+from hack.controlplane.progress import Estimate, ProgressLine, spoken
 from hack.controlplane.toolchain import find_go
-
-if TYPE_CHECKING:
-    from hack.controlplane.modules import Binary, GoModule
-    from hack.controlplane.progress import ProgressLine
 
 _REMEMBERED_LINES = 30
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LIFE = dt.timedelta(days=365)
 _BACKDATED = dt.timedelta(hours=1)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.controlplane.auditing import LOG_FILE, POLICY_FILE
 from hack.controlplane.pki import PROXY_CLIENT
 from hack.controlplane.readiness import Probe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 STAGES = Path(__file__).with_name("stages.yaml")
 """What kwok does with nodes and pods."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from hack.controlplane import components
 from hack.controlplane.auditing import LOG_FILE, POLICY, POLICY_FILE, AuditLog
 from hack.controlplane.binaries import provide_binaries
-from hack.controlplane.components import Layout
+from hack.controlplane.components import Component, Layout
 from hack.controlplane.errors import KubectlFailedError
 from hack.controlplane.kubeconfig import write_token_kubeconfig
 from hack.controlplane.network import Network, free_port
@@ -21,14 +25,6 @@ from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.controlplane.scheduling import scheduler_configuration
 from hack.controlplane.scraping import prometheus_configuration
 from hack.controlplane.workspace import Workspace
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Mapping
-    from pathlib import Path
-    from types import TracebackType
-
-    from hack.controlplane.components import Component
 
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2

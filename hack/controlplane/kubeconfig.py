@@ -5,14 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from hack.controlplane.certificates import write_secret
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.controlplane.certificates import KeyPair
+from hack.controlplane.certificates import KeyPair, write_secret
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hack.controlplane.controlplane import ControlPlane
+from hack.controlplane.controlplane import ControlPlane
 
 _MAX_PODS = "110"
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.controlplane.certificates import Authority, signing_key, write_secret
 from hack.controlplane.kubeconfig import Cluster, write_certificate_kubeconfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MASTERS = "system:masters"
 """The group that may do anything."""

@@ -6,15 +6,11 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hack.controlplane.errors import NotReadyError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hack.controlplane.process import Process
+from hack.controlplane.process import Process
 
 _POLL_SECONDS = 0.05
 _ANSWER_SECONDS = 2.0

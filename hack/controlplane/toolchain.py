@@ -6,12 +6,9 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.controlplane.errors import ToolchainMissingError
-
-if TYPE_CHECKING:
-    from hack.controlplane.modules import GoModule
+from hack.controlplane.modules import GoModule
 
 
 def find_go(module: GoModule) -> Path:

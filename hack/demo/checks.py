@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from controller.closedloop.scoring import reversals
 from hack.demo.following import DOWN_SECONDS, unfollowed
 from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
-from hack.demo.history import model_view
+from hack.demo.history import History, model_view
+from hack.demo.observation import ModelView
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hack.demo.history import History
-    from hack.demo.observation import ModelView
 
 _FEWEST_ERRORS = 3
 _LEAST_IN_TIME = 0.9

@@ -8,20 +8,15 @@ with the same requests, nodes and start-up times, by what `stowplan simulate` pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from controller.closedloop.rivals import LoadPolicy
 from controller.closedloop.run import run
 from controller.closedloop.scoring import reversals
+from hack.demo.history import History
 from hack.demo.rehearsal import simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hack.demo.history import History
 
 REQUESTS_PER_REPLICA = (12, 24, 48)
 """Targets of the plain autoscaler. Nobody knows beforehand which one suits."""

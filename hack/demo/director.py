@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from hack.controlplane import ControlPlane
 from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario
-from hack.demo.frame import Frame
+from hack.demo.clock import SimulatedClock
+from hack.demo.engines import EngineHost
+from hack.demo.frame import Frame, Show
 from hack.demo.history import History, Refusal
 from hack.demo.newest import Newest
 from hack.demo.observe import observe
 from hack.demo.rehearsal import served
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.controlplane import ControlPlane
-    from hack.demo.clock import SimulatedClock
-    from hack.demo.engines import EngineHost
-    from hack.demo.frame import Show
-    from hack.demo.stage import Stage
-    from hack.demo.traffic import Traffic
+from hack.demo.stage import Stage
+from hack.demo.traffic import Traffic
 
 REFUSAL_SECONDS = 20.0
 """When the bad manifest is tried, in seconds after the start of the load."""

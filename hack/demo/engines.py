@@ -7,22 +7,19 @@ nothing new; with a pod that is gone goes its engine, and what it had not finish
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from aiohttp import web
 
+from apiserver.schema.json import Json
 from controller.observe.pods import is_ready
 from controller.simulation.engine import Engine
 from controller.simulation.exposition import CONTENT_TYPE, exposition
+from controller.simulation.fleet import Fleet
+from hack.demo.clock import SimulatedClock
 from hack.demo.profiles import is_simulated, profile_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from apiserver.schema.json import Json
-    from controller.simulation.fleet import Fleet
-    from hack.demo.clock import SimulatedClock
 
 _PORT_NAMES = ("metrics", "http")
 _CLOSE = {"Connection": "close"}

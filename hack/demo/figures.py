@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from statistics import quantiles
-from typing import TYPE_CHECKING
 
+from controller.simulation.request import Completion
 from hack.demo.observation import ClientView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from controller.simulation.request import Completion
 
 RATE_WINDOW_SECONDS = 10.0
 LATENCY_WINDOW_SECONDS = 20.0

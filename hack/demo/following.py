@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from hack.demo.observation import VariantView
+from hack.demo.observation import VariantView
 
 UP_SECONDS = 15.0
 """There must not be fewer replicas than the least decision of so long."""

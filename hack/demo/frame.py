@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from hack.demo.observation import Observation
-    from hack.demo.scenario import Chapter
+from hack.demo.observation import Observation
+from hack.demo.scenario import Chapter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

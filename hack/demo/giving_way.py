@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from hack.demo.history import model_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.demo.history import History
-    from hack.demo.observation import ModelView, VariantView
+from hack.demo.history import History, model_view
+from hack.demo.observation import ModelView, VariantView
 
 CARRIED_OUT_SECONDS = 70.0
 """How long after a decision replicas may go where it says: after the scale-down window of the freemium model,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from hack.demo.observation import ModelView, Observation, VariantView
 from hack.demo.service import Served
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.demo.observation import ModelView, Observation, VariantView
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
+from hack.demo.frame import Frame
 from hack.demo.giving_way import gives_way
 from hack.demo.screen import screen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from hack.demo.frame import Frame
 
 _PICTURE_COLUMNS = 150
 

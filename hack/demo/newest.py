@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hack.demo.observation import Observation
+from hack.demo.observation import Observation
 
 _DECISIONS = 5
 _NOTES = 6

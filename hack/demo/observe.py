@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.gather import World
 from controller.observe.pods import by_target, is_present, is_ready
-from controller.observe.policies import service_class
+from controller.observe.policies import Policies, service_class
 from controller.observe.targets import TargetKey, TargetKind, target_key, target_of
 from controller.observe.variants import accelerator_of, effective_cost
 from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from apiserver.schema.json import Json
-    from controller.observe.gather import World
-    from controller.observe.policies import Policies
 
 _NOBODY = ClientView(requests_per_second=0.0, ttft_p90_ms=None, unfinished_requests=0)
 _LOWEST_PRIORITY = 100

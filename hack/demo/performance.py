@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from rich.console import Console
 
 from apiserver.cluster.client import Cluster
+from hack.controlplane import ControlPlane
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine
 from hack.demo import scenario
@@ -23,15 +27,7 @@ from hack.demo.stage import Stage
 from hack.demo.summary import how_to_look_around, print_comparison, print_summary
 from hack.demo.supervisor import Supervisor
 from hack.demo.traffic import Traffic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from rich.console import Console
-
-    from hack.controlplane import ControlPlane
-    from hack.installation import Installation
+from hack.installation import Installation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.demo.frame import Frame
-    from hack.demo.observation import ModelView, Observation
+from hack.demo.frame import Frame
+from hack.demo.observation import ModelView, Observation
 
 _EVERY_SECONDS = 5.0
 

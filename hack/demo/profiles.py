@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
+from apiserver.schema.json import Json
 from controller.observe.arguments import engine_argument
 from controller.simulation.profile import EngineProfile
-
-if TYPE_CHECKING:
-    from apiserver.schema.json import Json
 
 DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"
 PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"

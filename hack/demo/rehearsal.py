@@ -7,10 +7,13 @@ scenario still tells its story, and what another policy would have made of it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from apiserver.checking.sources import Source, read_sources
+from controller.closedloop.cluster import VirtualCluster
+from controller.closedloop.manifests import Manifests
+from controller.closedloop.outcome import Outcome
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.run import play
 from controller.closedloop.scenario import Scenario
@@ -20,24 +23,17 @@ from controller.offline.reading import Found, of_kind, read
 from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.profiles import StatedProfile
+from controller.simulation.request import Completion
 from controller.simulation.trace import TraceEntry
 from controller.simulation.workload import Played
 from hack.demo import scenario
 from hack.demo.figures import RecentFigures
 from hack.demo.history import History
+from hack.demo.observation import ClientView
 from hack.demo.observe import observe
 from hack.demo.profiles import profile_of, start_up_seconds_of
 from hack.demo.service import Served
 from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.closedloop.cluster import VirtualCluster
-    from controller.closedloop.manifests import Manifests
-    from controller.closedloop.outcome import Outcome
-    from controller.simulation.request import Completion
-    from hack.demo.observation import ClientView
 
 
 class WatchedPolicy(ReconciledPolicy):

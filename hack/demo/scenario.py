@@ -6,20 +6,16 @@ were recorded. Only the pace is chosen, so that an hour of ups and downs fits in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from controller.closedloop.behaviour import Behaviour, Direction, Pace
 from controller.config_planning import PlanningConfig
 from controller.simulation.replay import Phase, requests
+from controller.simulation.request import Request
 from hack.controlplane.nodes import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from controller.simulation.request import Request
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
 SETTINGS = MANIFESTS / "settings.yaml"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from hack.demo.frame import Frame
-    from hack.demo.observation import AcceleratorView, ModelView, Observation, VariantView
+from hack.demo.frame import Frame
+from hack.demo.observation import AcceleratorView, ModelView, Observation, VariantView
 
 _REASON_STYLES = {"ScaleUp": "green", "ScaleDown": "cyan", "Shortage": "bold red", "Holding": "yellow"}
 _BAR_CELLS = 20

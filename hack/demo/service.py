@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from controller.closedloop.outcome import ModelOutcome
+from controller.closedloop.scenario import Model
 from controller.closedloop.scoring import model_outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.closedloop.outcome import ModelOutcome
-    from controller.closedloop.scenario import Model
-    from controller.simulation.request import Completion, Request
+from controller.simulation.request import Completion, Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

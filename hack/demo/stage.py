@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from apiserver.cluster.client import Cluster
+from apiserver.schema.json import Json
 from controller.caches import Caches
+from controller.observe.gather import World
 from controller.observe.policies import Policies, read_policies
 from hack.demo.scenario import NAMESPACE
 from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
-
-if TYPE_CHECKING:
-    from apiserver.cluster.client import Cluster
-    from apiserver.schema.json import Json
-    from controller.observe.gather import World
 
 _UNIT_COSTS = "accelerator-unit-costs"
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from rich.console import Console
-
-    from hack.demo.checks import Finding
-    from hack.demo.comparison import Account
+from hack.demo.checks import Finding
+from hack.demo.comparison import Account
 
 _COMPARED = (
     "Missed are requests beyond a target (TTFT or ITL) and those that never end. A replica costs from its"

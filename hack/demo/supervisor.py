@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ComponentCrashedError
+from hack.demo.clock import SimulatedClock
 from hack.demo.history import Outage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hack.controlplane import ControlPlane
-    from hack.demo.clock import SimulatedClock
-    from hack.installation import Installation
+from hack.installation import Installation
 
 ABSENCE_SECONDS = 3.0
 """How long a process stays away: long enough to see that nothing happens meanwhile."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 from controller.simulation.fleet import Fleet
+from controller.simulation.request import Completion, Request
 from hack.demo.figures import RecentFigures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from controller.simulation.request import Completion, Request
-    from hack.demo.observation import ClientView
+from hack.demo.observation import ClientView
 
 _LAST_SECONDS = 300.0
 """How long requests may still finish after the end, as in a simulation."""
