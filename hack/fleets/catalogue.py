@@ -84,16 +84,11 @@ class Instance:
         return FAMILIES[self.family](np.random.default_rng(entropy), self.size)
 
 
-def matching(prefixes: list[str]) -> list[str]:
-    """Return the families whose name is one of these or begins with one and a dash; all for none.
-
-    Raises KeyError for a name that no family has.
-    """
-    return chosen(prefixes, tuple(FAMILIES))
-
-
 def chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return those of some names that `matching` speaks of. Raises KeyError."""
+    """Return the names that are one of some prefixes or begin with one and a dash; all for none.
+
+    Raises KeyError for a prefix of nothing.
+    """
     for prefix in prefixes:
         if not any(_matches(name, prefix) for name in names):
             raise KeyError(prefix)

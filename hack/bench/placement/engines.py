@@ -30,7 +30,7 @@ def names() -> list[str]:
 def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:
     """Load an engine; it may take so many seconds by the clock for each problem."""
     if name in STRATEGIES:
-        strategy: Engine = importlib.import_module("hack.fleets.rivals").STRATEGIES[name]
+        strategy: Engine = importlib.import_module("hack.fleets.rivals").RULES[name].place
         return strategy
     if name in GAPS:
         highs: Callable[..., Solution] = importlib.import_module("hack.bench.placement.highs").place
@@ -49,5 +49,5 @@ def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
     """Return how many accelerators a strategy's counts ask for in vain; None where only plans are made."""
     if name not in STRATEGIES:
         return None
-    count: Callable[[PlacementProblem], int] = importlib.import_module("hack.fleets.rivals").PENDING[name]
-    return count(problem)
+    asked: int = importlib.import_module("hack.fleets.rivals").RULES[name].pending(problem)
+    return asked

@@ -10,28 +10,40 @@ kthena-expansion  blocks of doubling size in order of their cost, whatever a rep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
+from controller.planning.problem import PlacementProblem, Solution
 from hack.fleets.rivals import kthena_expansion, wva_cost_aware, wva_greedy
-from hack.fleets.rivals.granting import by_arrival, by_priority
-from hack.fleets.rivals.rule import Rule
+from hack.fleets.rivals.granting import by_arrival, by_priority, granted, pending
+from hack.fleets.rivals.view import View, view_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
-    from controller.planning.problem import PlacementProblem, Solution
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """What it asks for, and whose turn it is when that is granted."""
 
-RULES: Final = (
-    Rule(name="wva-greedy", asks=wva_greedy.counts, order=by_priority),
-    Rule(name="wva-cost-aware", asks=wva_cost_aware.counts, order=by_priority),
-    Rule(name="kthena-expansion", asks=kthena_expansion.counts, order=by_arrival),
-)
-"""All of them; whatever else there is by name is made of these."""
+    asks: Callable[[View], tuple[int, ...]]
+    """Replicas of each variant, before limits and nodes cut them."""
 
-STRATEGIES: Final[Mapping[str, Callable[[PlacementProblem], Solution]]] = {
-    rule.name: rule.place for rule in RULES
+    order: Callable[[View], list[int]]
+    """Whose replicas are granted first, by variant."""
+
+    def place(self, problem: PlacementProblem) -> Solution:
+        """Return the plan as far as limits and nodes allow."""
+        view = view_of(problem)
+        return granted(view, self.asks(view), self.order(view))
+
+    def pending(self, problem: PlacementProblem) -> int:
+        """Return how many accelerators the counts ask for and no node has: their pods would stay pending."""
+        view = view_of(problem)
+        return pending(view, self.asks(view), self.order(view))
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "wva-greedy": Rule(asks=wva_greedy.counts, order=by_priority),
+    "wva-cost-aware": Rule(asks=wva_cost_aware.counts, order=by_priority),
+    "kthena-expansion": Rule(asks=kthena_expansion.counts, order=by_arrival),
 }
-"""Engines by name; each returns a possible plan."""
-
-PENDING: Final[Mapping[str, Callable[[PlacementProblem], int]]] = {rule.name: rule.pending for rule in RULES}
-"""Accelerators that each asks for by its counts alone and that no node has: its pods would stay pending."""
+"""All of them by name."""

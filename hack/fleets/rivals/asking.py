@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from controller.planning.problem import Stage
+from controller.planning.problem import CoverRow, PlacementProblem, Stage
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from controller.planning.problem import CoverRow, PlacementProblem
-
-    Want = tuple[int, Mapping[int, int]]
-    """A requirement, and what a replica of each variant that helps provides of it."""
+Want = tuple[int, Mapping[int, int]]
+"""A requirement, and what a replica of each variant that helps provides of it."""
 
 
 class Asking(NamedTuple):

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Rooms
-from controller.planning.problem import Solution, bins_of
-from hack.fleets.rivals.promising import named, promised
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.planning.problem import PlacementProblem
-    from hack.fleets.rivals.view import View
+from controller.planning.problem import PlacementProblem, Solution, bins_of, freed
+from hack.fleets.rivals.view import Kind, View
 
 
 def by_priority(view: View) -> list[int]:
@@ -41,7 +36,40 @@ def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution
     allowed = within_limits(view.problem, counts, order)
     if _is_ruled(view.problem):
         return _placed_by_rules(view.problem, allowed, order)
-    return named(view, promised(view, allowed, order))
+    return _placed_by_slots(view, allowed, order)
+
+
+def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int]) -> Solution:
+    """Return the replicas that find slots on nodes of a kind, those earlier in the order first.
+
+    Slots say that all of them have room when the largest are placed first, whoever is more important.
+    """
+    variants, free = view.problem.variants, freed(view.problem, allowed)
+    slots = {k: Slots(kind, free) for k, kind in enumerate(view.kinds) if kind.sizes}
+    shelves = {k: Shelf(kind.nodes, free) for k, kind in enumerate(view.kinds)}
+    replicas, placed, shares = list(allowed), Counter[tuple[int, int]](), list[tuple[int, int, int]]()
+    for v in order:
+        size = variants[v].accelerators
+        wanted = allowed[v] - len(variants[v].bound) if size else 0
+        for k in view.usable[v] if wanted > 0 else ():
+            if k in slots:
+                count = slots[k].take(size, wanted)
+                shares.append((v, k, count))
+            else:
+                count = _put(shelves[k], v, size, wanted, placed)
+            wanted -= count
+        replicas[v] -= max(0, wanted)
+    for v, k, count in sorted(shares, key=lambda s: (-variants[s[0]].accelerators, variants[s[0]].name)):
+        replicas[v] -= count - _put(shelves[k], v, variants[v].accelerators, count, placed)
+    placements = tuple((v, node, count) for (v, node), count in sorted(placed.items()))
+    return Solution(replicas=tuple(replicas), placements=placements)
+
+
+def _put(shelf: Shelf, variant: int, size: int, replicas: int, placed: Counter[tuple[int, int]]) -> int:
+    """Place replicas of a variant as far as there is room, and return how many."""
+    at = shelf.put(size, replicas)
+    placed.update({(variant, node): count for node, count in at})
+    return sum(count for _, count in at)
 
 
 def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Sequence[int]) -> Solution:
@@ -90,3 +118,49 @@ def within_limits(problem: PlacementProblem, counts: Sequence[int], order: Seque
 def _is_ruled(problem: PlacementProblem) -> bool:
     """Whether room alone does not say where pods may go."""
     return any(terms.is_topology_constrained or terms.pods > 1 for terms in problem.variants)
+
+
+class Shelf:
+    """Nodes by what is free on them: a replica goes to the fullest that has room, the first among equals."""
+
+    def __init__(self, nodes: Sequence[int], free: Sequence[int]) -> None:
+        """Put each node where its free accelerators say."""
+        self._nodes: dict[int, list[int]] = defaultdict(list)
+        for node in sorted(nodes):
+            self._nodes[free[node]].append(node)
+
+    def put(self, accelerators: int, replicas: int) -> list[tuple[int, int]]:
+        """Place replicas of a size, as many as have room; return (node, replicas)."""
+        placed = []
+        while replicas:
+            free = min((free for free in self._nodes if free >= accelerators), default=None)
+            if free is None:
+                break
+            node = heapq.heappop(self._nodes[free])
+            if not self._nodes[free]:
+                del self._nodes[free]
+            count = min(replicas, free // accelerators)
+            heapq.heappush(self._nodes[free - count * accelerators], node)
+            placed.append((node, count))
+            replicas -= count
+        return placed
+
+
+class Slots:
+    """How many replicas of each size still fit on the nodes of one bin (see `Bin`)."""
+
+    def __init__(self, kind: Kind, free: Sequence[int]) -> None:
+        """Count the slots of every size."""
+        self._left = {size: sum([max(0, free[n]) // size for n in kind.nodes]) for size in kind.sizes}
+        self._slots_of: dict[int, list[tuple[int, int]]] = {}
+
+    def take(self, accelerators: int, replicas: int) -> int:
+        """Take slots for replicas of a size, as many as are left; return how many."""
+        if accelerators not in self._slots_of:
+            self._slots_of[accelerators] = [(s, accelerators // s) for s in self._left if s <= accelerators]
+        count = replicas
+        for size, slots in self._slots_of[accelerators]:
+            count = min(count, self._left[size] // slots)
+        for size, slots in self._slots_of[accelerators]:
+            self._left[size] -= count * slots
+        return count

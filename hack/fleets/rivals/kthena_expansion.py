@@ -8,48 +8,36 @@ point that its feedback loop could find. Models know nothing of each other: acce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from controller.planning.problem import VariantTerms
+from hack.fleets.rivals.asking import Asking, Want
+from hack.fleets.rivals.view import View
 
-    from controller.planning.problem import VariantTerms
-    from hack.fleets.rivals.asking import Asking, Want
-    from hack.fleets.rivals.view import View
-
-DEFAULT_RATE_PERCENT: Final = 200
-_ONE_BLOCK_PERCENT: Final = 100
 _MANY_LENGTHS: Final = 4096
 """Ranges whose blocks are remembered: most variants share theirs with others."""
 
 
-def counts(view: View, *, rate_percent: int = DEFAULT_RATE_PERCENT) -> tuple[int, ...]:
-    """Return the replicas of each variant, as if there were accelerators for all.
-
-    Raises ValueError for a rate below 100.
-    """
-    if rate_percent < _ONE_BLOCK_PERCENT:
-        raise ValueError(f"rate_percent: {rate_percent} is less than 100; blocks can't shrink")
+def counts(view: View) -> tuple[int, ...]:
+    """Return the replicas of each variant, as if there were accelerators for all."""
     replicas = list(view.floors)
     for model, lacking in zip(view.models, view.lacking, strict=True):
         # Not to know a capacity is no reason to fill anything.
         if known := [want for want in lacking if want[1]]:
-            _expand(view.problem.variants, model, known, replicas, rate_percent)
+            _expand(view.problem.variants, model, known, replicas)
     return tuple(replicas)
 
 
 @lru_cache(maxsize=_MANY_LENGTHS)
-def blocks(length: int, rate_percent: int) -> tuple[int, ...]:
-    """Return the lengths of the blocks that so many replicas are cut into."""
-    if rate_percent == _ONE_BLOCK_PERCENT:
-        return (length,) if length else ()
-    found, size = [], 1.0
+def blocks(length: int) -> tuple[int, ...]:
+    """Return the lengths of the blocks that so many replicas are cut into, each twice the last."""
+    found, size = [], 1
     while length:
-        block = min(length, int(size))
-        found.append(block)
-        length -= block
-        size = size * rate_percent / _ONE_BLOCK_PERCENT
+        found.append(min(length, size))
+        length -= found[-1]
+        size *= 2
     return tuple(found)
 
 
@@ -58,13 +46,12 @@ def _expand(
     model: Asking,
     lacking: Sequence[Want],
     replicas: list[int],
-    rate_percent: int,
 ) -> None:
     """Fill blocks in order until every requirement of the model is met."""
     order = [
         (variants[v].cost * block, v, block)
         for v in model.variants
-        for block in blocks(variants[v].upper - replicas[v], rate_percent)
+        for block in blocks(variants[v].upper - replicas[v])
     ]
     order.sort()
     for _, v, block in order:

@@ -7,18 +7,12 @@ has least to spare first; priorities and other variants are not known to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from controller.planning.problem import PER_MILLE
-from hack.fleets.rivals.asking import missing
+from controller.planning.problem import PER_MILLE, VariantTerms
+from hack.fleets.rivals.asking import Asking, Want, missing
 from hack.fleets.rivals.pools import Pools
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from controller.planning.problem import VariantTerms
-    from hack.fleets.rivals.asking import Asking, Want
-    from hack.fleets.rivals.view import View
+from hack.fleets.rivals.view import View
 
 
 def counts(view: View) -> tuple[int, ...]:

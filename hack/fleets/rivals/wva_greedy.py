@@ -7,25 +7,21 @@ nothing then takes as many replicas as are left, by priority (its policy `Priori
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from controller.planning.problem import VariantTerms
+from hack.fleets.rivals.asking import Asking, Want
 from hack.fleets.rivals.pools import Pools
+from hack.fleets.rivals.view import View
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Choice = tuple[int, int, int, bool]
+"""All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
 
-    from controller.planning.problem import VariantTerms
-    from hack.fleets.rivals.asking import Asking, Want
-    from hack.fleets.rivals.view import View
+The value is the cost against what runs now, and a price for changing the variant. The replicas come on
+top of those that are there whatever is decided.
+"""
 
-    Choice = tuple[int, int, int, bool]
-    """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).
-
-    The value is the cost against what runs now, and a price for changing the variant. The replicas come on
-    top of those that are there whatever is decided.
-    """
-
-    Turn = tuple[int, int, int, int, str, int, int]
+Turn = tuple[int, int, int, int, str, int, int]
 
 _TENTHS = 10
 """Changing the variant costs a tenth of both costs; values are counted in tenths."""

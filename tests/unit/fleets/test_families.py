@@ -9,13 +9,13 @@ import pytest
 from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
 from hack.fleets import score
-from hack.fleets.catalogue import FAMILIES, SIZES, Instance, matching
-from hack.fleets.rivals import STRATEGIES
+from hack.fleets.catalogue import FAMILIES, SIZES, Instance, chosen
+from hack.fleets.rivals import RULES
 from hack.fleets.scenario import after
 from hack.fleets.verify import wrong
 
 SMALL = SIZES[0]
-PLACE = STRATEGIES["wva-greedy"]
+PLACE = RULES["wva-greedy"].place
 
 
 def problem_of(family: str, size: int = SMALL, seed: int = 0) -> PlacementProblem:
@@ -108,11 +108,12 @@ def test_sizes_that_do_not_divide_each_other_share_their_nodes() -> None:
 
 def test_families_are_chosen_by_the_beginning_of_their_names() -> None:
     """F1 is not F14; a name of nothing is an error."""
-    assert matching(["F1"]) == ["F1-unlimited"]
-    assert [name.partition("-")[0] for name in matching(["F14"])] == ["F14"] * 8
-    assert matching([]) == list(FAMILIES)
+    names = list(FAMILIES)
+    assert chosen(["F1"], names) == ["F1-unlimited"]
+    assert [name.partition("-")[0] for name in chosen(["F14"], names)] == ["F14"] * 8
+    assert chosen([], names) == names
     with pytest.raises(KeyError):
-        matching(["F99"])
+        chosen(["F99"], names)
 
 
 def test_a_sequence_begins_where_the_last_answer_left_off() -> None:

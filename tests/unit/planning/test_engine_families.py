@@ -9,7 +9,7 @@ from planning_builders import LIMITS
 
 from controller.planning import engine
 from hack.fleets.catalogue import FAMILIES, Instance
-from hack.fleets.rivals import STRATEGIES
+from hack.fleets.rivals import RULES
 from hack.fleets.score import levels
 from hack.fleets.verify import wrong
 
@@ -26,8 +26,8 @@ def test_no_simple_rule_is_ahead_of_it(family: str) -> None:
     assert wrong(problem, solution) == []
     assert [proof.value for proof in solution.proofs] == list(reached.values())
     assert all(proof.bound <= proof.value for proof in solution.proofs)
-    for name, place in STRATEGIES.items():
-        theirs = levels(problem, place(problem).replicas)
+    for name, rule in RULES.items():
+        theirs = levels(problem, rule.place(problem).replicas)
         assert list(reached.values()) <= list(theirs.values()), name
 
 
