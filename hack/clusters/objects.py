@@ -9,6 +9,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.planning.load import Capacity, CapacitySource
 from controller.reconcilers.placing import GATE
+from hack.controlplane.nodes import Node
 
 CLUSTER_LABEL: Final = "stowplan.dev/cluster"
 CAPACITY: Final = Capacity(requests_per_second=1.0, source=CapacitySource.STATED)
@@ -60,20 +61,10 @@ class Shape:
 
 def node(name: str, *, cluster: str, product: str, accelerators: int, pool: str, is_dedicated: bool) -> Json:
     """Return a Node that is ready."""
-    resources = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(accelerators)}
-    labels = {
-        "kubernetes.io/hostname": name,
-        CLUSTER_LABEL: cluster,
-        "nvidia.com/gpu.product": product,
-        "pool": pool,
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": [_DEDICATED] if is_dedicated else []},
-        "status": {"capacity": resources, "allocatable": resources, "conditions": [_READY]},
-    }
+    found: Json = Node(name=name, accelerator=product, accelerator_count=accelerators).manifest()
+    found["metadata"]["labels"] |= {CLUSTER_LABEL: cluster, "pool": pool}
+    found["status"]["conditions"] = [_READY]
+    return found | {"spec": {"taints": [_DEDICATED] if is_dedicated else []}}
 
 
 def pod(name: str, spec: Json, *, labels: Mapping[str, str], owner: str | None) -> Json:

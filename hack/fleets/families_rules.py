@@ -16,7 +16,7 @@ from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import BILLIONS, Ask, Mix, drawn_offer, drawn_replicas, fleet
 from hack.fleets.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
 from hack.fleets.scenario import Scenario
-from hack.fleets.statement import shared_out, stated
+from hack.fleets.statement import drawn_out, stated
 
 SPREAD_SHARE: Final = 0.5
 """Of the models, whose pods are spread."""
@@ -34,7 +34,8 @@ _WEIGHTS_GB: Final = 810
 
 def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
     """Half of the models spread their pods evenly over the zones; enough in sum, not of every type."""
-    problem = _stated(rng, fleet(rng, size, Mix()))
+    asks = fleet(rng, size, Mix())
+    problem = stated(asks, drawn_out(rng, asks, SKEW))
     zone_of = rng.integers(count, size=len(problem.free)).tolist()
     is_spread = (rng.random(size) < SPREAD_SHARE).tolist()
     domains = {v: tuple(sorted({zone_of[n] for n in b.nodes})) for b in problem.bins for v in b.variants}
@@ -60,7 +61,7 @@ ten_zones = partial(zones, count=10)
 def racks(rng: np.random.Generator, size: int) -> Scenario:
     """Three models of ten need two or four whole nodes in one rack; the others a part of one, beside them."""
     asks = [_spanning(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())]
-    problem = _stated(rng, asks)
+    problem = stated(asks, drawn_out(rng, asks, SKEW))
     # The planner knows of no topology beside that of the pods that ask for one.
     return Scenario(
         problem=replace(
@@ -71,10 +72,6 @@ def racks(rng: np.random.Generator, size: int) -> Scenario:
             topologies=(_racks(problem),),
         )
     )
-
-
-def _stated(rng: np.random.Generator, asks: list[Ask]) -> PlacementProblem:
-    return stated(asks, shared_out(asks, [SKEW[index] for index in rng.permutation(len(SKEW)).tolist()]))
 
 
 def _model(terms: VariantTerms) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import Ask, Mix, fleet
 from hack.fleets.scenario import Scenario
-from hack.fleets.statement import shared_out, stated
+from hack.fleets.statement import drawn_out, stated
 
 PRICE_PERCENT: Final = 10
 """Of a replica's cost, for starting or stopping one."""
@@ -56,8 +56,7 @@ def steps_of(size: int) -> int:
 
 
 def _sequence(asks: list[Ask], rng: np.random.Generator, demands: tuple[tuple[int, ...], ...]) -> Scenario:
-    shares = [SKEW[index] for index in rng.permutation(len(SKEW)).tolist()]
-    problem = stated(asks, shared_out(asks, shares), price_percent=PRICE_PERCENT)
+    problem = stated(asks, drawn_out(rng, asks, SKEW), price_percent=PRICE_PERCENT)
     return Scenario(problem=problem, demands=demands)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
 from hack.fleets.fleet import Ask, Offer, served
 from hack.fleets.hardware import ACCELERATORS
@@ -44,6 +46,11 @@ def shared_out(asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
         * max(1, math.ceil(liked[accelerator.name] * factor / accelerator.per_node))
         for accelerator, factor in zip(ACCELERATORS, factors, strict=True)
     }
+
+
+def drawn_out(rng: np.random.Generator, asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
+    """Return nodes as `shared_out` does, with the factors in random order of the types."""
+    return shared_out(asks, [factors[index] for index in rng.permutation(len(factors)).tolist()])
 
 
 def endless(asks: Sequence[Ask]) -> Nodes:

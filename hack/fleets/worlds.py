@@ -17,7 +17,7 @@ from controller.planning.snapshot import Replica, Snapshot, Variant
 from hack.fleets.families_loads import PLENTY, SCARCE
 from hack.fleets.fleet import Ask, Mix, Offer, fleet, served
 from hack.fleets.hardware import COST_OF_A_DOLLAR
-from hack.fleets.statement import shared_out
+from hack.fleets.statement import drawn_out
 
 FACTORS: Final = {"plan-plenty": PLENTY, "plan-scarce": SCARCE}
 """Of what models would like best, per type of accelerator, by name."""
@@ -44,8 +44,7 @@ def world(name: str, size: int, *, seed: int) -> Snapshot:
     """Return a fleet of so many models, each running on its cheapest variant as far as there is room."""
     rng = np.random.default_rng([*name.encode(), size, seed])
     asks = fleet(rng, size, Mix())
-    factors = FACTORS[name]
-    rooms = shared_out(asks, [factors[index] for index in rng.permutation(len(factors)).tolist()])
+    rooms = drawn_out(rng, asks, FACTORS[name])
     nodes = [
         Node(name=f"{kind}-{number:05}", accelerator=kind, accelerators_allocatable=room)
         for kind, of_kind in rooms.items()

@@ -25,6 +25,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
+from hack.controlplane.nodes import Node
 
 NAMESPACE: Final = "stowplan-system"
 CLASSES: Final = "service-classes"
@@ -222,18 +223,9 @@ def _node_name(item: Variant) -> str:
 def _nodes(count: int) -> Iterator[Json]:
     for kind, product, share in (("first", _PRODUCTS[0], _PER_NODE), ("second", _PRODUCTS[1], 4 * _PER_NODE)):
         for number in range(int(count / share * _SPARE) + 2):
-            resources = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(_PER_NODE)}
-            labels = {"nvidia.com/gpu.product": product, "kubernetes.io/hostname": f"{kind}-{number}"}
-            yield {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": f"{kind}-{number}", "labels": labels},
-                "status": {
-                    "capacity": resources,
-                    "allocatable": resources,
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                },
-            }
+            node = Node(name=f"{kind}-{number}", accelerator=product, accelerator_count=_PER_NODE).manifest()
+            node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+            yield node
 
 
 def _classes(count: int) -> Json:
