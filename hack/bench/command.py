@@ -1,28 +1,25 @@
-"""The command line of a benchmark: options, what is printed, and how it ends."""
+"""The command line of a benchmark: options, what is printed and written, and how it ends."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hack.bench.connection import ConnectionBrokenError
+from hack.bench.frame import Frame
 from hack.bench.load import WrongAnswerError
-from hack.bench.measurement import Measurement
-from hack.bench.results import results, write_results
-from hack.bench.server_process import ServerNotStartedError
+from hack.bench.machine import Machine, busyness, look
+from hack.bench.measurement import Part
+from hack.controlplane import ControlPlaneError
 
-_COULD_NOT_RUN = (
-    ConnectionBrokenError,
-    OSError,
-    ServerNotStartedError,
-    WrongAnswerError,
-)
+_COULD_NOT_RUN = (ConnectionBrokenError, ControlPlaneError, OSError, WrongAnswerError)
 
 
 class NothingChosenError(Exception):
@@ -35,29 +32,33 @@ class Command:
 
     name: str
     description: str | None
-    seconds: float | None
+    seconds: float | None = None
     """Of each case, server and round, unless options say otherwise; None where there are no rounds."""
     add_options: Callable[[argparse.ArgumentParser], None]
-    measure: Callable[[argparse.Namespace, Callable[[str], None]], Measurement]
-    """By options, telling of its progress; may raise NothingChosenError, and all that stops a measuring."""
+    settings: Callable[[argparse.Namespace], Any] = lambda options: options
+    """What to measure, by options: a data class, or these themselves. May raise NothingChosenError."""
+    measure: Callable[[Any, Frame], Iterator[Sequence[Part]]]
+    """By settings; yields all parts that there are so far, again and again.
+
+    May raise NothingChosenError, and all that stops a measuring.
+    """
 
 
 def main(command: Command, arguments: Sequence[str]) -> int:
     """Measure and print; 0 whatever was measured, 1 when it could not be."""
     options = _parser(command).parse_args(arguments)
-    began, clock = datetime.now(UTC), time.monotonic()
+    run = _Run(command.name, options.json)
     try:
-        measured = command.measure(options, _say)
-        if options.json is not None:
-            write_results(options.json, _document(command.name, measured, began))
+        settings = command.settings(options)
+        run.follow(settings, command.measure(settings, run.frame))
     except NothingChosenError as error:
         _say(str(error))
         return 1
     except _COULD_NOT_RUN as error:
         _say(f"bench-{command.name} could not run: {error}")
         return 1
-    _print(measured, seconds=time.monotonic() - clock)
-    return 1 if measured.failure else 0
+    run.print()
+    return 1 if run.frame.failures else 0
 
 
 def add_count(parser: argparse.ArgumentParser, option: str, *, default: int, text: str) -> None:
@@ -85,26 +86,68 @@ def _count(text: str) -> int:
     return number
 
 
-def _document(name: str, measured: Measurement, began: datetime) -> dict[str, Any]:
-    return results(
-        name,
-        began=began,
-        machine=measured.machine,
-        pace=measured.pace,
-        settings=asdict(measured.settings),
-        tables=measured.tables(),
-        goals=measured.goals,
-    )
+class _Run:
+    """One run of a benchmark, and what was measured so far."""
+
+    def __init__(self, name: str, path: Path | None) -> None:
+        self._name, self._path = name, path
+        self._began, self._clock = datetime.now(UTC), time.monotonic()
+        self._parts: Sequence[Part] = ()
+        self._machine: tuple[Machine, ...] = ()
+        self.frame = Frame(progress=_say)
+
+    def follow(self, settings: object, measuring: Iterator[Sequence[Part]]) -> None:
+        """Measure to the end, or until somebody interrupts; the file has at any time what there is."""
+        try:
+            for parts in measuring:
+                self._parts = parts
+                self._write(settings, {"unfinished": True})
+        except KeyboardInterrupt:
+            if not self._parts:
+                raise NothingChosenError("interrupted: nothing was measured") from None
+            self.frame.failures.append("interrupted: the rest was not measured")
+        self._write(settings, {})
+
+    def _write(self, settings: object, more: dict[str, Any]) -> None:
+        """Whoever is killed while writing leaves what was there before; raises ValueError for a NaN."""
+        self._machine = (self.frame.before, look())
+        if self._path is None:
+            return
+        pace = self.frame.pace()
+        document = {
+            "benchmark": self._name,
+            "began": self._began.isoformat(timespec="seconds"),
+            "machine": [asdict(state) for state in self._machine],
+            "pace": asdict(pace) | {"slowness": pace.slowness},
+            "settings": _as_json(settings),
+            "tables": {part.name: [*part.rows] for part in self._parts if part.name},
+            "goals": [goal.as_json() for part in self._parts for goal in part.goals],
+        }
+        text = json.dumps(document | more, indent=2, allow_nan=False, ensure_ascii=False)
+        unfinished = self._path.with_name(f"{self._path.name}.unfinished")
+        unfinished.write_text(f"{text}\n", "utf-8")
+        unfinished.replace(self._path)
+
+    def print(self) -> None:
+        """Print the machine, tables, and goals last."""
+        print(f"busy: {busyness(self._machine)}")
+        print(*(f"machine: {state.line()}" for state in self._machine), sep="\n")
+        print(f"pace: {self.frame.pace().line()}\n")
+        for part in self._parts:
+            for table in filter(None, part.tables):
+                print(*table, "", sep="\n")
+        print(f"measured in {time.monotonic() - self._clock:.0f} s\n")
+        for part in self._parts:
+            for goal in part.goals:
+                print(goal.line())
+        for failure in self.frame.failures:
+            _say(failure)
 
 
-def _print(measured: Measurement, *, seconds: float) -> None:
-    for line in measured.report():
-        print(line)
-    print(f"measured in {seconds:.0f} s\n")
-    for goal in measured.goals:
-        print(goal.line())
-    if measured.failure:
-        _say(measured.failure)
+def _as_json(settings: object) -> dict[str, Any]:
+    if is_dataclass(settings) and not isinstance(settings, type):
+        return asdict(settings)
+    return {name: value for name, value in vars(settings).items() if name != "json"}
 
 
 def _say(text: str) -> None:

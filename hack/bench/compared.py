@@ -1,4 +1,4 @@
-"""The two that every benchmark compares, as tables and results files name them."""
+"""What benchmarks compare, as tables and results files name it."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ from typing import Final
 
 OURS: Final = "stowplan"
 STRAIGHTFORWARD: Final = "straightforward"
+EMPTY: Final = "empty handler"

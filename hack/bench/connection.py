@@ -15,7 +15,7 @@ from typing import Final, Self
 _HEAD_END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _STATUS: Final = slice(9, 12)
-_READ_BYTES: Final = 1 << 16
+_READ_BYTES: Final = 1 << 18
 _PATIENCE_SECONDS: Final = 10.0
 
 
@@ -36,7 +36,8 @@ class Connection:
 
     def __init__(self, stream: ssl.SSLSocket) -> None:
         self._stream = stream
-        self._received = b""
+        self._pieces: list[bytes] = []
+        self._missing: int | None = None
 
     @classmethod
     def open(cls, address: tuple[str, int], context: ssl.SSLContext, *, server_name: str) -> Self:
@@ -47,24 +48,18 @@ class Connection:
         stream.setblocking(False)
         return cls(stream)
 
-    @property
-    def protocol(self) -> str:
-        """What was agreed on, such as `TLSv1.3`."""
-        return self._stream.version() or ""
-
     def fileno(self) -> int:
         """Return what to wait on."""
         return self._stream.fileno()
 
     def send(self, request: bytes) -> None:
         """Send a whole request."""
-        while True:
+        left = memoryview(request)
+        while left:
             try:
-                self._stream.send(request)
+                left = left[self._stream.send(left) :]
             except ssl.SSLWantWriteError:
                 select.select([], [self._stream], [], _PATIENCE_SECONDS)
-            else:
-                return
 
     def receive(self) -> Answer | None:
         """Return the answer if all of it is there, else None. Raises ConnectionBrokenError."""
@@ -75,12 +70,17 @@ class Connection:
                 return None
             if not received:
                 raise ConnectionBrokenError(
-                    f"the server closed the connection after {self._received[:200]!r}"
+                    f"the server closed the connection after {self._pieces[:1]!r:.200}"
                 )
-            self._received += received
-            answer = parsed(self._received)
-            if answer is not None:
-                self._received = b""
+            self._pieces.append(received)
+            if self._missing is None:
+                self._pieces = [b"".join(self._pieces)]
+                self._missing = missing(self._pieces[0])
+            else:
+                self._missing -= len(received)
+            if self._missing is not None and self._missing <= 0:
+                answer = parsed(b"".join(self._pieces))
+                self._pieces, self._missing = [], None
                 return answer
 
     def close(self) -> None:
@@ -88,14 +88,24 @@ class Connection:
         self._stream.close()
 
 
-def parsed(received: bytes) -> Answer | None:
-    """Return the response if all of it is there. Raises ConnectionBrokenError for one without a length."""
+def missing(received: bytes) -> int | None:
+    """Return how many bytes are missing of a response; None where its head is not there yet.
+
+    Raises ConnectionBrokenError for one without a length.
+    """
     head_end = received.find(_HEAD_END)
     if head_end < 0:
         return None
     length = _LENGTH.search(received, 0, head_end)
     if length is None:
         raise ConnectionBrokenError(f"a response without Content-Length: {received[:200]!r}")
-    begin = head_end + len(_HEAD_END)
-    end = begin + int(length[1])
-    return Answer(int(received[_STATUS]), received[begin:end]) if len(received) >= end else None
+    return head_end + len(_HEAD_END) + int(length[1]) - len(received)
+
+
+def parsed(received: bytes) -> Answer | None:
+    """Return the response if all of it is there. Raises ConnectionBrokenError as `missing` does."""
+    left = missing(received)
+    if left is None or left > 0:
+        return None
+    begin = received.find(_HEAD_END) + len(_HEAD_END)
+    return Answer(int(received[_STATUS]), received[begin : len(received) + left])

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from hack.bench.connection import Answer, Connection
-from hack.bench.cpu_time import cpu_seconds
+from hack.bench.cores import cpu_seconds
 
-_PATIENCE_SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 30.0
 
 
 class WrongAnswerError(Exception):
@@ -26,7 +26,6 @@ class Served:
     requests: int
     seconds: float
     server_cpu_seconds: float
-    load_cpu_seconds: float
     latencies_seconds: tuple[float, ...]
     """Of every request, from before its first byte is sent until its answer's last is read."""
 
@@ -56,23 +55,30 @@ def ask(connection: Connection, request: bytes) -> Answer:
 
 
 def drive(
-    connections: Sequence[Connection], requests: Iterator[bytes], want: Answer, *, pid: int, seconds: float
+    connections: Sequence[Connection],
+    requests: Iterator[bytes],
+    want: Answer,
+    *,
+    pid: int,
+    seconds: float,
+    least: int = 0,
 ) -> Served:
     """Send requests, which must not end, through all connections, for so long, to the server of that pid.
+
+    However long they take, there are so many at least.
 
     Raises WrongAnswerError as soon as an answer differs from the wanted one, or none comes.
     """
     gc.collect()
     gc.disable()  # a collection of ours would be a latency of the server's
     try:
-        own, server, began = time.process_time(), cpu_seconds(pid), time.perf_counter()
-        latencies = _rounds(connections, requests, want, until=began + seconds)
+        server, began = cpu_seconds(pid), time.perf_counter()
+        latencies = _rounds(connections, requests, want, until=began + seconds, least=least)
         ended = time.perf_counter()
         return Served(
             requests=len(latencies),
             seconds=ended - began,
             server_cpu_seconds=cpu_seconds(pid) - server,
-            load_cpu_seconds=time.process_time() - own,
             latencies_seconds=tuple(latencies),
         )
     finally:
@@ -80,7 +86,7 @@ def drive(
 
 
 def _rounds(
-    connections: Sequence[Connection], requests: Iterator[bytes], want: Answer, *, until: float
+    connections: Sequence[Connection], requests: Iterator[bytes], want: Answer, *, until: float, least: int
 ) -> list[float]:
     clock, latencies = time.perf_counter, list[float]()
     waiting = {connection.fileno(): connection for connection in connections}
@@ -101,8 +107,10 @@ def _rounds(
                 now = clock()
                 latencies.append(now - sent.pop(number))
                 if answer != want:
-                    raise WrongAnswerError(f"after {len(latencies)} requests another answer came: {answer}")
-                if now < until:
+                    raise WrongAnswerError(
+                        f"after {len(latencies)} requests another answer came: {answer!r:.500}"
+                    )
+                if now < until or len(latencies) < least:
                     request = next(requests)
                     sent[number] = clock()
                     waiting[number].send(request)

@@ -1,14 +1,20 @@
-"""The machine and its mood: what one must know to read a measurement."""
+"""The machine, its mood and its pace: what one must know to read a measurement."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+LOADS_US: Final = 40.8
+"""CPU time of `json.loads` of a create of the Model on the machine that the goals in µs were set on."""
+
+_CALLS: Final = 200
 _PRESSURE: Final = Path("/proc/pressure/cpu")
 _CPU_INFO: Final = Path("/proc/cpuinfo")
 _TIMES: Final = Path("/proc/stat")
@@ -39,10 +45,6 @@ class Machine:
             f"{self.processor}, {self.cores} cores, Python {self.python}; load average"
             f" {self.load_average:.2f}, waiting for a core {waiting} of the last 10 s"
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the state as a member of a results file."""
-        return asdict(self)
 
 
 def look() -> Machine:
@@ -94,3 +96,32 @@ def _processor(text: str) -> str:
         if name.strip() == "model name":
             return value.strip()
     return platform.machine()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """CPU time of one fixed piece of work: `json.loads` of the same document, here and there."""
+
+    here_us: float
+    """Median of several moments of the run."""
+    there_us: float
+
+    @property
+    def slowness(self) -> float:
+        """How many times longer this machine takes."""
+        return self.here_us / self.there_us
+
+    def line(self) -> str:
+        """Return one line for people."""
+        return (
+            f"json.loads of the large review takes {self.here_us:.0f} µs here, {self.there_us:.0f} µs on the"
+            f" machine that the goals in µs were set on: {self.slowness:.1f} times as long"
+        )
+
+
+def loads_us(document: bytes) -> float:
+    """Return the mean CPU time of `json.loads` now: on a shared machine it changes within minutes."""
+    began = time.thread_time()
+    for _ in range(_CALLS):
+        json.loads(document)
+    return (time.thread_time() - began) / _CALLS * 1e6

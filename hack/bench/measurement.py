@@ -1,61 +1,49 @@
-"""What every run measures, whatever its subject."""
+"""What every run measures, whatever its subject: parts, each with rows, tables and goals."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hack.bench.goals import Goal
-from hack.bench.machine import Machine, busyness
-from hack.bench.pace import Pace
+from hack.bench.table import Columns, tabulated
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How much to measure."""
+class Part:
+    """One part of what was measured so far."""
+
+    name: str = ""
+    """Of its rows in a results file; what has no name is for people only."""
+    rows: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Sequence[str]] = ()
+    """For people, as lines."""
+    goals: Sequence[Goal] = ()
+
+
+def part_of(
+    name: str,
+    found: Sequence[T],
+    *tables: Sequence[str],
+    columns: Columns[T] = (),
+    goals: Iterable[Goal] = (),
+) -> Part:
+    """Return a part of data classes, each a row and maybe a line of a table; nothing found has no table."""
+    own = [tabulated(columns, found)] if columns else []
+    told = [*tables, *own] if found else []
+    return Part(name=name, rows=[asdict(one) for one in found], tables=told, goals=[*goals])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RoundSettings(Settings):
+class RoundSettings:
     """How often and how long to measure, where CPU time is what is measured."""
 
     rounds: int
     seconds: float
     """Of each case, server and round."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measurement(ABC):
-    """What came of it."""
-
-    settings: Settings
-    machine: tuple[Machine, ...]
-    """Before and after."""
-    pace: Pace
-    failure: str = ""
-    """What is missing though it was asked for, and why."""
-
-    @property
-    @abstractmethod
-    def goals(self) -> list[Goal]:
-        """The goals that were measured."""
-
-    @abstractmethod
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows for a results file."""
-
-    @abstractmethod
-    def printed_tables(self) -> Iterator[Sequence[str]]:
-        """Yield the tables for people, as lines."""
-
-    def report(self) -> Iterator[str]:
-        """Yield everything that was measured, line by line."""
-        yield f"busy: {busyness(self.machine)}"
-        yield from (f"machine: {state.line()}" for state in self.machine)
-        yield f"pace: {self.pace.line()}"
-        yield ""
-        for table in self.printed_tables():
-            yield from table
-            yield ""

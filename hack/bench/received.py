@@ -34,6 +34,13 @@ def _owned_metadata(manifest: Json) -> Json:
     }
 
 
+def submitted(value: Json) -> Json:
+    """Return an object as a user sends it: what the server itself writes is left away."""
+    named = ("name", "labels", "annotations")
+    metadata = {key: value["metadata"][key] for key in named if key in value["metadata"]}
+    return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
+
+
 def managed(fields: Json, *, by: str, version: str) -> Json:
     """Return the entry of a manager who applied fields in a version."""
     return {

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from hack.bench.connection import Connection
+from hack.controlplane import ControlPlaneError
 from hack.controlplane.certificates import Authority
-from hack.controlplane.process import spawn
+from hack.controlplane.process import Process
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 ADDRESS: Final = "127.0.0.1"
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.02
-
-
-class ServerNotStartedError(Exception):
-    """The server ended, or did not listen in time; the message quotes its log."""
 
 
 def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
@@ -39,77 +35,49 @@ def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
     return context
 
 
-class ServerProcess:
-    """A server from `with` to the end of the block; it dies with us, however we end."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Server:
+    """A server that runs."""
 
-    def __init__(
-        self,
-        command: list[str],
-        *,
-        port: int,
-        log: Path,
-        context: ssl.SSLContext,
-        server_name: str,
-        environment: Mapping[str, str],
-    ) -> None:
-        self._command = command
-        self.port = port
-        """On the loopback address."""
-        self._log = log
-        self.context = context
-        """How a client trusts it."""
-        self._server_name = server_name
-        self._environment = dict(environment)
-        self._running: subprocess.Popen[str] | None = None
-
-    @property
-    def pid(self) -> int:
-        """The process id, while it runs."""
-        if self._running is None:
-            raise ServerNotStartedError(f"{self._log.stem} is not started")
-        return self._running.pid
+    port: int
+    """On the loopback address."""
+    context: ssl.SSLContext
+    """How a client trusts it."""
+    server_name: str
+    pid: int
 
     def connect(self) -> Connection:
         """Open a connection to it; raises OSError."""
-        return Connection.open((ADDRESS, self.port), self.context, server_name=self._server_name)
+        return Connection.open((ADDRESS, self.port), self.context, server_name=self.server_name)
 
-    def __enter__(self) -> Self:
-        # Nothing of the user's surroundings: a kubeconfig would make it a client of some cluster.
-        environment = {"PATH": os.defpath} | self._environment
-        with self._log.open("ab") as log:
-            try:
-                self._running = spawn(self._command, directory=ROOT, environment=environment, output=log)
-                self._wait()
-            except BaseException:
-                self._stop()
-                raise
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
+@contextmanager
+def serving(
+    command: list[str], *, name: str, directory: Path, port: int, context: ssl.SSLContext, server_name: str
+) -> Iterator[Server]:
+    """Run a server, whose home and log lie in a directory, to the end of the block.
 
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                self.connect().close()
-            except OSError as error:
-                code = self._running.poll() if self._running else None
-                if code is not None or time.monotonic() > deadline:
-                    raise ServerNotStartedError(f"{error}; its log:\n{self._log.read_text()}") from error
-                time.sleep(_POLL_SECONDS)
-            else:
-                return
+    It dies with us, however we end. Raises ControlPlaneError when it ends, or does not listen in time.
+    """
+    process = Process(name, command, directory=directory, working_directory=ROOT)
+    try:
+        process.start()
+        server = Server(port=port, context=context, server_name=server_name, pid=process.pid)
+        _wait(process, server)
+        yield server
+    finally:
+        process.stop(patience_seconds=_STOP_SECONDS)
 
-    def _stop(self) -> None:
-        if self._running is None:
-            return
-        self._running.terminate()
+
+def _wait(process: Process, server: Server) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
         try:
-            self._running.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._running.kill()
-            self._running.wait()
-        self._running = None
+            server.connect().close()
+        except OSError as error:
+            process.check()
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(f"{error}; {process.log_tail()}") from error
+            time.sleep(_POLL_SECONDS)
+        else:
+            return

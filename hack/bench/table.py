@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 Row = Sequence[str]
+Columns = Sequence[tuple[str, Callable[[T], str]]]
+"""Each with its heading, and what it says of something."""
+
+
+def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+    """Return what was found in groups of one key, in the order of appearance."""
+    groups: dict[object, list[T]] = {}
+    for one in found:
+        groups.setdefault(key(one), []).append(one)
+    return [*groups.values()]
+
+
+def tabulated(columns: Columns[T], found: Iterable[T]) -> list[str]:
+    """Return a line with the headings and one for each thing that was found."""
+    return aligned([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in found)])
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:

@@ -1,11 +1,11 @@
-"""Our webhooks process and the servers beside it, each on the servers' core."""
+"""Our webhooks process and the servers beside it, each on the servers' core, with connections open."""
 
 from __future__ import annotations
 
-import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -14,29 +14,75 @@ import yaml
 
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS
+from hack.bench.connection import Answer, Connection
 from hack.bench.cores import Cores
-from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
+from hack.bench.load import WrongAnswerError, ask
+from hack.bench.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane.network import free_port
 
 _PYTHON: Final = (sys.executable, "-m")
+_OK: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A running server with its open connections."""
+
+    process: Server
+    connections: Sequence[Connection]
+
+    def first(self, request: bytes, check: Callable[[bytes], None] | None = None) -> Answer:
+        """Ask once, and return what every answer has to be. Raises WrongAnswerError."""
+        answer = ask(self.connections[0], request)
+        if answer.status != _OK:
+            raise WrongAnswerError(f"{request[:40]!r}: status {answer.status}: {answer.body[:500]!r}")
+        if check is not None:
+            check(answer.body)
+        return answer
 
 
 @contextmanager
-def running_processes(
-    cores: Cores, others: Mapping[str, str], *, server_name: str, sections: Json
-) -> Iterator[Mapping[str, ServerProcess]]:
-    """Run our webhooks process, with sections of its configuration, and other servers' modules by name."""
+def running_servers(
+    cores: Cores,
+    others: Mapping[str, Sequence[str]],
+    *,
+    server_name: str,
+    sections: Json,
+    connections: int = 1,
+) -> Iterator[Mapping[str, Target]]:
+    """Run our webhooks process, with sections of its configuration, and others by name.
+
+    Of others there is a module that answers and the loop that it is served on.
+    """
     with TemporaryDirectory(prefix="stowplan-bench-") as name, ExitStack() as stack:
         directory = Path(name)
         context = new_identity(directory, server_name=server_name)
         commands = {OURS: _webhooks(directory, sections)}
-        commands |= {server: [*_PYTHON, module, name] for server, module in others.items()}
-        processes = {}
+        commands |= {server: answering(*module, directory=name) for server, module in others.items()}
+        targets = {}
         for server, command in commands.items():
-            process = _process(command, directory / f"{server}.log", context, server_name=server_name)
-            processes[server] = stack.enter_context(process)
+            port = free_port(ADDRESS)
+            process = stack.enter_context(
+                serving(
+                    [*command, str(port)],
+                    name=server,
+                    directory=directory,
+                    port=port,
+                    context=context,
+                    server_name=server_name,
+                )
+            )
             cores.pin_server(process.pid)
-        yield processes
+            opened = [process.connect() for _ in range(connections)]
+            for connection in opened:
+                stack.callback(connection.close)
+            targets[server] = Target(process=process, connections=opened)
+        yield targets
+
+
+def answering(module: str, loop: str, *, directory: str) -> list[str]:
+    """Return the command of a server that answers as a module does; it ends where its port belongs."""
+    return [*_PYTHON, "hack.bench.answering_server", module, loop, directory]
 
 
 def _webhooks(directory: Path, sections: Json) -> list[str]:
@@ -51,16 +97,3 @@ def _webhooks(directory: Path, sections: Json) -> list[str]:
     }
     configuration.write_text(yaml.safe_dump({"serving": serving} | sections), encoding="utf-8")
     return [*_PYTHON, "apiserver.cli", "webhooks", "--config", str(configuration), "--port"]
-
-
-def _process(command: list[str], log: Path, context: ssl.SSLContext, *, server_name: str) -> ServerProcess:
-    """Return a server of a command that ends where its port belongs."""
-    port = free_port(ADDRESS)
-    return ServerProcess(
-        [*command, str(port)],
-        port=port,
-        log=log,
-        context=context,
-        server_name=server_name,
-        environment={"HOME": str(log.parent)},
-    )

@@ -19,6 +19,10 @@ class RefusedError(Exception):
     """The API server refused what it should take, or read."""
 
 
+class ConflictError(RefusedError):
+    """Somebody else wrote the object since it was read."""
+
+
 class Client:
     """Speaks JSON to one API server; from one thread at a time."""
 
@@ -33,7 +37,11 @@ class Client:
         return http.client.HTTPSConnection(host, port, context=self._context, timeout=_TIMEOUT_SECONDS)
 
     def call(self, method: str, path: str, value: Json | None = None) -> bytes:
-        """Call and return the body. Raises RefusedError, and OSError when nobody is there."""
+        """Call and return the body.
+
+        Raises ConflictError where it is not the stored object that was changed, RefusedError, and OSError
+        when nobody is there.
+        """
         headers = {"Content-Type": "application/json"}
         body = None if value is None else json.dumps(value)
         try:
@@ -45,9 +53,8 @@ class Client:
             self._connection = self._new()
             raise
         if response.status >= http.client.BAD_REQUEST:
-            raise RefusedError(
-                f"{method} {path}: {response.status}: {answered[:500].decode(errors='replace')}"
-            )
+            refused = ConflictError if response.status == http.client.CONFLICT else RefusedError
+            raise refused(f"{method} {path}: {response.status}: {answered[:500].decode(errors='replace')}")
         return answered
 
     def value(self, method: str, path: str, value: Json | None = None) -> Json:

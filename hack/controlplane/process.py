@@ -8,12 +8,9 @@ import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError
-
-if TYPE_CHECKING:
-    from typing import IO
 
 _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
@@ -47,11 +44,14 @@ def spawn(
 class Process:
     """A program that should run until it is stopped; it can be started again afterwards."""
 
-    def __init__(self, name: str, command: list[str], *, directory: Path) -> None:
+    def __init__(
+        self, name: str, command: list[str], *, directory: Path, working_directory: Path | None = None
+    ) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
         self._command = command
         self._directory = directory
+        self._working_directory = working_directory or directory
         self._running: subprocess.Popen[str] | None = None
         self._is_wanted = False
 
@@ -70,7 +70,7 @@ class Process:
         environment = {"HOME": str(self._directory), "PATH": os.defpath}
         with self.log.open("ab") as log:
             self._running = spawn(
-                self._command, directory=self._directory, environment=environment, output=log
+                self._command, directory=self._working_directory, environment=environment, output=log
             )
             self._is_wanted = True
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from prometheus_client.parser import text_string_to_metric_families
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from hack.controlplane.exposition import durations
 
 _DURATIONS = {
-    "apiserver_admission_webhook_admission_duration_seconds": "name",
-    "apiserver_crd_conversion_webhook_duration_seconds": "",
+    "apiserver_crd_conversion_webhook_duration_seconds": (),
+    "apiserver_admission_webhook_admission_duration_seconds": ("name",),
 }
 """Histograms of the API server, and the label that tells our webhooks apart."""
 
@@ -28,14 +24,7 @@ def resident_mebibytes(pid: int) -> float:
 
 def mean_call_milliseconds(exposition: str) -> Iterator[tuple[str, int, float]]:
     """Yield webhook, number of calls and mean duration from the API server's metrics."""
-    wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(tuple(_DURATIONS)))
-    totals: dict[str, dict[str, float]] = defaultdict(lambda: {"_sum": 0.0, "_count": 0.0})
-    for family in text_string_to_metric_families(wanted + "\n"):
-        for sample in family.samples:
-            for histogram, label in _DURATIONS.items():
-                part = sample.name.removeprefix(histogram)
-                if part in ("_sum", "_count"):
-                    totals[sample.labels.get(label, "conversion")][part] += sample.value
-    for name, total in sorted(totals.items()):
-        if total["_count"]:
-            yield name, int(total["_count"]), total["_sum"] / total["_count"] * 1000
+    for histogram, labels in _DURATIONS.items():
+        for names, (calls, seconds) in sorted(durations(exposition, histogram, *labels).items()):
+            if calls:
+                yield "".join(names) or "conversion", calls, seconds / calls * 1000

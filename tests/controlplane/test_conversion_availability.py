@@ -17,14 +17,16 @@ from support.forwarder import Forwarder
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.admission_reviews import create
+from hack.bench.connection import Connection
 from hack.bench.conversion import objects
 from hack.bench.conversion.calls import account
-from hack.bench.conversion.exchange import Exchange
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
-from hack.bench.conversion.upgraded import collection, submitted
-from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
-from hack.bench.webhook_request import http_request as webhook_request
+from hack.bench.conversion.upgraded import collection
+from hack.bench.load import ask
+from hack.bench.received import submitted
+from hack.bench.reviews import create
+from hack.bench.reviews import http_request as webhook_request
+from hack.bench.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.network import free_port
@@ -45,32 +47,26 @@ HEALTH_PORT = 8081
 PATIENCE_SECONDS = 60.0
 CALLS_IN_BETWEEN = 60
 
-Dial = Callable[[], closing[Exchange]]
+Dial = Callable[[], closing[Connection]]
 
 
 @contextmanager
-def webhooks(directory: Path, kubeconfig: Path) -> Iterator[tuple[ServerProcess, Dial]]:
+def webhooks(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
     """Run the webhooks process with a kubeconfig until it listens; give it, and how to connect to it."""
     context = new_identity(directory, server_name=SERVER_NAME)
     port = free_port(ADDRESS)
-    serving = {"bindAddress": ADDRESS, "port": port, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
+    section = {"bindAddress": ADDRESS, "port": port, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
     document = {
-        "serving": serving | {"certificateDirectory": str(directory)},
+        "serving": section | {"certificateDirectory": str(directory)},
         "cluster": {"kubeconfig": str(kubeconfig)},
     }
     configuration = directory / "webhooks.yaml"
     configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
     command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(configuration)]
-    process = ServerProcess(
-        command,
-        port=port,
-        log=directory / "webhooks.log",
-        context=context,
-        server_name=SERVER_NAME,
-        environment={"HOME": str(directory)},
-    )
-    with process:
-        yield process, lambda: closing(Exchange.open(port, context, server_name=SERVER_NAME))
+    with serving(
+        command, name="webhooks", directory=directory, port=port, context=context, server_name=SERVER_NAME
+    ) as server:
+        yield server, lambda: closing(server.connect())
 
 
 def kubeconfig_for(directory: Path, port: int) -> Path:
@@ -88,17 +84,17 @@ def kubeconfig_for(directory: Path, port: int) -> Path:
     return path
 
 
-def asked(connection: Exchange, values: Sequence[Json], version: str) -> list[Json]:
+def asked(connection: Connection, values: Sequence[Json], version: str) -> list[Json]:
     """Return what a review of these objects comes to."""
-    answer = connection.ask(http_request(review(values, version)))
+    answer = ask(connection, http_request(review(values, version)))
     assert answer.status == 200
     return converted_objects(answer.body)
 
 
-def decided(connection: Exchange, value: Json) -> None:
+def decided(connection: Connection, value: Json) -> None:
     """Have an admission review answered: then all that only admission needs is loaded."""
     request = webhook_request("/mutate", create(value), server_name=SERVER_NAME, timeout_seconds=10)
-    assert connection.ask(request).status == 200
+    assert ask(connection, request).status == 200
 
 
 def resident_bytes(pid: int) -> int:

@@ -11,11 +11,11 @@ import jsonpatch
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
-from hack.bench import admission_reviews as reviews
+from hack.bench import reviews
 from hack.bench.admission import objects
 from hack.bench.admission.straightforward import Verb
 from hack.bench.load import WrongAnswerError
-from hack.bench.webhook_request import http_request
+from hack.bench.reviews import http_request
 
 Outcome = Literal["allowed", "patched", "refused"]
 
@@ -49,15 +49,19 @@ class Case:
         return self.bodies[0]
 
     @property
+    def path(self) -> str:
+        """Where it is asked."""
+        return f"/{self.verb}"
+
+    @property
     def kind(self) -> str:
         """The kind of the object under review."""
         return self.name.partition(",")[0]
 
     def requests(self) -> list[bytes]:
         """Return the HTTP requests that carry the reviews."""
-        path = f"/{self.verb}"
         return [
-            http_request(path, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
+            http_request(self.path, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
             for body in self.bodies
         ]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hack.bench.admission.cases import MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED, VERBS
-from hack.bench.admission.costs import Key, OverTls
+from hack.bench.admission.costs import OverTls
 from hack.bench.compared import OURS, STRAIGHTFORWARD
+from hack.bench.costs import Key
 from hack.bench.goals import Goal
-from hack.bench.pace import Pace
+from hack.bench.machine import Pace
 
 _MOST_CPU_US: Final = {MODEL_CREATE: 150.0, MODEL_UNCHANGED: 70.0}
 _MOST_SHARE_PERCENT: Final = 100 / 30
@@ -28,8 +29,8 @@ def _cpu(tls: Mapping[Key, OverTls], verb: str, pace: Pace) -> Iterator[Goal]:
     for case, most in _MOST_CPU_US.items():
         if (cost := tls.get((case, verb, OURS))) is not None:
             name = f"{verb}_{case.lower().replace(', ', '_').replace(' ', '_')}_cpu_per_request"
-            yield Goal(name=name, value=cost.cpu_us, unit="µs", most=most)
-            scaled = cost.cpu_us / pace.slowness
+            yield Goal(name=name, value=cost.busy.cpu_us, unit="µs", most=most)
+            scaled = cost.busy.cpu_us / pace.slowness
             yield Goal(name=f"{name}_at_reference_pace", value=scaled, unit="µs", most=most)
 
 
@@ -39,10 +40,10 @@ def _ratios(tls: Mapping[Key, OverTls], verb: str) -> Iterator[Goal]:
     if ours is not None and plain is not None:
         yield Goal(
             name=f"{verb}_model_create_share_of_straightforward",
-            value=ours.cpu_us / plain.cpu_us * 100,
+            value=ours.busy.cpu_us / plain.busy.cpu_us * 100,
             unit="%",
             most=_MOST_SHARE_PERCENT,
         )
     if ours is not None and refused is not None:
-        ratio = refused.cpu_us / ours.cpu_us
+        ratio = refused.busy.cpu_us / ours.busy.cpu_us
         yield Goal(name=f"{verb}_model_refused_of_accepted", value=ratio, unit="times", most=_MOST_REFUSED)

@@ -5,10 +5,11 @@ Exactly what `webhooks.app` calls between reading a body and writing a response,
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Final
 
 from apiserver.kinds.scalable import SCALABLE
+from hack.bench.in_process import Answerer
 from webhooks.mutate import mutate
 from webhooks.references import NoReferents
 from webhooks.review import Verdict, decode_admission, encode_verdict
@@ -29,6 +30,11 @@ def answer_validate(body: bytes) -> bytes:
     """Answer a review as `/validate` does."""
     request = decode_admission(body)
     return encode_verdict(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
+
+
+def answers() -> Mapping[str, Answerer]:
+    """Return how reviews are answered, by path."""
+    return {"/mutate": answer_mutate, "/validate": answer_validate}
 
 
 def _finished(work: Coroutine[None, None, Verdict]) -> Verdict:

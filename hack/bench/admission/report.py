@@ -2,72 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 from hack.bench.admission.api_server import MeanCall
-from hack.bench.admission.costs import EMPTY, Key, OverTls
-from hack.bench.compared import OURS, STRAIGHTFORWARD
+from hack.bench.admission.costs import OverTls
+from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
+from hack.bench.costs import Key, pairs
 from hack.bench.goals import shown
-from hack.bench.table import Row, aligned, ratio_of
+from hack.bench.table import Columns, Row, aligned, ratio_of
 
-T = TypeVar("T")
+_OF_SERVER: Final[Columns[OverTls]] = (
+    ("requests/s", lambda cost: f"{cost.busy.requests_per_second:.0f}"),
+    ("core busy", lambda cost: f"{cost.busy.server_busy * 100:.0f} %"),
+    ("CPU µs alone", lambda cost: shown(cost.lone.cpu_us)),
+    ("p50 µs alone", lambda cost: f"{cost.lone.p50_us:.0f}"),
+    ("p99 µs alone", lambda cost: f"{cost.lone.p99_us:.0f}"),
+)
+OF_CALLS: Final[Columns[MeanCall]] = (
+    ("the API server's mean wait", lambda call: call.kind),
+    ("webhook", lambda call: call.webhook),
+    ("operation", lambda call: call.operation),
+    ("calls", lambda call: str(call.calls)),
+    ("ms", lambda call: shown(call.mean_ms)),
+)
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
     """Return the lines of the table of handlers alone."""
-    head = ("in process, µs of CPU per call", "path", "stowplan", "straightforward", "ratio")
+    head = ("in process, µs of CPU per call", "path", OURS, STRAIGHTFORWARD, "ratio")
     rows = [
         (case, f"/{verb}", shown(ours), shown(plain), ratio_of(ours, plain))
-        for case, verb, ours, plain in _pairs(costs)
+        for (case, verb), ours, plain in pairs(costs)
     ]
     return aligned([head, *rows])
 
 
 def tls_table(costs: Mapping[Key, OverTls], *, connections: int) -> list[str]:
     """Return the lines of the table of server processes, two or three lines a case."""
-    head = (
-        f"over TLS 1.3, {connections} connections",
-        "path",
-        "server",
-        "CPU µs/request",
-        "ratio",
-        "requests/s",
-        "core busy",
-        "CPU µs alone",
-        "p50 µs alone",
-        "p99 µs alone",
-    )
-    rows: list[Row] = []
-    for case, verb, ours, plain in _pairs(costs):
-        rows.append((case, f"/{verb}", *_served(OURS, ours, ratio_of(ours.cpu_us, plain.cpu_us))))
-        rows.append(("", "", *_served(STRAIGHTFORWARD, plain, "1")))
-        if (empty := costs.get((case, verb, EMPTY))) is not None:
-            rows.append(("", "", *_served(EMPTY, empty, ratio_of(empty.cpu_us, plain.cpu_us))))
-    return aligned([head, *rows])
-
-
-def api_server_table(calls: Sequence[MeanCall]) -> list[str]:
-    """Return the lines of the API server's own account."""
-    head = ("the API server's mean wait", "webhook", "operation", "calls", "ms")
-    rows = [(call.kind, call.webhook, call.operation, str(call.calls), shown(call.mean_ms)) for call in calls]
-    return aligned([head, *rows])
-
-
-def _pairs(costs: Mapping[Key, T]) -> Iterator[tuple[str, str, T, T]]:
-    for (case, verb, server), ours in costs.items():
-        if server == OURS:
-            yield case, verb, ours, costs[case, verb, STRAIGHTFORWARD]
-
-
-def _served(name: str, cost: OverTls, ratio: str) -> Row:
-    return (
-        name,
-        shown(cost.cpu_us),
-        ratio,
-        f"{cost.requests_per_second:.0f}",
-        f"{cost.server_busy * 100:.0f} %",
-        shown(cost.lone_cpu_us),
-        f"{cost.lone_p50_us:.0f}",
-        f"{cost.lone_p99_us:.0f}",
-    )
+    title = f"over TLS 1.3, {connections} connections"
+    rows: list[Row] = [
+        (title, "path", "server", "CPU µs/request", "ratio", *(head for head, _ in _OF_SERVER))
+    ]
+    for (case, verb), _, plain in pairs(costs):
+        names = (case, f"/{verb}")
+        for server in (OURS, STRAIGHTFORWARD, EMPTY):
+            if (cost := costs.get((case, verb, server))) is not None:
+                ratio = "1" if cost is plain else ratio_of(cost.busy.cpu_us, plain.busy.cpu_us)
+                cells = (cell(cost) for _, cell in _OF_SERVER)
+                rows.append((*names, server, shown(cost.busy.cpu_us), ratio, *cells))
+                names = ("", "")
+    return aligned(rows)

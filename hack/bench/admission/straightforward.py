@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 import jsonpatch
 from jsonschema import Draft202012Validator
 
+from apiserver.kinds.registry import KINDS
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
@@ -31,6 +33,7 @@ from apiserver.schema.ruling import (
     rules_on,
 )
 from apiserver.schema.structural import crd_manifest
+from hack.bench.in_process import Answerer
 
 Verb = Literal["mutate", "validate"]
 
@@ -58,6 +61,15 @@ class Known:
             yield from (f"{error.path}: {error.body}" for error in rule_errors(self.checks(value)))
         if self.changes is not None and old is not None:
             yield from (f"{error.path}: {error.body}" for error in change_errors(self.changes, old, value))
+
+
+def answers() -> Mapping[str, Answerer]:
+    """Return how reviews for all kinds are answered, by path."""
+    admission = Straightforward(KINDS)
+    return {
+        "/mutate": partial(admission.answer, "mutate"),
+        "/validate": partial(admission.answer, "validate"),
+    }
 
 
 class Straightforward:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.conversion import objects
-from hack.bench.conversion.upgraded import collection, submitted
-from hack.bench.conversion.waits import Waits, waits
+from hack.bench.conversion.upgraded import collection
+from hack.bench.received import submitted
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
+from hack.controlplane.exposition import durations
 
 _WARM_UP: Final = 5
 _NAME: Final = "bench-hub"
@@ -23,6 +27,21 @@ READ_OLD: Final = "GET, stored in v1alpha2, asked for in v1alpha1"
 READ_OLD_STORED: Final = "GET, stored in v1alpha1, asked for in v1alpha2"
 WRITE_STORED: Final = "PUT in v1alpha2"
 WRITE_OLD: Final = "PUT in v1alpha1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits:
+    """How long calls of one sort took."""
+
+    calls: int
+    p50_ms: float
+    p99_ms: float
+
+
+def waits(seconds: Sequence[float]) -> Waits:
+    """Sum up calls, percentiles by nearest rank."""
+    p50, p99 = (float(found) * 1e3 for found in np.percentile(seconds, (50, 99), method="inverted_cdf"))
+    return Waits(calls=len(seconds), p50_ms=p50, p99_ms=p99)
 
 
 def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
@@ -67,15 +86,6 @@ def conversions(control_plane: ControlPlane) -> tuple[int, float, int]:
 
 def account(exposition: str) -> tuple[int, float, int]:
     """Return calls to conversion webhooks, their seconds together, and failures, from an exposition."""
-    name = "apiserver_crd_conversion_webhook_duration_seconds"
-    calls, seconds, failures = 0, 0.0, 0
-    for line in exposition.splitlines():
-        if not line.startswith(name):
-            continue
-        series, _, number = line.rpartition(" ")
-        if series.startswith(f"{name}_count"):
-            calls += int(float(number))
-            failures += int(float(number)) if 'succeeded="false"' in series else 0
-        elif series.startswith(f"{name}_sum"):
-            seconds += float(number)
-    return calls, seconds, failures
+    found = durations(exposition, "apiserver_crd_conversion_webhook_duration_seconds", "succeeded")
+    failed, _ = found.get(("false",), (0, 0.0))
+    return sum(calls for calls, _ in found.values()), sum(spent for _, spent in found.values()), failed

@@ -11,6 +11,7 @@ from apiserver.schema.json import Json
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion import objects, ours, straightforward
 from hack.bench.conversion.reviews import converted_objects, review
+from hack.bench.costs import Key
 from hack.bench.in_process import Answerer
 from hack.bench.load import WrongAnswerError
 
@@ -41,12 +42,8 @@ class Case:
         return f"to {self.desired.rpartition('/')[2]}"
 
 
-Key = tuple[str, int, str, str]
-"""Name, number of objects, direction and server."""
-
-
 def key(case: Case, server: str) -> Key:
-    """Return what a result belongs to."""
+    """Return what a result belongs to: name, number of objects, direction and server."""
     return case.name, case.count, case.direction, server
 
 

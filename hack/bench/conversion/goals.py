@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hack.bench.compared import OURS, STRAIGHTFORWARD
-from hack.bench.conversion.cases import Key
+from hack.bench.compared import OURS
 from hack.bench.conversion.restarts import TRIVIAL, Restart
+from hack.bench.costs import Key, pairs
 from hack.bench.goals import Goal
-from hack.bench.pace import Pace
+from hack.bench.machine import Pace
 
 _MOST_CPU_US: Final = 10.0
 _MOST_SHARE_PERCENT: Final = 20.0
@@ -18,35 +18,23 @@ _MOST_RESTART: Final = 1.2
 _LONG: Final = 5000
 
 
-def goals(in_process: Mapping[Key, float], restarts: Sequence[Restart], pace: Pace) -> list[Goal]:
-    """Return the goals that were measured; of several shapes and directions the worst counts.
+def one_object_and_many(costs: Mapping[Key, float], pace: Pace) -> Iterator[Goal]:
+    """Yield the goals that were measured in process; of several shapes and directions the worst counts.
 
     The goal in microseconds comes twice: as measured, and at the pace of the machine that it was set on.
     """
-    return [*_one_object(in_process, pace), *_many(in_process), *_restart(restarts)]
-
-
-def _one_object(costs: Mapping[Key, float], pace: Pace) -> Iterator[Goal]:
-    alone = [spent for (_, count, _, server), spent in costs.items() if count == 1 and server == OURS]
-    if not alone:
-        return
-    yield Goal(name="conversion_of_one_object", value=max(alone), unit="µs", most=_MOST_CPU_US)
-    scaled = max(alone) / pace.slowness
-    yield Goal(name="conversion_of_one_object_at_reference_pace", value=scaled, unit="µs", most=_MOST_CPU_US)
-
-
-def _many(costs: Mapping[Key, float]) -> Iterator[Goal]:
-    shares = [
-        spent / costs[name, count, direction, STRAIGHTFORWARD] * 100
-        for (name, count, direction, server), spent in costs.items()
-        if count == _LONG and server == OURS
-    ]
-    if shares:
+    if alone := [ours for (_, count, _), ours, _ in pairs(costs) if count == 1]:
+        name, most = "conversion_of_one_object", _MOST_CPU_US
+        yield Goal(name=name, value=max(alone), unit="µs", most=most)
+        scaled = max(alone) / pace.slowness
+        yield Goal(name=f"{name}_at_reference_pace", value=scaled, unit="µs", most=most)
+    if shares := [ours / plain * 100 for (_, count, _), ours, plain in pairs(costs) if count == _LONG]:
         name = f"conversion_of_{_LONG}_share_of_straightforward"
         yield Goal(name=name, value=max(shares), unit="%", most=_MOST_SHARE_PERCENT)
 
 
-def _restart(restarts: Sequence[Restart]) -> Iterator[Goal]:
+def restart_goals(restarts: Sequence[Restart]) -> Iterator[Goal]:
+    """Yield the goal of restarts, if they were measured."""
     ours, trivial = (served_seconds(restarts, converter) for converter in (OURS, TRIVIAL))
     if ours and trivial:
         yield Goal(

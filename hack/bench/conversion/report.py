@@ -2,68 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 from hack.bench.compared import OURS, STRAIGHTFORWARD
-from hack.bench.conversion.calls import READ_STORED, WRITE_STORED
-from hack.bench.conversion.cases import Key
-from hack.bench.conversion.processes import OverTls
+from hack.bench.conversion.calls import READ_STORED, WRITE_STORED, Waits
 from hack.bench.conversion.restarts import Restart
-from hack.bench.conversion.waits import Waits
+from hack.bench.costs import Key, Summed, pairs
 from hack.bench.goals import shown
-from hack.bench.table import Row, aligned, ratio_of
+from hack.bench.table import Columns, Row, aligned, ratio_of, tabulated
 
-T = TypeVar("T")
+_IN_PROCESS: Final[Columns[tuple[Key, float, float]]] = (
+    ("in process, CPU µs", lambda one: one[0][0]),
+    ("objects", lambda one: str(one[0][1])),
+    ("", lambda one: one[0][2]),
+    (OURS, lambda one: shown(one[1])),
+    ("an object", lambda one: shown(one[1] / one[0][1])),
+    (STRAIGHTFORWARD, lambda one: shown(one[2])),
+    ("an object", lambda one: shown(one[2] / one[0][1])),
+    ("ratio", lambda one: ratio_of(one[1], one[2])),
+)
+OF_RESTARTS: Final[Columns[Restart]] = (
+    ("restart of the API server with", lambda one: one.converter),
+    ("ready s", lambda one: f"{one.live_seconds:.2f}"),
+    ("reads served s", lambda one: f"{one.served_seconds:.2f}"),
+    ("conversions", lambda one: str(one.conversions)),
+    ("ms each", lambda one: f"{one.mean_ms:.2f}"),
+    ("failed", lambda one: str(one.failures)),
+)
 
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
     """Return the lines of the table of conversion alone."""
-    head = (
-        "in process, CPU µs",
-        "objects",
-        "",
-        "stowplan",
-        "an object",
-        "straightforward",
-        "an object",
-        "ratio",
-    )
-    rows = [
-        (
-            name,
-            str(count),
-            direction,
-            shown(ours),
-            shown(ours / count),
-            shown(plain),
-            shown(plain / count),
-            ratio_of(ours, plain),
-        )
-        for name, count, direction, ours, plain in _pairs(costs)
-    ]
-    return aligned([head, *rows])
+    return tabulated(_IN_PROCESS, pairs(costs))
 
 
-def tls_table(costs: Mapping[Key, OverTls]) -> list[str]:
+def tls_table(costs: Mapping[Key, Summed]) -> list[str]:
     """Return the lines of the table of server processes, two lines a case."""
-    head = (
-        "over TLS 1.3, one connection",
-        "objects",
-        "",
-        "server",
-        "CPU µs/request",
-        "an object",
-        "ratio",
-        "p50 µs",
-        "p99 µs",
-    )
-    rows: list[Row] = []
-    for name, count, direction, ours, plain in _pairs(costs):
+    title = "over TLS 1.3, one connection"
+    rows: list[Row] = [
+        (title, "objects", "", "server", "CPU µs/request", "an object", "ratio", "p50 µs", "p99 µs")
+    ]
+    for (name, count, direction), ours, plain in pairs(costs):
         ratio = ratio_of(ours.cpu_us, plain.cpu_us)
         rows.append((name, str(count), direction, OURS, *_served(ours, count, ratio)))
         rows.append(("", "", "", STRAIGHTFORWARD, *_served(plain, count, "1")))
-    return aligned([head, *rows])
+    return aligned(rows)
 
 
 def calls_table(calls: Mapping[str, Waits]) -> list[str]:
@@ -77,34 +61,6 @@ def calls_table(calls: Mapping[str, Waits]) -> list[str]:
     return aligned([head, *rows])
 
 
-def restarts_table(restarts: Sequence[Restart]) -> list[str]:
-    """Return the lines of the table of restarts, one line each."""
-    head = ("restart of the API server with", "ready s", "reads served s", "conversions", "ms each", "failed")
-    rows = [
-        (
-            item.converter,
-            f"{item.live_seconds:.2f}",
-            f"{item.served_seconds:.2f}",
-            str(item.conversions),
-            f"{item.mean_ms:.2f}",
-            str(item.failures),
-        )
-        for item in restarts
-    ]
-    return aligned([head, *rows])
-
-
-def _pairs(costs: Mapping[Key, T]) -> Iterator[tuple[str, int, str, T, T]]:
-    for (name, count, direction, server), ours in costs.items():
-        if server == OURS:
-            yield name, count, direction, ours, costs[name, count, direction, STRAIGHTFORWARD]
-
-
-def _served(cost: OverTls, count: int, ratio: str) -> Row:
-    return (
-        shown(cost.cpu_us),
-        shown(cost.cpu_us / count),
-        ratio,
-        f"{cost.p50_us:.0f}",
-        f"{cost.p99_us:.0f}",
-    )
+def _served(cost: Summed, count: int, ratio: str) -> Row:
+    waits = f"{cost.p50_us:.0f}", f"{cost.p99_us:.0f}"
+    return shown(cost.cpu_us), shown(cost.cpu_us / count), ratio, *waits

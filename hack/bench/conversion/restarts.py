@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,8 @@ from hack.bench.compared import OURS
 from hack.bench.conversion.calls import conversions
 from hack.bench.conversion.reviews import PATH
 from hack.bench.conversion.upgraded import CRD, client_of, collection
-from hack.bench.server_process import ADDRESS, ServerProcess, new_identity
+from hack.bench.server_process import ADDRESS, new_identity, serving
+from hack.bench.webhooks_process import answering
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, RefusedError
 from hack.controlplane.network import free_port
@@ -77,12 +77,11 @@ def _trivial() -> Iterator[Json]:
     with TemporaryDirectory(prefix="stowplan-bench-") as name:
         directory, port = Path(name), free_port(ADDRESS)
         context = new_identity(directory, server_name=ADDRESS)
-        command = [sys.executable, "-m", "hack.bench.conversion.trivial_server", name, str(port)]
-        log = directory / "trivial.log"
+        command = [*answering("hack.bench.conversion.trivial", "uvloop", directory=name), str(port)]
         (authority,) = context.get_ca_certs(binary_form=True)
         bundle = base64.b64encode(ssl.DER_cert_to_PEM_cert(authority).encode()).decode()
-        with ServerProcess(
-            command, port=port, log=log, context=context, server_name=ADDRESS, environment={"HOME": name}
+        with serving(
+            command, name="trivial", directory=directory, port=port, context=context, server_name=ADDRESS
         ):
             yield {"url": f"https://{ADDRESS}:{port}{PATH}", "caBundle": bundle}
 

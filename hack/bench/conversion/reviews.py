@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
-from hack.bench import webhook_request
+from hack.bench import reviews
 
 PATH: Final = "/convert"
 SERVER_NAME: Final = "stowplan-conversion.stowplan-system.svc"
@@ -33,4 +33,4 @@ def converted_objects(answer: bytes) -> list[Json]:
 
 def http_request(body: bytes) -> bytes:
     """Return the whole HTTP request, with the headers of the API server's client."""
-    return webhook_request.http_request(PATH, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
+    return reviews.http_request(PATH, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)

@@ -12,14 +12,11 @@ from typing import Final
 
 from hack.bench.compared import OURS
 from hack.bench.conversion.cases import Case
-from hack.bench.conversion.exchange import Exchange
 from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request
-from hack.bench.cores import Cores
-from hack.bench.cpu_time import cpu_seconds
+from hack.bench.cores import Cores, cpu_seconds
 from hack.bench.goals import Goal
-from hack.bench.server_process import ServerProcess
 from hack.bench.table import aligned
-from hack.bench.webhooks_process import running_processes
+from hack.bench.webhooks_process import running_servers
 
 _MOST_SECONDS: Final = 0.5
 _BEGAN: Final = 19
@@ -43,12 +40,10 @@ def measure_starts(case: Case, *, count: int) -> list[Start]:
 
 
 def _start(request: bytes, cores: Cores) -> Start:
-    with running_processes(cores, {}, server_name=SERVER_NAME, sections={}) as processes:
-        process: ServerProcess = processes[OURS]
-        connection = Exchange.open(process.port, process.context, server_name=SERVER_NAME)
-        answer = connection.ask(request)
-        started = Start(seconds=_age_seconds(process.pid), cpu_seconds=cpu_seconds(process.pid))
-        connection.close()
+    with running_servers(cores, {}, server_name=SERVER_NAME, sections={}) as targets:
+        answer = targets[OURS].first(request)
+        pid = targets[OURS].process.pid
+        started = Start(seconds=_age_seconds(pid), cpu_seconds=cpu_seconds(pid))
     converted_objects(answer.body)
     return started
 

@@ -8,9 +8,12 @@ value that stands in its place, and comes back only where that value still stand
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
+from hack.bench.conversion.reviews import PATH
+from hack.bench.in_process import Answerer
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -20,6 +23,11 @@ ANNOTATION: Final = f"{GROUP}/kept"
 _ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 _LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
+
+
+def answers() -> Mapping[str, Answerer]:
+    """Return how reviews are answered, by path."""
+    return {PATH: answer}
 
 
 def answer(body: bytes) -> bytes:

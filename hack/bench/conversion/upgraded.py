@@ -9,6 +9,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from hack.bench.conversion import objects
+from hack.bench.received import submitted
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.installation import Installation
@@ -61,9 +62,8 @@ def _fill(control_plane: ControlPlane, stored: int) -> None:
     control_plane.kubectl("create", "namespace", objects.NAMESPACE)
     values = [submitted(value) for value in objects.mixed(_OLD, stored)]
     with ThreadPoolExecutor(_WRITERS) as pool:
-        list(
-            pool.map(_create_all, [control_plane] * _WRITERS, [values[n::_WRITERS] for n in range(_WRITERS)])
-        )
+        parts = [values[n::_WRITERS] for n in range(_WRITERS)]
+        list(pool.map(_create_all, [control_plane] * _WRITERS, parts))
     _replace(client, spec)
     client.close()
 
@@ -77,9 +77,3 @@ def _create_all(control_plane: ControlPlane, values: list[Json]) -> None:
     for value in values:
         client.call("POST", collection(value["apiVersion"]), value)
     client.close()
-
-
-def submitted(value: Json) -> Json:
-    """Return an object as a user sends it: what the server itself writes is left away."""
-    metadata = {key: value["metadata"][key] for key in ("name", "labels") if key in value["metadata"]}
-    return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
-from hack.bench.decisions.measurement import DecisionMeasurement, DecisionSettings, measure
+from hack.bench.decisions.measuring import DecisionSettings, measure
 from hack.bench.decisions.rows import rows
 from hack.bench.decisions.sweeping import FULL, QUICK
 
@@ -21,12 +20,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--processes", default=cores, text="that play at a time")
 
 
-def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> DecisionMeasurement:
-    names = chosen(options.rows)
-    settings = DecisionSettings(
-        rows=names, sweep=QUICK if options.quick else FULL, processes=options.processes
-    )
-    return measure([rows()[name] for name in names], settings, progress=progress)
+def _settings(options: argparse.Namespace) -> DecisionSettings:
+    sweep = QUICK if options.quick else FULL
+    return DecisionSettings(rows=chosen(options.rows), sweep=sweep, processes=options.processes)
 
 
 def chosen(text: str) -> tuple[str, ...]:
@@ -39,7 +35,7 @@ def chosen(text: str) -> tuple[str, ...]:
 
 
 _COMMAND: Final = Command(
-    name="decisions", description=__doc__, seconds=None, add_options=_add_options, measure=_measure
+    name="decisions", description=__doc__, add_options=_add_options, settings=_settings, measure=measure
 )
 
 if __name__ == "__main__":

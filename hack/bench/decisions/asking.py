@@ -19,6 +19,7 @@ from controller.closedloop.series import series_of
 from controller.closedloop.traffic import Traffic
 from controller.observe.readings import reading_of
 from controller.observe.scraping import Scraped
+from controller.simulation.curve import Curve
 from controller.simulation.engine import Engine
 from hack.bench.decisions import fleet, loads
 
@@ -78,7 +79,8 @@ def asking(pods: int = PODS) -> Asking:
 
 def _scenario(pods: int) -> Scenario:
     h100, l40s = fleet.pair(initial=(pods // 2, pods - pods // 2))
-    model = Model(model_id=fleet.MODEL, workload=loads.drawn(loads.constant(1.0)), targets=fleet.TARGETS)
+    workload = loads.drawn(Curve(shape="constant", high=1.0))
+    model = Model(model_id=fleet.MODEL, workload=workload, targets=fleet.TARGETS)
     nodes = tuple(
         NodeGroup(accelerator=kind, accelerators=8, count=pods // 8 + 1) for kind in ("H100", "L40S")
     )

@@ -39,24 +39,18 @@ def pair(
     start_up_seconds: float = START_UP_SECONDS,
 ) -> tuple[VariantSetup, VariantSetup]:
     """Return the two variants of the model."""
-    return (
-        VariantSetup(
-            name="h100",
-            profile=H100,
-            accelerator="H100",
-            price_per_hour=H100_PRICE,
+
+    def variant(profile: EngineProfile, accelerator: str, price: float, replicas: int) -> VariantSetup:
+        return VariantSetup(
+            name=accelerator.lower(),
+            profile=profile,
+            accelerator=accelerator,
+            price_per_hour=price,
             start_up_seconds=start_up_seconds,
-            initial_replicas=initial[0],
-        ),
-        VariantSetup(
-            name="l40s",
-            profile=L40S,
-            accelerator="L40S",
-            price_per_hour=l40s_price,
-            start_up_seconds=start_up_seconds,
-            initial_replicas=initial[1],
-        ),
-    )
+            initial_replicas=replicas,
+        )
+
+    return variant(H100, "H100", H100_PRICE, initial[0]), variant(L40S, "L40S", l40s_price, initial[1])
 
 
 def stating(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:

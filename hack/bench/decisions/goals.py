@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Final
 
 from hack.bench.decisions.asking import Asking
+from hack.bench.decisions.points import Played
 from hack.bench.decisions.rows import rows
 from hack.bench.decisions.sizing_cost import SizingCost
 from hack.bench.decisions.sweeping import RowResult
@@ -23,43 +24,38 @@ def goals(
 
     The time of sizing comes twice: as measured, and at the pace of the machine that such goals were set on.
     """
+    held = [(result, rows()[result.name].most) for result in results]
     return [
-        *_of_concurrency(results),
-        *_of_clairvoyant(results),
-        *_of_constant(results),
+        *_costs("best_concurrency", [(r.name, r.ours, r.concurrency, m.of_concurrency) for r, m in held]),
+        # With the same requests: that bound is played with one seed.
+        *_costs("clairvoyant", [(r.name, r.ours_first, r.clairvoyant, m.of_clairvoyant) for r, m in held]),
+        *_costs("best_constant", [(r.name, r.ours, r.constant, m.of_constant) for r, m in held]),
         *_of_fixed(results),
-        *_missed(results),
-        *_reversals(results),
+        *(
+            Goal(name=f"missed_in_{r.name}", value=100 * r.ours.missed, unit="%", most=m.missed_percent)
+            for r, m in held
+            if m.missed_percent is not None
+        ),
+        *(
+            Goal(
+                name=f"reversals_in_{r.name}",
+                value=r.ours.reversals_per_hour,
+                unit="per hour",
+                most=m.reversals_per_hour,
+            )
+            for r, m in held
+        ),
         *_sizing(sizing, slowness),
         *_asking(asking),
     ]
 
 
-def _of_concurrency(results: Sequence[RowResult]) -> Iterator[Goal]:
-    for result in results:
-        if result.concurrency:
-            ratio = result.ours.cost / result.concurrency.cost
-            most = rows()[result.name].most.of_concurrency
-            yield Goal(
-                name=f"cost_to_best_concurrency_in_{result.name}", value=ratio, unit="times", most=most
-            )
-
-
-def _of_clairvoyant(results: Sequence[RowResult]) -> Iterator[Goal]:
-    """Yield ratios with the same requests: that bound is played with one seed."""
-    for result in results:
-        most = rows()[result.name].most.of_clairvoyant
-        if result.clairvoyant and most is not None:
-            ratio = result.ours_first.cost / result.clairvoyant.cost
-            yield Goal(name=f"cost_to_clairvoyant_in_{result.name}", value=ratio, unit="times", most=most)
-
-
-def _of_constant(results: Sequence[RowResult]) -> Iterator[Goal]:
-    for result in results:
-        most = rows()[result.name].most.of_constant
-        if result.constant and most is not None:
-            ratio = result.ours.cost / result.constant.cost
-            yield Goal(name=f"cost_to_best_constant_in_{result.name}", value=ratio, unit="times", most=most)
+def _costs(other: str, beside: Sequence[tuple[str, Played, Played | None, float | None]]) -> Iterator[Goal]:
+    """Yield our cost beside another's wherever a row has such a goal."""
+    for row, ours, theirs, most in beside:
+        if theirs and most is not None:
+            ratio = ours.cost / theirs.cost
+            yield Goal(name=f"cost_to_{other}_in_{row}", value=ratio, unit="times", most=most)
 
 
 def _of_fixed(results: Sequence[RowResult]) -> Iterator[Goal]:
@@ -68,27 +64,12 @@ def _of_fixed(results: Sequence[RowResult]) -> Iterator[Goal]:
         return
     cost = sum(result.ours.cost for result in results)
     missed = 100 * fmean(result.ours.missed for result in results)
-    for place in range(min(len(result.fixed) for result in results)):
-        fixed = [result.fixed[place] for result in results]
+    for fixed in zip(*(result.fixed for result in results), strict=False):
         name = fixed[0].policy.partition("@")[0].replace(":", "_")
         ratio = cost / sum(item.cost for item in fixed)
         yield Goal(name=f"cost_to_fixed_{name}", value=ratio, unit="times", most=_MOST_OF_FIXED)
         most = 100 * fmean(item.missed for item in fixed)
         yield Goal(name=f"missed_beside_fixed_{name}", value=missed, unit="%", most=most)
-
-
-def _missed(results: Sequence[RowResult]) -> Iterator[Goal]:
-    for result in results:
-        most = rows()[result.name].most.missed_percent
-        if most is not None:
-            yield Goal(name=f"missed_in_{result.name}", value=100 * result.ours.missed, unit="%", most=most)
-
-
-def _reversals(results: Sequence[RowResult]) -> Iterator[Goal]:
-    for result in results:
-        most = rows()[result.name].most.reversals_per_hour
-        value = result.ours.reversals_per_hour
-        yield Goal(name=f"reversals_in_{result.name}", value=value, unit="per hour", most=most)
 
 
 def _sizing(cost: SizingCost | None, slowness: float) -> Iterator[Goal]:

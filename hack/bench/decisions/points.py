@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean
+from typing import Any
 
 from controller.closedloop.named import simulate
 from controller.closedloop.outcome import Outcome
@@ -17,6 +18,9 @@ from hack.bench.decisions.rows import Row, rows
 OURS = "stowplan"
 CLAIRVOYANT = "clairvoyant"
 _ROWS_KEPT = 3
+_AVERAGED = (
+    "cost", "missed", "missed_ttft", "missed_itl", "reversals_per_hour", "decided_reversals_per_hour"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,22 +67,15 @@ def play(point: Point) -> Played:
 def mean(items: Sequence[Played]) -> Played:
     """Return the mean over seeds of one policy; the note is that of the first."""
     first = items[0]
-    slowest = [item.ttft_p99_seconds for item in items]
-    known = [seconds for seconds in slowest if seconds is not None]
-    return Played(
-        policy=first.policy,
+    known = [item.ttft_p99_seconds for item in items if item.ttft_p99_seconds is not None]
+    shares = {priority: [item.by_priority[priority] for item in items] for priority in first.by_priority}
+    averages: dict[str, Any] = {name: fmean(getattr(item, name) for item in items) for name in _AVERAGED}
+    return replace(
+        first,
+        **averages,
         seeds=sum(item.seeds for item in items),
-        cost=fmean(item.cost for item in items),
-        missed=fmean(item.missed for item in items),
-        missed_ttft=fmean(item.missed_ttft for item in items),
-        missed_itl=fmean(item.missed_itl for item in items),
-        ttft_p99_seconds=fmean(known) if len(known) == len(slowest) else None,
-        reversals_per_hour=fmean(item.reversals_per_hour for item in items),
-        decided_reversals_per_hour=fmean(item.decided_reversals_per_hour for item in items),
-        by_priority={
-            priority: fmean(item.by_priority[priority] for item in items) for priority in first.by_priority
-        },
-        note=first.note,
+        ttft_p99_seconds=fmean(known) if len(known) == len(items) else None,
+        by_priority={priority: fmean(each) for priority, each in shares.items()},
         seconds=sum(item.seconds for item in items),
     )
 
@@ -98,13 +95,8 @@ def _played(row: Row, outcome: Outcome, *, seconds: float) -> Played:
     return Played(
         policy=outcome.policy,
         seeds=1,
-        cost=outcome.cost,
-        missed=outcome.missed,
-        missed_ttft=outcome.missed_ttft,
-        missed_itl=outcome.missed_itl,
+        **{name: getattr(outcome, name) for name in _AVERAGED},
         ttft_p99_seconds=max(known) if len(known) == len(slowest) else None,
-        reversals_per_hour=outcome.reversals_per_hour,
-        decided_reversals_per_hour=outcome.decided_reversals_per_hour,
         by_priority={priority: _missed(row, outcome, priority) for priority in row.priorities},
         note=outcome.note,
         seconds=seconds,

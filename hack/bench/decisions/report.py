@@ -10,20 +10,9 @@ from hack.bench.goals import shown
 from hack.bench.table import Row, aligned
 
 _HEAD = (
-    "row",
-    "policy",
-    "seeds",
-    "cost",
-    "ours beside it",
-    "missed %",
-    "TTFT %",
-    "ITL %",
-    "TTFT p99 s",
-    "reversals/h",
-    "decided/h",
-    "missed % by priority",
-    "",
-)
+    "row", "policy", "seeds", "cost", "ours beside it", "missed %", "TTFT %", "ITL %", "TTFT p99 s",
+    "reversals/h", "decided/h", "missed % by priority", "",
+)  # fmt: skip
 _NONE = "-"
 
 
@@ -39,14 +28,10 @@ def rows_table(results: Sequence[RowResult]) -> list[str]:
 def _lines(result: RowResult) -> Iterator[tuple[str, Played | None]]:
     yield "", result.ours
     yield "best concurrency", result.concurrency
-    for fixed in result.fixed:
-        yield "fixed", fixed
+    yield from (("fixed", fixed) for fixed in result.fixed)
     if result.constant:
         yield "best constant", result.constant
-    for other in result.others:
-        yield "", other
-    if result.clairvoyant:
-        yield "", result.clairvoyant
+    yield from (("", other) for other in (*result.others, result.clairvoyant) if other)
 
 
 def _cells(title: str, played: Played | None, result: RowResult) -> Row:
@@ -54,25 +39,20 @@ def _cells(title: str, played: Played | None, result: RowResult) -> Row:
         return (title, *[_NONE] * (len(_HEAD) - 3), "none misses as little")
     # One seed is compared with the same requests.
     ours = result.ours if played.seeds == result.ours.seeds else result.ours_first
-    p99 = played.ttft_p99_seconds
+    p99, shares = played.ttft_p99_seconds, [_percent(share) for share in played.by_priority.values()]
     return (
         f"{title}, {played.policy}" if title else played.policy,
         str(played.seeds),
         f"{played.cost:.0f}",
         f"{ours.cost / played.cost:.2f}" if played.cost else _NONE,
-        percent(played.missed),
-        percent(played.missed_ttft),
-        percent(played.missed_itl),
+        *map(_percent, (played.missed, played.missed_ttft, played.missed_itl)),
         _NONE if p99 is None else shown(p99),
         f"{played.reversals_per_hour:.1f}",
         f"{played.decided_reversals_per_hour:.1f}",
-        " / ".join(percent(share) for share in played.by_priority.values())
-        if len(played.by_priority) > 1
-        else _NONE,
+        " / ".join(shares) if len(shares) > 1 else _NONE,
         played.note,
     )
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage with two places."""
+def _percent(share: float) -> str:
     return f"{100 * share:.2f}"

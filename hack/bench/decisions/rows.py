@@ -10,6 +10,7 @@ from typing import Final
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.reconcilers.variantautoscaling import CycleSettings
+from controller.simulation.curve import Curve
 from controller.simulation.workload import Workload
 from controller.sizing.records import SizingSettings
 from hack.bench.decisions import fleet, loads
@@ -100,16 +101,23 @@ def _traces() -> list[Row]:
 
 def _curves() -> list[Row]:
     swinging = Most(of_clairvoyant=1.30, missed_percent=0.15)
+    spikes = Curve(shape="spike", low=40, high=160, at_seconds=600, length_seconds=120, period_seconds=1200)
     curves = {
-        "ramp": (loads.drawn(loads.ramp(20, 120)), swinging),
-        "sine": (loads.drawn(loads.sine(20, 100, period_seconds=2400)), swinging),
+        "ramp": (loads.drawn(Curve(shape="ramp", low=20, high=120, length_seconds=3600)), swinging),
+        "sine": (loads.drawn(Curve(shape="sine", low=20, high=100, period_seconds=2400)), swinging),
         "step": (
-            loads.drawn(loads.step(30, 90, at_seconds=1800)),
+            loads.drawn(Curve(shape="step", low=30, high=90, at_seconds=1800)),
             Most(of_concurrency=0.65, missed_percent=6.0),
         ),
-        "spikes": (loads.drawn(loads.spikes(40, 160, length_seconds=120, period_seconds=1200)), Most()),
-        "constant-28": (loads.drawn(loads.constant(28), noise=0.0), Most(reversals_per_hour=0.0)),
-        "constant-60": (loads.drawn(loads.constant(60), noise=0.0), Most(reversals_per_hour=0.0)),
+        "spikes": (loads.drawn(spikes), Most()),
+        "constant-28": (
+            loads.drawn(Curve(shape="constant", high=28), noise=0.0),
+            Most(reversals_per_hour=0.0),
+        ),
+        "constant-60": (
+            loads.drawn(Curve(shape="constant", high=60), noise=0.0),
+            Most(reversals_per_hour=0.0),
+        ),
     }
     return [
         Row(scenario=_scenario(name, workload, fleet.pair()), most=most)
@@ -145,7 +153,7 @@ def _misfits() -> list[Row]:
 
 
 def _tenfold() -> Row:
-    curve = loads.sine(5, 50, period_seconds=TENFOLD_SECONDS)
+    curve = Curve(shape="sine", low=5, high=50, period_seconds=TENFOLD_SECONDS)
     scenario = _scenario("tenfold", loads.drawn(curve), fleet.pair())
     return Row(scenario=replace(scenario, duration_seconds=TENFOLD_SECONDS), most=Most(of_constant=0.5))
 
@@ -156,9 +164,9 @@ def _scarcity() -> Row:
     Then the first and the second can be served in full, and three quarters of the third.
     """
     curves = {
-        "first": (1, loads.step(10, 33, at_seconds=1200), (1, 0)),
-        "second": (5, loads.constant(20), (2, 0)),
-        "third": (10, loads.constant(25), (0, 6)),
+        "first": (1, Curve(shape="step", low=10, high=33, at_seconds=1200), (1, 0)),
+        "second": (5, Curve(shape="constant", high=20), (2, 0)),
+        "third": (10, Curve(shape="constant", high=25), (0, 6)),
     }
     models = tuple(
         Model(model_id=name, workload=loads.drawn(curve), targets=fleet.TARGETS, priority=priority)

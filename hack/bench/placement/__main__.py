@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
-from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
 from hack.bench.placement import moving, planning, race, repeating
 from hack.bench.placement.engines import names
-from hack.bench.placement.measurement import PlacementMeasurement, write_charts
 from hack.bench.placement.measuring import JOINT, measure
 from hack.bench.placement.schedule import PlacementSettings
-from hack.bench.results import results, write_results
 from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
 
 _KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, *repeating.FAMILIES, JOINT, race.FAMILY)
@@ -42,31 +35,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     many = ", ".join(f"{count} of {size}" for size, count in repeating.REPEATS.items())
     text = f"runs that are to plan the same, in each order; 0 is {many} models"
     add_count(parser, "--repeats", default=0, text=text)
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw time and cost as SVG")
-
-
-def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> PlacementMeasurement:
-    keep = partial(_keep, options.json, datetime.now(UTC)) if options.json else lambda _: None
-    measured = measure(_settings(options), progress=progress, keep=keep)
-    if options.plots is not None:
-        write_charts(measured, options.plots)
-    return measured
-
-
-def _keep(path: Path, began: datetime, measured: PlacementMeasurement) -> None:
-    """Write what there is so far; whoever is killed while writing leaves what was there before."""
-    document = results(
-        "placement",
-        began=began,
-        machine=measured.machine,
-        pace=measured.pace,
-        settings=asdict(measured.settings),
-        tables=measured.tables(),
-        goals=measured.goals,
-    )
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    write_results(unfinished, document | {"unfinished": True})
-    unfinished.replace(path)
 
 
 def _settings(options: argparse.Namespace) -> PlacementSettings:
@@ -104,7 +72,12 @@ def _families(options: argparse.Namespace) -> list[str]:
 
 
 _COMMAND: Final = Command(
-    name="placement", description=__doc__, seconds=20.0, add_options=_add_options, measure=_measure
+    name="placement",
+    description=__doc__,
+    seconds=20.0,
+    add_options=_add_options,
+    settings=_settings,
+    measure=measure,
 )
 
 if __name__ == "__main__":

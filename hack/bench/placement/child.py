@@ -1,18 +1,14 @@
-"""`python -m hack.bench.placement.child JOB`: measure one engine on one instance; the outcome is printed.
-
-A process of its own knows what it alone takes of memory, and nothing is left over from who ran before.
-"""
+"""One engine on one instance, in a process of its own on a core of its own."""
 
 from __future__ import annotations
 
 import gc
-import json
-import sys
 import time
-from pathlib import Path
 
 from controller.planning.problem import PlacementProblem
 from controller.uncollected import uncollected
+from hack.bench.child import ChildError, in_child, memory_mb
+from hack.bench.cores import Cores
 from hack.bench.placement import judging
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.judging import Solved, digest
@@ -20,7 +16,19 @@ from hack.bench.placement.outcome import Job, Outcome
 from hack.fleets import score
 from hack.fleets.scenario import Scenario, after
 
-_KIB_PER_MIB = 1024
+_PATIENCE_SECONDS = 300.0
+"""For generating, importing and judging, beside the time that solving may take."""
+
+_MOST_STEPS = 100
+
+
+def run(job: Job, cores: Cores) -> Outcome:
+    """Measure in a process of its own; what goes wrong there is the outcome."""
+    patience_seconds = _PATIENCE_SECONDS + job.seconds * min(_MOST_STEPS, job.rounds + 1)
+    try:
+        return in_child(cores, patience_seconds, measured, job)
+    except ChildError as error:
+        return Outcome(instance=job.instance, engine=job.engine, failure=str(error))
 
 
 def measured(job: Job) -> Outcome:
@@ -75,28 +83,3 @@ def _solve(place: Engine, problem: PlacementProblem) -> Solved:
         solution = place(problem)
         cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
     return Solved(problem=problem, solution=solution, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds)
-
-
-def memory_mb(name: str) -> float:
-    """Return a line of this process's memory account; the kernel's peak of this program, not its parent's."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / _KIB_PER_MIB
-    raise OSError(f"the kernel does not tell {name}")
-
-
-def main(text: str) -> int:
-    """Measure what a job says and print the outcome, or why there is none."""
-    job = Job.from_json(json.loads(text))
-    try:
-        outcome = measured(job)
-    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
-        outcome = Outcome(
-            instance=job.instance, engine=job.engine, failure=f"{type(error).__name__}: {error}"
-        )
-    print(json.dumps(outcome.as_json()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

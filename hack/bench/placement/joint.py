@@ -1,34 +1,31 @@
-"""`python -m hack.bench.placement.joint MODELS NODES SECONDS`: place a fleet among pods that may move; move.
+"""A fleet is placed among pods that may move, and then they move.
 
 Nothing decides about both at once: the fleet is placed in what is free, then the fewest evictions are looked
 for that make room for those who went short, type by type. Each is proven for itself; what both together could
-do better is not known. Printed is one JSON document; the process is its own, for the sake of its memory.
+do better is not known.
 """
 
 from __future__ import annotations
 
 import gc
-import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from controller.planning.engine import Engine, alone
-from controller.planning.moves import Evictions, fewest_evictions
+from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import uncollected
+from hack.bench.child import in_child, memory_mb
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
-from hack.bench.placement.child import memory_mb
 from hack.bench.placement.engines import limits
 from hack.bench.placement.fragments import Fragments, Rule, fragments
-from hack.bench.table import aligned
+from hack.bench.table import Columns
 from hack.fleets import score
 from hack.fleets.families_loads import TIGHT
 from hack.fleets.fleet import Mix, fleet
@@ -62,18 +59,10 @@ class Joint:
     is_proven: bool
     """Whether no other evictions make more room, or as much for less."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a member of a document."""
-        return asdict(self)
 
-
+@uncollected()
 def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     """Place and move in this process, as the worker does that plans."""
-    with uncollected():
-        return _measured(size, nodes, seconds=seconds)
-
-
-def _measured(size: int, nodes: int, *, seconds: float) -> Joint:
     before_mb = memory_mb("VmRSS")
     problem, movable = _world(size, nodes)
     gc.collect()
@@ -105,7 +94,7 @@ def _measured(size: int, nodes: int, *, seconds: float) -> Joint:
         gap_percent=max((100 * proof.improvable for proof in solution.proofs), default=0.0),
         wanted=sum(count * problem.variants[v].accelerators for v, count in asked.items()),
         placed=sum(size * count for one in found for size, count in one.placed.items()),
-        evictions=sum(_evicted(found)),
+        evictions=sum(count for one in found for *_, count in one.evicted),
         is_proven=all(one.is_proven for one in found),
     )
 
@@ -152,62 +141,33 @@ def _sizes(problem: PlacementProblem, asked: Mapping[int, int], variants: Sequen
     return wanted
 
 
-def _evicted(found: Sequence[Evictions]) -> Iterator[int]:
-    yield from (count for one in found for *_, count in one.evicted)
-
-
 def run(cores: Cores, *, size: int = SIZE, nodes: int = NODES, seconds: float) -> Joint:
-    """Measure in a process of its own; raises OSError where it does not end well."""
-    command = [sys.executable, "-m", "hack.bench.placement.joint", str(size), str(nodes), str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        cores.pin_server(process.pid)
-        printed, _ = process.communicate(timeout=_PATIENCE_SECONDS)
-    if process.returncode:
-        raise OSError(f"placing and moving ended with {process.returncode}")
-    return Joint(**json.loads(printed.splitlines()[-1]))
+    """Measure in a process of its own, for the sake of its memory. Raises ChildError."""
+    return in_child(cores, _PATIENCE_SECONDS, measured, size, nodes, seconds=seconds)
 
 
-def joint_table(found: Joint) -> list[str]:
-    """Return the lines of the table."""
-    head = (
-        "place, then move", "models", "nodes", "place CPU s", "move CPU s", "MB", "gap of placing %",
-        "accelerators wanted", "placed by moving", "evictions", "evictions proven",
-    )  # fmt: skip
-    return aligned(
-        [
-            head,
-            (
-                "F4-fragmented",
-                str(found.models),
-                str(found.nodes),
-                shown(found.place_seconds),
-                shown(found.move_seconds),
-                shown(found.peak_mb),
-                f"{found.gap_percent:.4f}",
-                str(found.wanted),
-                str(found.placed),
-                str(found.evictions),
-                "yes" if found.is_proven else "no",
-            ),
-        ]
-    )
+COLUMNS: Final[Columns[Joint]] = (
+    ("place, then move", lambda _: "F4-fragmented"),
+    ("models", lambda one: str(one.models)),
+    ("nodes", lambda one: str(one.nodes)),
+    ("place CPU s", lambda one: shown(one.place_seconds)),
+    ("move CPU s", lambda one: shown(one.move_seconds)),
+    ("MB", lambda one: shown(one.peak_mb)),
+    ("gap of placing %", lambda one: f"{one.gap_percent:.4f}"),
+    ("accelerators wanted", lambda one: str(one.wanted)),
+    ("placed by moving", lambda one: str(one.placed)),
+    ("evictions", lambda one: str(one.evictions)),
+    ("evictions proven", lambda one: "yes" if one.is_proven else "no"),
+)
+
+"""Of the table: a line for each."""
 
 
-def joint_goals(found: Joint, *, slowness: float) -> Iterator[Goal]:
+def joint_goals(found: Sequence[Joint], *, slowness: float) -> Iterator[Goal]:
     """Yield the goals of deciding about both together, by what is done one after the other."""
-    spent = (found.place_seconds + found.move_seconds) / slowness
-    yield Goal(name=f"T3_cpu_of_placing_then_moving_in_{NODES}_nodes", value=spent, unit="s", most=3.0)
-    yield Goal(name="T3_gap_of_placing_alone", value=found.gap_percent, unit="%", most=0.01)
-    yield Goal(name="T3_memory", value=found.peak_mb, unit="MB", most=800.0)
-    yield Goal(name="T3_evictions_not_proven", value=float(not found.is_proven), unit="of 1", most=0.0)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Measure and print."""
-    size, nodes, seconds = arguments
-    print(json.dumps(measured(int(size), int(nodes), seconds=float(seconds)).as_json()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for one in found:
+        spent = (one.place_seconds + one.move_seconds) / slowness
+        yield Goal(name=f"T3_cpu_of_placing_then_moving_in_{NODES}_nodes", value=spent, unit="s", most=3.0)
+        yield Goal(name="T3_gap_of_placing_alone", value=one.gap_percent, unit="%", most=0.01)
+        yield Goal(name="T3_memory", value=one.peak_mb, unit="MB", most=800.0)
+        yield Goal(name="T3_evictions_not_proven", value=float(not one.is_proven), unit="of 1", most=0.0)

@@ -2,127 +2,156 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TypeVar
 
-from hack.bench.frame import Frame, framed
-from hack.bench.placement.children import run
-from hack.bench.placement.joint import Joint
+from hack.bench.command import NothingChosenError
+from hack.bench.compared import OURS
+from hack.bench.frame import Frame
+from hack.bench.measurement import Part, part_of
+from hack.bench.placement.child import run
+from hack.bench.placement.goals import goals, small_goals
+from hack.bench.placement.joint import COLUMNS as OF_JOINT
+from hack.bench.placement.joint import Joint, joint_goals
 from hack.bench.placement.joint import run as run_joint
-from hack.bench.placement.measurement import PlacementMeasurement
-from hack.bench.placement.moving import USED_PERCENT, Moving, moved
+from hack.bench.placement.moving import USED_PERCENT, Moving, moved, moving_goals, moving_table
 from hack.bench.placement.outcome import Outcome
-from hack.bench.placement.planning import CHANGES, Planned, planned
+from hack.bench.placement.planning import CHANGES, Planned, planned, planning_goals, planning_table
+from hack.bench.placement.race import COLUMNS as OF_RACES
 from hack.bench.placement.race import FAMILY as RACE
-from hack.bench.placement.race import Race, race
-from hack.bench.placement.repeating import REPEATS, Again, again
+from hack.bench.placement.race import Race, race, race_goals
+from hack.bench.placement.repeating import COLUMNS as OF_AGAIN
+from hack.bench.placement.repeating import REPEATS, Again, again, again_goals
+from hack.bench.placement.report import (
+    answers_table,
+    duels_table,
+    failures,
+    goals_table,
+    sequences_table,
+    small_table,
+)
 from hack.bench.placement.schedule import PlacementSettings
 
 JOINT = "joint"
 """Stands among the families for placing and then moving."""
 
-Part = Outcome | Moving | Planned | Again | Race | Joint
+Found = Outcome | Moving | Planned | Again | Race | Joint
+T = TypeVar("T", Outcome, Moving, Planned, Again, Race, Joint)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measuring:
-    """What was measured so far."""
-
-    settings: PlacementSettings
-    frame: Frame
-    parts: list[Part] = field(default_factory=list)
-
-    def so_far(self, failure: str = "") -> PlacementMeasurement:
-        """Return it as if that were all."""
-        joints = [part for part in self.parts if isinstance(part, Joint)]
-        return PlacementMeasurement(
-            settings=self.settings,
-            machine=self.frame.machine(),
-            pace=self.frame.pace(),
-            failure=failure,
-            outcomes=tuple(part for part in self.parts if isinstance(part, Outcome)),
-            moves=tuple(part for part in self.parts if isinstance(part, Moving)),
-            plans=tuple(part for part in self.parts if isinstance(part, Planned)),
-            again=tuple(part for part in self.parts if isinstance(part, Again)),
-            races=tuple(part for part in self.parts if isinstance(part, Race)),
-            joint=joints[0] if joints else None,
-        )
-
-    def kinds(self) -> Iterator[Iterator[Part]]:
-        """Yield what may break alone; its parts are measured as they are asked for, what takes long last."""
-        asked = self.settings
-        yield self._moves()
-        yield self._outcomes()
-        for size in sorted({*asked.sizes} & {*CHANGES}):
-            yield from (self._plans(one, size, seed) for one in asked.plans for seed in asked.seeds)
-        for size in sorted({*asked.sizes} & {*REPEATS}):
-            yield from (self._again(one, size, seed) for one in asked.again for seed in asked.seeds)
-        yield self._joint()
-        yield self._races()
-
-    def _moves(self) -> Iterator[Moving]:
-        """Measure every fragmented cluster, here: it takes little of anything."""
-        asked = self.settings
-        for family in asked.fragmented:
-            for nodes in asked.nodes:
-                self.frame.step(f"{family}/{nodes}")
-                for used in USED_PERCENT:
-                    for seed in asked.seeds:
-                        yield moved(
-                            family, nodes, used, seed=seed, rounds=asked.rounds, seconds=asked.seconds
-                        )
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        for job in self.settings.jobs():
-            self.frame.step(f"{job.instance.name}: {job.engine}")
-            yield run(job, self.frame.cores)
-
-    def _plans(self, family: str, size: int, seed: int) -> Iterator[Planned]:
-        """Measure whole plans of one world, here."""
-        self.frame.step(f"{family}/{size}/{seed}")
-        yield from planned(family, size, seed=seed, seconds=self.settings.seconds, changes=CHANGES[size])
-
-    def _again(self, family: str, size: int, seed: int) -> Iterator[Again]:
-        self.frame.step(f"{family}/{size}/{seed}")
-        repeats = self.settings.repeats or REPEATS[size]
-        yield again(self.frame.cores, family, size, seed=seed, repeats=repeats)
-
-    def _joint(self) -> Iterator[Joint]:
-        if self.settings.is_joint:
-            self.frame.step(JOINT)
-            yield run_joint(self.frame.cores, seconds=self.settings.seconds)
-
-    def _races(self) -> Iterator[Race]:
-        for seed in self.settings.seeds if self.settings.is_raced else ():
-            self.frame.step(f"{RACE}: HiGHS has {self.settings.highs_seconds:.0f} s of CPU")
-            yield from race(self.frame.cores, seed=seed, seconds=self.settings.highs_seconds)
+def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part]]:
+    """Measure all that is asked for; what breaks ends alone."""
+    began, say, found = time.monotonic(), frame.progress, list[Found]()
+    frame.progress = lambda text: say(f"{_clock(time.monotonic() - began)} {text}")
+    with frame.pinned():
+        for kind in _kinds(settings, frame):
+            try:
+                for one in kind:
+                    found.append(one)
+                    yield parts(found, settings, slowness=frame.pace().slowness)
+            except (OSError, RuntimeError) as error:
+                frame.progress(f"broken: {error}")
+                frame.failures.append(str(error))
+    if not frame.loads:
+        raise NothingChosenError("nothing that was chosen is measured at these sizes")
+    yield parts(found, settings, slowness=frame.pace().slowness)
 
 
-def measure(
-    settings: PlacementSettings,
-    *,
-    progress: Callable[[str], None],
-    keep: Callable[[PlacementMeasurement], None],
-) -> PlacementMeasurement:
-    """Measure all that is asked for; what breaks ends alone, and who interrupts has what there is."""
-    began = time.monotonic()
-    failures = []
-    with framed(progress=lambda text: progress(f"{_clock(time.monotonic() - began)} {text}")) as frame:
-        measuring = Measuring(settings=settings, frame=frame)
-        try:
-            for kind in measuring.kinds():
-                try:
-                    for part in kind:
-                        measuring.parts.append(part)
-                        keep(measuring.so_far())
-                except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
-                    frame.progress(f"broken: {error}")
-                    failures.append(str(error))
-        except KeyboardInterrupt:
-            failures.append("interrupted: the rest was not measured")
-        return measuring.so_far("\n".join(failures))
+def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
+    """Yield what may break alone; its parts are measured as they are asked for, what takes long last."""
+    yield _moves(asked, frame)
+    yield _outcomes(asked, frame)
+    for size in sorted({*asked.sizes} & {*CHANGES}):
+        yield from (_plans(asked, frame, one, size, seed) for one in asked.plans for seed in asked.seeds)
+    for size in sorted({*asked.sizes} & {*REPEATS}):
+        yield from (_again(asked, frame, one, size, seed) for one in asked.again for seed in asked.seeds)
+    yield _joint(asked, frame)
+    yield _races(asked, frame)
+
+
+def _moves(asked: PlacementSettings, frame: Frame) -> Iterator[Moving]:
+    """Measure every fragmented cluster, here: it takes little of anything."""
+    for family in asked.fragmented:
+        for nodes in asked.nodes:
+            frame.step(f"{family}/{nodes}")
+            for used in USED_PERCENT:
+                for seed in asked.seeds:
+                    yield moved(family, nodes, used, seed=seed, rounds=asked.rounds, seconds=asked.seconds)
+
+
+def _outcomes(asked: PlacementSettings, frame: Frame) -> Iterator[Outcome]:
+    for job in asked.jobs():
+        frame.step(f"{job.instance.name}: {job.engine}")
+        yield run(job, frame.cores)
+
+
+def _plans(asked: PlacementSettings, frame: Frame, family: str, size: int, seed: int) -> Iterator[Planned]:
+    """Measure whole plans of one world, here."""
+    frame.step(f"{family}/{size}/{seed}")
+    yield from planned(family, size, seed=seed, seconds=asked.seconds, changes=CHANGES[size])
+
+
+def _again(asked: PlacementSettings, frame: Frame, family: str, size: int, seed: int) -> Iterator[Again]:
+    frame.step(f"{family}/{size}/{seed}")
+    yield again(frame.cores, family, size, seed=seed, repeats=asked.repeats or REPEATS[size])
+
+
+def _joint(asked: PlacementSettings, frame: Frame) -> Iterator[Joint]:
+    if asked.is_joint:
+        frame.step(JOINT)
+        yield run_joint(frame.cores, seconds=asked.seconds)
+
+
+def _races(asked: PlacementSettings, frame: Frame) -> Iterator[Race]:
+    for seed in asked.seeds if asked.is_raced else ():
+        frame.step(f"{RACE}: HiGHS has {asked.highs_seconds:.0f} s of CPU")
+        yield from race(frame.cores, seed=seed, seconds=asked.highs_seconds)
+
+
+def parts(found: Sequence[Found], settings: PlacementSettings, *, slowness: float) -> list[Part]:
+    """Return what there is; goals are in the order of their numbers, those without one are last."""
+    outcomes, races = _only(found, Outcome), _only(found, Race)
+    moves, plans, agains = _only(found, Moving), _only(found, Planned), _only(found, Again)
+    joints = _only(found, Joint)
+    reached = [
+        *goals(outcomes, slowness=slowness),
+        *small_goals(outcomes, slowness=slowness),
+        *race_goals(races),
+        *moving_goals(moves, slowness=slowness),
+        *planning_goals(plans, slowness=slowness),
+        *again_goals(agains),
+        *joint_goals(joints, slowness=slowness),
+    ]
+    reached.sort(key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
+    tables = _tables(outcomes, has_duels=len(settings.engines) > 1)
+    tables.append(small_table(outcomes, slowness=slowness))
+    return [
+        Part(name="outcomes", rows=[asdict(one) for one in outcomes], tables=tables),
+        part_of("races", races, columns=OF_RACES),
+        part_of("moves", moves, moving_table(moves)),
+        part_of("plans", plans, planning_table(plans)),
+        part_of("again", agains, columns=OF_AGAIN),
+        part_of("joint", joints, columns=OF_JOINT),
+        Part(tables=[failures(outcomes), goals_table(reached) if reached else []], goals=reached),
+    ]
+
+
+def _tables(outcomes: Sequence[Outcome], *, has_duels: bool) -> list[Sequence[str]]:
+    single = [outcome for outcome in outcomes if outcome.steps == 1]
+    found: list[Sequence[str]] = []
+    if any(outcome.levels for outcome in single):
+        found.append(answers_table(single, ours=OURS))
+    if any(outcome.steps > 1 for outcome in outcomes):
+        found.append(sequences_table(outcomes))
+    if has_duels and any(outcome.engine == OURS for outcome in outcomes):
+        found.append(duels_table(outcomes, ours=OURS))
+    return found
+
+
+def _only(found: Sequence[Found], kind: type[T]) -> list[T]:
+    return [one for one in found if isinstance(one, kind)]
 
 
 def _clock(seconds: float) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from controller.planning.moves import Evictions, fewest_evictions
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import limits
-from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
+from hack.bench.placement.fragments import PER_NODE, Rule, fragments
 from hack.bench.placement.per_node import most_for_least
-from hack.bench.table import Row, aligned
+from hack.bench.table import Columns, grouped, tabulated
 
 NODES: Final = (10, 100, 1000, 10_000, 20_000)
 USED_PERCENT: Final = (60, 80, 95)
@@ -27,6 +27,8 @@ MOST_PER_NODE: Final = 100
 
 _UNLIMITED: Final = 10**6
 _LARGE: Final = 10_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,19 +52,25 @@ class Moving:
     disagrees: bool = False
     """Whether that found another optimum."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a member of a document."""
-        return asdict(self)
-
 
 def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int, seconds: float) -> Moving:
     """Measure one cluster."""
     rule, has_classes = FAMILIES[family]
     world = fragments(nodes=nodes, used_percent=used_percent, rule=rule, has_classes=has_classes, seed=seed)
-    spent, found = zip(*(_timed(world, seconds=seconds) for _ in range(rounds)), strict=True)
-    best: Evictions = found[0]
+
+    def find() -> Evictions:
+        wanted, most = {PER_NODE: world.wanted}, _UNLIMITED
+        return fewest_evictions(
+            world.free, world.movable, world.kinds, wanted, most=most, limits=limits(seconds=seconds)
+        )
+
+    found = [_timed(find) for _ in range(rounds)]
+    best = found[0][1]
     price = sum(count * world.kinds[kind].price for _, kind, count in best.evicted)
-    per_node_ms, answer = _per_node(world, seconds) if nodes <= MOST_PER_NODE else (None, None)
+    per_node_ms, answer = None, None
+    if nodes <= MOST_PER_NODE:
+        spent, answer = _timed(lambda: most_for_least(world, world.wanted, seconds=seconds))
+        per_node_ms = spent if answer else None
     return Moving(
         family=family,
         nodes=nodes,
@@ -74,35 +82,10 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
         evictions=sum(count for *_, count in best.evicted),
         price=price,
         is_proven=best.is_proven,
-        cpu_ms=spent,
+        cpu_ms=tuple(ms for ms, _ in found),
         per_node_ms=per_node_ms,
         disagrees=answer is not None and best.is_proven and answer != (best.placed[PER_NODE], price),
     )
-
-
-def moving_table(found: Sequence[Moving]) -> list[str]:
-    """Return the lines of the table: means over the seeds, a line for each kind of cluster."""
-    head = (
-        "fragmented",
-        "nodes",
-        "used %",
-        "wanted",
-        "without room %",
-        "after moves %",
-        "evictions",
-        "price",
-        "proven",
-        "CPU ms",
-        "per node ms",
-    )
-    groups: dict[tuple[str, int, int], list[Moving]] = {}
-    for one in found:
-        groups.setdefault((one.family, one.nodes, one.used_percent), []).append(one)
-    rows: list[Row] = [head]
-    rows += (
-        (family, str(nodes), str(used), *_cells(group)) for (family, nodes, used), group in groups.items()
-    )
-    return aligned(rows)
 
 
 def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
@@ -118,40 +101,40 @@ def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
         yield Goal(name="evictions_another_model_disproves", value=wrong, unit="clusters", most=0)
 
 
-def _timed(world: Fragments, *, seconds: float) -> tuple[float, Evictions]:
+def _timed(find: Callable[[], T]) -> tuple[float, T]:
     began = time.process_time()
-    found = fewest_evictions(
-        world.free,
-        world.movable,
-        world.kinds,
-        {PER_NODE: world.wanted},
-        most=_UNLIMITED,
-        limits=limits(seconds=seconds),
-    )
+    found = find()
     return (time.process_time() - began) * 1000, found
 
 
-def _per_node(world: Fragments, seconds: float) -> tuple[float | None, tuple[int, int] | None]:
-    began = time.process_time()
-    answer = most_for_least(world, world.wanted, seconds=seconds)
-    spent = (time.process_time() - began) * 1000
-    return (None if answer is None else spent), answer
+def _mean(value: Callable[[Moving], float]) -> Callable[[Sequence[Moving]], str]:
+    return lambda group: shown(statistics.mean(map(value, group)))
 
 
-def _cells(group: Sequence[Moving]) -> Row:
-    wanted = sum(one.wanted for one in group)
-    before, after = (
-        shown(100 * (1 - sum(counts) / wanted))
-        for counts in ([one.placed_before for one in group], [one.placed for one in group])
-    )
+def _without_room(placed: Callable[[Moving], int]) -> Callable[[Sequence[Moving]], str]:
+    return lambda group: shown(100 * (1 - sum(map(placed, group)) / sum(one.wanted for one in group)))
+
+
+def _per_node_ms(group: Sequence[Moving]) -> str:
     beside = [one.per_node_ms for one in group if one.per_node_ms is not None]
-    return (
-        shown(wanted / len(group)),
-        before,
-        after,
-        shown(statistics.mean(one.evictions for one in group)),
-        shown(statistics.mean(one.price for one in group)),
-        f"{sum(one.is_proven for one in group)}/{len(group)}",
-        shown(statistics.mean(statistics.median(one.cpu_ms) for one in group)),
-        shown(statistics.mean(beside)) if beside else "-",
-    )
+    return shown(statistics.mean(beside)) if beside else "-"
+
+
+_COLUMNS: Final[Columns[Sequence[Moving]]] = (
+    ("fragmented", lambda group: group[0].family),
+    ("nodes", lambda group: str(group[0].nodes)),
+    ("used %", lambda group: str(group[0].used_percent)),
+    ("wanted", _mean(lambda one: one.wanted)),
+    ("without room %", _without_room(lambda one: one.placed_before)),
+    ("after moves %", _without_room(lambda one: one.placed)),
+    ("evictions", _mean(lambda one: one.evictions)),
+    ("price", _mean(lambda one: one.price)),
+    ("proven", lambda group: f"{sum(one.is_proven for one in group)}/{len(group)}"),
+    ("CPU ms", _mean(lambda one: statistics.median(one.cpu_ms))),
+    ("per node ms", _per_node_ms),
+)
+
+
+def moving_table(found: Sequence[Moving]) -> list[str]:
+    """Return the lines of the table: means over the seeds, a line for each kind of cluster."""
+    return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.nodes, one.used_percent)))

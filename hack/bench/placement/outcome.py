@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from hack.fleets.catalogue import Instance
 from hack.fleets.score import Unmet
@@ -21,15 +19,6 @@ class Job:
     rounds: int
     is_race: bool = False
     """Whether time is all that matters: the first level that is not proven ends it."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the job as a member of a document."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Job:
-        """Read a job."""
-        return cls(**{**document, "instance": Instance(**document["instance"])})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,21 +67,6 @@ class Outcome:
     """Whatever is impossible about its answers."""
     failure: str = ""
     """Why there is no answer."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the outcome as a member of a document."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Outcome:
-        """Read an outcome."""
-        read = dict(document)
-        read["instance"] = Instance(**document["instance"])
-        read["bounds"] = {name: Bound(**bound) for name, bound in document["bounds"].items()}
-        read["unmet"] = tuple(Unmet(**unmet) for unmet in document["unmet"])
-        for name in ("cpu_seconds", "wall_seconds", "plans", "wrong"):
-            read[name] = tuple(document[name])
-        return cls(**read)
 
     @property
     def worst_gap_percent(self) -> float | None:

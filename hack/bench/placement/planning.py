@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from controller.planning.checker import check
 from controller.planning.decision import Plan
@@ -22,7 +22,7 @@ from controller.planning.state import PlanningState
 from controller.uncollected import uncollected
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
-from hack.bench.table import Row, aligned
+from hack.bench.table import Columns, grouped, tabulated
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = tuple(FACTORS)
@@ -79,10 +79,6 @@ class Planned:
     status: str
     faults: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a member of a document."""
-        return asdict(self)
-
 
 def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) -> Iterator[Planned]:
     """Measure a first plan and those after changes."""
@@ -132,30 +128,31 @@ def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
     )
 
 
+def _median_ms(seconds: Callable[[Planned], float]) -> Callable[[Sequence[Planned]], str]:
+    return lambda group: shown(1000 * statistics.median(map(seconds, group)))
+
+
+def _of_step(step: Step) -> Callable[[Sequence[Planned]], str]:
+    return _median_ms(lambda one: one.steps[step])
+
+
+_COLUMNS: Final[Columns[Sequence[Planned]]] = (
+    ("whole plans", lambda group: group[0].family),
+    ("models", lambda group: str(group[0].size)),
+    ("cycle", lambda group: group[0].cycle),
+    ("plans", lambda group: str(len(group))),
+    ("replicas", lambda group: str(group[0].replicas)),
+    ("plan ms", _median_ms(lambda one: one.plan_seconds)),
+    *((f"{step} ms", _of_step(step)) for step in Step),
+    ("variants short", lambda group: shown(statistics.mean(one.short for one in group))),
+    ("cost an hour", lambda group: shown(statistics.mean(one.cost for one in group))),
+    ("possible", lambda group: "no" if any(one.faults for one in group) else "yes"),
+)
+
+
 def planning_table(found: Sequence[Planned]) -> list[str]:
     """Return the lines of the table: medians over plans of a kind and seeds, in milliseconds of CPU."""
-    head = (
-        "whole plans", "models", "cycle", "plans", "replicas", "plan ms",
-        *(f"{step} ms" for step in Step), "variants short", "cost an hour", "possible",
-    )  # fmt: skip
-    groups: dict[tuple[str, int, str], list[Planned]] = {}
-    for one in found:
-        groups.setdefault((one.family, one.size, one.cycle), []).append(one)
-    rows: list[Row] = [head]
-    for (family, size, cycle), group in groups.items():
-        rows.append((family, str(size), cycle, *_cells(group)))
-    return aligned(rows)
-
-
-def _cells(group: Sequence[Planned]) -> Iterator[str]:
-    yield str(len(group))
-    yield str(group[0].replicas)
-    yield shown(1000 * statistics.median(one.plan_seconds for one in group))
-    for step in Step:
-        yield shown(1000 * statistics.median(one.steps[step] for one in group))
-    yield shown(statistics.mean(one.short for one in group))
-    yield shown(statistics.mean(one.cost for one in group))
-    yield "no" if any(one.faults for one in group) else "yes"
+    return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.size, one.cycle)))
 
 
 def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:

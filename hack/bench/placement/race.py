@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from hack.bench.compared import OURS
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal, shown
-from hack.bench.placement.children import run
+from hack.bench.placement.child import run
 from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
 from hack.bench.placement.outcome import Job, Outcome
-from hack.bench.table import Row, aligned
+from hack.bench.table import Columns
 from hack.fleets.catalogue import Instance
 
 FAMILY: Final = "race"
@@ -53,14 +53,8 @@ class Race:
     stopped_gap_percent: float | None
     """At that level; None without an answer."""
 
-    @property
-    def times(self) -> float:
-        """How many times our CPU time it took, or at least takes."""
-        return self.cpu_seconds / self.our_cpu_seconds
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a member of a document."""
-        return asdict(self) | {"times": self.times}
+    times: float
+    """How many times our CPU time it took, or at least takes."""
 
 
 def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
@@ -81,15 +75,17 @@ def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
 def raced(ours: Outcome, theirs: Outcome) -> Race:
     """Return how both came out."""
     stopped_at, gap = _stop(theirs)
+    our_cpu_seconds = statistics.median(ours.cpu_seconds)
     return Race(
         instance=theirs.instance,
         engine=theirs.engine,
-        our_cpu_seconds=statistics.median(ours.cpu_seconds),
+        our_cpu_seconds=our_cpu_seconds,
         our_gap_percent=ours.worst_gap_percent,
         cpu_seconds=theirs.cpu_seconds[0],
         wall_seconds=theirs.wall_seconds[0],
         stopped_at=stopped_at,
         stopped_gap_percent=gap,
+        times=theirs.cpu_seconds[0] / our_cpu_seconds,
     )
 
 
@@ -102,33 +98,26 @@ def _stop(theirs: Outcome) -> tuple[str, float | None]:
     return "", None
 
 
-def race_table(found: Sequence[Race]) -> list[str]:
-    """Return the lines of the table."""
-    rows: list[Row] = [
-        ("race", "models", "against", "CPU s", "wall s", "our CPU s", "our gap %", "times ours", "ended")
-    ]
-    rows += (
-        (
-            one.instance.family,
-            str(one.instance.size),
-            one.engine,
-            shown(one.cpu_seconds),
-            shown(one.wall_seconds),
-            shown(one.our_cpu_seconds),
-            "-" if one.our_gap_percent is None else f"{one.our_gap_percent:.4f}",
-            f"{'at least ' if one.stopped_at else ''}{shown(one.times)}",
-            _ended(one),
-        )
-        for one in found
-    )
-    return aligned(rows)
-
-
 def _ended(one: Race) -> str:
     if not one.stopped_at:
         return "within its gap"
     gap = "without an answer" if one.stopped_gap_percent is None else f"at {one.stopped_gap_percent:.3g} %"
     return f"stopped at {one.stopped_at}, {gap}"
+
+
+COLUMNS: Final[Columns[Race]] = (
+    ("race", lambda one: one.instance.family),
+    ("models", lambda one: str(one.instance.size)),
+    ("against", lambda one: one.engine),
+    ("CPU s", lambda one: shown(one.cpu_seconds)),
+    ("wall s", lambda one: shown(one.wall_seconds)),
+    ("our CPU s", lambda one: shown(one.our_cpu_seconds)),
+    ("our gap %", lambda one: "-" if one.our_gap_percent is None else f"{one.our_gap_percent:.4f}"),
+    ("times ours", lambda one: f"{'at least ' if one.stopped_at else ''}{shown(one.times)}"),
+    ("ended", _ended),
+)
+
+"""Of the table: a line for each."""
 
 
 def race_goals(found: Sequence[Race]) -> Iterator[Goal]:

@@ -1,4 +1,4 @@
-"""`python -m hack.bench.placement.repeating JOB`: plan one world again and again; digests are printed.
+"""Plan one world again and again.
 
 Whole plans are what users have, and `plan()` sorts what it is given: the same world has to give the same
 bytes however often it is planned, in whichever process, and in whatever order its lists come. A run makes two
@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
@@ -24,10 +22,11 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
+from hack.bench.child import ChildError, in_child
 from hack.bench.cores import Cores
 from hack.bench.goals import Goal
 from hack.bench.placement.planning import SHARE
-from hack.bench.table import Row, aligned
+from hack.bench.table import Columns
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = {f"again-{name.removeprefix('plan-')}": name for name in FACTORS}
@@ -45,6 +44,7 @@ _PROCESSES: Final = 2
 """Each has a seed of its own for the hashes of texts."""
 
 _PLANS: Final = 2
+_LISTS: Final = ("variants", "models", "loads", "pools", "quotas", "budgets")
 _NO_CLOCK_SECONDS: Final = 3600.0
 
 
@@ -66,16 +66,17 @@ class Again:
         """How many different results there are."""
         return len({*self.plain, *self.shuffled})
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as a member of a document."""
-        return asdict(self)
-
 
 def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> Again:
-    """Plan in two processes, one after the other; raises OSError where one does not end well."""
+    """Plan in two processes, one after the other; raises ChildError where one does not end well."""
     orders = [*[_AS_IT_IS] * repeats, *range(1, repeats + 1)]
-    parts = [orders[number::_PROCESSES] for number in range(_PROCESSES)]
-    found = [pair for part in parts if part for pair in _run(cores, family, size, seed, part)]
+    found: list[tuple[int, str]] = []
+    for part in (orders[number::_PROCESSES] for number in range(_PROCESSES)):
+        try:
+            made = in_child(cores, None, digests, family, size, seed, part)
+        except ChildError as error:
+            raise ChildError(f"planning {family}/{size}/{seed} again: {error}") from error
+        found += zip(part, made, strict=True)
     return Again(
         family=family,
         size=size,
@@ -85,17 +86,9 @@ def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> A
     )
 
 
-def _run(cores: Cores, family: str, size: int, seed: int, orders: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Yield the digest of every order, from a process of its own."""
-    job = json.dumps({"family": family, "size": size, "seed": seed, "orders": orders})
-    command = [sys.executable, "-m", "hack.bench.placement.repeating", job]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        cores.pin_server(process.pid)
-        printed, complaints = process.communicate()
-    if process.returncode:
-        complaint = (complaints.strip().splitlines() or [""])[-1]
-        raise OSError(f"planning {family}/{size}/{seed} again ended with {process.returncode}: {complaint}")
-    yield from zip(orders, json.loads(printed.splitlines()[-1]), strict=True)
+def digests(family: str, size: int, seed: int, orders: Sequence[int]) -> list[str]:
+    """Return the digest of every order."""
+    return [digest(family, size, seed=seed, order=order) for order in orders]
 
 
 def digest(family: str, size: int, *, seed: int, order: int) -> str:
@@ -116,37 +109,25 @@ def shuffled(found: Snapshot, *, order: int) -> Snapshot:
     if order == _AS_IT_IS:
         return found
     rng = np.random.default_rng(order)
-    return replace(
-        found,
-        nodes=_mixed(rng, [replace(node, movable=_mixed(rng, node.movable)) for node in found.nodes]),
-        variants=_mixed(rng, found.variants),
-        models=_mixed(rng, found.models),
-        loads=_mixed(rng, found.loads),
-        pools=_mixed(rng, found.pools),
-        quotas=_mixed(rng, found.quotas),
-        budgets=_mixed(rng, found.budgets),
-    )
+    nodes = _mixed(rng, [replace(node, movable=_mixed(rng, node.movable)) for node in found.nodes])
+    others: dict[str, Any] = {name: _mixed(rng, getattr(found, name)) for name in _LISTS}
+    return replace(found, nodes=nodes, **others)
 
 
 def _mixed(rng: np.random.Generator, items: Sequence[T]) -> tuple[T, ...]:
     return tuple(items[index] for index in rng.permutation(len(items)).tolist())
 
 
-def again_table(found: Sequence[Again]) -> list[str]:
-    """Return the lines of the table: a line for each world."""
-    rows: list[Row] = [("the same again", "models", "seed", "as it is", "shuffled", "different results")]
-    rows += (
-        (
-            one.family,
-            str(one.size),
-            str(one.seed),
-            str(len(one.plain)),
-            str(len(one.shuffled)),
-            str(one.different),
-        )
-        for one in found
-    )
-    return aligned(rows)
+COLUMNS: Final[Columns[Again]] = (
+    ("the same again", lambda one: one.family),
+    ("models", lambda one: str(one.size)),
+    ("seed", lambda one: str(one.seed)),
+    ("as it is", lambda one: str(len(one.plain))),
+    ("shuffled", lambda one: str(len(one.shuffled))),
+    ("different results", lambda one: str(one.different)),
+)
+
+"""Of the table: a line for each."""
 
 
 def again_goals(found: Sequence[Again]) -> Iterator[Goal]:
@@ -154,15 +135,3 @@ def again_goals(found: Sequence[Again]) -> Iterator[Goal]:
     if found:
         most = max(one.different for one in found)
         yield Goal(name="T9_different_plans_of_the_same_world", value=most, unit="plans", most=1)
-
-
-def main(text: str) -> int:
-    """Plan what a job says and print the digests."""
-    job = json.loads(text)
-    world_of = (job["family"], job["size"])
-    print(json.dumps([digest(*world_of, seed=job["seed"], order=order) for order in job["orders"]]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

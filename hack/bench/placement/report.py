@@ -4,43 +4,94 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
+from hack.bench.placement.goals import cpu_seconds, is_best, small
 from hack.bench.placement.outcome import Outcome
-from hack.bench.table import Row, aligned
+from hack.bench.table import Columns, Row, aligned, grouped, tabulated
 from hack.fleets.score import Unmet
+
+Group = Sequence[Outcome]
 
 _NONE: Final = "-"
 
 
+def _grouped(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Return what has an answer by family, size and engine, in the order of appearance."""
+    answered = [one for one in outcomes if one.levels]
+    return grouped(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
+
+
+def _answers(group: Group) -> str:
+    """Return how many different answers came of how many tries; more of seeds are told by the worst."""
+    worst = max(group, key=lambda one: len(set(one.plans)))
+    return f"{len(set(worst.plans))} of {len(worst.plans)}" if len(worst.plans) > 1 else _NONE
+
+
+def _below_minimum(one: Outcome) -> float:
+    """Return how many replicas are missing that a model is to keep whatever is asked of it."""
+    return sum(value for name, value in one.levels.items() if name.startswith("minimum")) / 1000
+
+
+def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
+    """Tell the unmet demand of each priority, the most important first."""
+
+    def cell(group: Group) -> str:
+        of_priority = grouped((one for each in group for one in each.unmet), lambda unmet: unmet.priority)
+        of_priority.sort(key=lambda unmet: unmet[0].priority)
+        return "/".join(f"{statistics.mean(map(percent, each)):.3g}" for each in of_priority) or _NONE
+
+    return cell
+
+
+def _of_used(count: Callable[[Outcome], int]) -> Callable[[Group], str]:
+    """Tell a count of accelerators as a share of those in use."""
+    return lambda group: shown(
+        100 * sum(map(count, group)) / (sum(one.used_accelerators for one in group) or 1)
+    )
+
+
+def _mean(value: Callable[[Outcome], float | None], *, exact: bool = False) -> Callable[[Group], str]:
+    def cell(group: Group) -> str:
+        known = [found for found in map(value, group) if found is not None]
+        if not known:
+            return _NONE
+        return f"{statistics.mean(known):.4f}" if exact else shown(statistics.mean(known))
+
+    return cell
+
+
 def answers_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
     """Return the lines of the table of answers: means over the seeds, a line for each engine."""
-    head = (
-        "family",
-        "models",
-        "engine",
-        "CPU s",
-        "wall s",
-        "MB",
-        "below minimum",
-        "unmet by value %",
-        "by model %",
-        "gap %",
-        "cost over bound %",
-        "cost to ours",
-        "pending",
-        "answers",
-        "possible",
+    own = {one.instance: one for one in outcomes if one.engine == ours}
+
+    def over_bound(one: Outcome) -> float | None:
+        return cost_over_bound_percent(one, [proof for proof in outcomes if proof.instance == one.instance])
+
+    columns: Columns[Group] = (
+        ("engine", lambda group: group[0].engine),
+        ("CPU s", _mean(lambda one: statistics.median(one.cpu_seconds))),
+        ("wall s", _mean(lambda one: statistics.median(one.wall_seconds))),
+        ("MB", lambda group: shown(max(one.peak_mb for one in group))),
+        ("below minimum", _mean(_below_minimum)),
+        ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
+        ("by model %", _unmet(lambda unmet: unmet.by_model_percent)),
+        ("gap %", _mean(lambda one: one.worst_gap_percent, exact=True)),
+        ("cost over bound %", _mean(over_bound, exact=True)),
+        ("cost to ours", _mean(lambda one: cost_ratio(one, own.get(one.instance)), exact=True)),
+        ("pending", _mean(lambda one: one.pending_accelerators)),
+        ("answers", _answers),
+        ("possible", lambda group: "no" if any(one.wrong for one in group) else "yes"),
     )
-    rows: list[Row] = [head]
-    last: tuple[str, int] | None = None
-    for (family, size, engine), group in _grouped(outcomes):
-        title = ("", "") if (family, size) == last else (family, str(size))
-        last = (family, size)
-        rows.append((*title, engine, *_answer(group, outcomes, ours=ours)))
+    rows: list[Row] = [("family", "models", *(head for head, _ in columns))]
+    last: tuple[str, str] | None = None
+    for group in _grouped(outcomes):
+        title = group[0].instance.family, str(group[0].instance.size)
+        rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
+        last = title
     return aligned(rows)
 
 
@@ -60,49 +111,50 @@ def duels_table(outcomes: Sequence[Outcome], *, ours: str) -> list[str]:
     return aligned(rows)
 
 
+_SEQUENCES: Final[Columns[Group]] = (
+    ("sequences", lambda group: group[0].instance.family),
+    ("models", lambda group: str(group[0].instance.size)),
+    ("engine", lambda group: group[0].engine),
+    ("steps", lambda group: str(group[0].steps)),
+    (
+        "CPU ms a step",
+        lambda group: shown(1000 * statistics.median(s for one in group for s in one.cpu_seconds[1:])),
+    ),
+    ("cost a step", _mean(lambda one: one.levels["cost"] / one.steps / 1e6)),
+    ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
+    ("started %", _of_used(lambda one: one.started_accelerators)),
+    ("stopped %", _of_used(lambda one: one.stopped_accelerators)),
+    ("accelerators started a step", _mean(lambda one: one.started_accelerators / (one.steps - 1))),
+    ("reversals a step", _mean(lambda one: one.reversals / (one.steps - 1))),
+)
+
+
 def sequences_table(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the lines of the table of sequences: what each step costs, and how much it moves."""
-    head = (
-        "sequences",
-        "models",
-        "engine",
-        "steps",
-        "CPU ms a step",
-        "cost a step",
-        "unmet by value %",
-        "started %",
-        "stopped %",
-        "accelerators started a step",
-        "reversals a step",
+    return tabulated(_SEQUENCES, _grouped([one for one in outcomes if one.steps > 1]))
+
+
+def small_table(outcomes: Sequence[Outcome], *, slowness: float) -> list[str]:
+    """Return the lines of the table: each family by size, times at the pace of the goals' machine."""
+
+    def spent(group: Group) -> list[float]:
+        return [cpu_seconds(one) / slowness for one in group]
+
+    def gap(group: Group) -> str:
+        gaps = [one.worst_gap_percent for one in group if one.worst_gap_percent is not None]
+        return f"{max(gaps):.4f}" if gaps else "-"
+
+    columns: Columns[Group] = (
+        ("small fleets, ours", lambda group: group[0].instance.family),
+        ("models", lambda group: str(group[0].instance.size)),
+        ("fleets", lambda group: str(len(group))),
+        ("CPU s at the goals' pace", lambda group: f"{statistics.mean(spent(group)):.3f}"),
+        ("slowest", lambda group: f"{max(spent(group)):.3f}"),
+        ("gap %", gap),
+        ("best, proven", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
-    rows: list[Row] = [head]
-    for (family, size, engine), group in _grouped([one for one in outcomes if one.steps > 1]):
-        used = sum(one.used_accelerators for one in group) or 1
-        started, stopped = (
-            shown(100 * sum(counts) / used)
-            for counts in (
-                [one.started_accelerators for one in group],
-                [one.stopped_accelerators for one in group],
-            )
-        )
-        spent = statistics.median(s for one in group for s in one.cpu_seconds[1:])
-        cost = _mean(group, lambda one: one.levels["cost"] / one.steps / 1e6)
-        rows.append(
-            (
-                family,
-                str(size),
-                engine,
-                str(group[0].steps),
-                shown(spent * 1000),
-                cost,
-                _unmet(group, _by_value),
-                started,
-                stopped,
-                _mean(group, lambda one: one.started_accelerators / (one.steps - 1)),
-                _mean(group, lambda one: one.reversals / (one.steps - 1)),
-            )
-        )
-    return aligned(rows)
+    groups = grouped(small(outcomes), lambda one: (one.instance.family, one.instance.size))
+    return tabulated(columns, groups) if groups else []
 
 
 def goals_table(found: Sequence[Goal]) -> list[str]:
@@ -127,61 +179,3 @@ def failures(outcomes: Sequence[Outcome]) -> list[str]:
     ]
     lines += [f"wrong: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in outcomes if one.wrong]
     return [*lines, *(f"disproved: {text}" for text in disproved(outcomes))]
-
-
-def _answer(group: Sequence[Outcome], outcomes: Sequence[Outcome], *, ours: str) -> Row:
-    own = {one.instance: one for one in outcomes if one.engine == ours}
-    proofs = {one.instance: [p for p in outcomes if p.instance == one.instance] for one in group}
-    return (
-        shown(statistics.mean(statistics.median(one.cpu_seconds) for one in group)),
-        shown(statistics.mean(statistics.median(one.wall_seconds) for one in group)),
-        shown(max(one.peak_mb for one in group)),
-        _mean(group, _below_minimum),
-        _unmet(group, _by_value),
-        _unmet(group, lambda unmet: unmet.by_model_percent),
-        _mean(group, lambda one: one.worst_gap_percent, exact=True),
-        _mean(group, lambda one: cost_over_bound_percent(one, proofs[one.instance]), exact=True),
-        _mean(group, lambda one: cost_ratio(one, own.get(one.instance)), exact=True),
-        _mean(group, lambda one: one.pending_accelerators),
-        _answers(group),
-        "no" if any(one.wrong for one in group) else "yes",
-    )
-
-
-def _answers(group: Sequence[Outcome]) -> str:
-    """Return how many different answers came of how many tries; more of seeds are told by the worst."""
-    worst = max(group, key=lambda one: len(set(one.plans)))
-    return f"{len(set(worst.plans))} of {len(worst.plans)}" if len(worst.plans) > 1 else _NONE
-
-
-def _grouped(outcomes: Sequence[Outcome]) -> Iterator[tuple[tuple[str, int, str], list[Outcome]]]:
-    """Yield what has an answer by family, size and engine, in the order of appearance."""
-    groups: dict[tuple[str, int, str], list[Outcome]] = {}
-    for one in outcomes:
-        if one.levels:
-            groups.setdefault((one.instance.family, one.instance.size, one.engine), []).append(one)
-    yield from groups.items()
-
-
-def _below_minimum(one: Outcome) -> float:
-    """Return how many replicas are missing that a model is to keep whatever is asked of it."""
-    return sum(value for name, value in one.levels.items() if name.startswith("minimum")) / 1000
-
-
-def _by_value(unmet: Unmet) -> float:
-    return unmet.by_value_percent
-
-
-def _unmet(group: Sequence[Outcome], percent: Callable[[Unmet], float]) -> str:
-    """Return the unmet demand of each priority, the most important first."""
-    of_priority: dict[int, list[float]] = {}
-    for unmet in (unmet for one in group for unmet in one.unmet):
-        of_priority.setdefault(unmet.priority, []).append(percent(unmet))
-    return "/".join(f"{statistics.mean(values):.3g}" for _, values in sorted(of_priority.items())) or _NONE
-
-
-def _mean(group: Sequence[Outcome], value: Callable[[Outcome], float | None], *, exact: bool = False) -> str:
-    known = [found for found in map(value, group) if found is not None]
-    if not known:
-        return _NONE
-    return f"{statistics.mean(known):.4f}" if exact else shown(statistics.mean(known))

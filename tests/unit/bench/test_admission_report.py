@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 
 import pytest
 
-from hack.bench.admission.api_server import Client, MeanCall, WriteRefusedError, mean_calls, totals
+from apiserver.schema.json import Json
+from hack.bench.admission.api_server import MeanCall, mean_calls, rewrite, totals
 from hack.bench.admission.cases import MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED
-from hack.bench.admission.costs import Key, OverTls, over_tls
+from hack.bench.admission.costs import OverTls
 from hack.bench.admission.goals import goals
 from hack.bench.admission.report import in_process_table, tls_table
 from hack.bench.compared import OURS, STRAIGHTFORWARD
+from hack.bench.costs import Key, summed
 from hack.bench.load import Served
-from hack.bench.pace import Pace
+from hack.bench.machine import Pace
+from hack.controlplane.client import ConflictError, RefusedError
 
 PACE = Pace(here_us=122.4, there_us=40.8)
 
@@ -29,25 +27,23 @@ def served(cpu_us: float, *, requests: int = 10) -> Served:
         requests=requests,
         seconds=1.0,
         server_cpu_seconds=cpu_us * requests / 1e6,
-        load_cpu_seconds=0.1,
         latencies_seconds=(0.001,) * requests,
     )
 
 
 def cost(cpu_us: float) -> OverTls:
     """Return what a server costs whose every round was the same."""
-    return over_tls([served(cpu_us)], [served(cpu_us * 2)])
+    return OverTls(busy=summed([served(cpu_us)]), lone=summed([served(cpu_us * 2)]))
 
 
 def test_rounds_are_summed_up_by_their_median() -> None:
     """One round in which another program ran does not count."""
-    found = over_tls([served(100.0), served(900.0), served(110.0)], [served(200.0)])
+    found = summed([served(100.0), served(900.0), served(110.0)])
 
     assert found.cpu_us == pytest.approx(110)
-    assert found.lone_cpu_us == pytest.approx(200)
     assert found.requests == 30
     assert found.requests_per_second == 10
-    assert found.lone_p50_us == found.busy_p99_us == pytest.approx(1000)
+    assert found.p50_us == found.p99_us == pytest.approx(1000)
 
 
 TLS: dict[Key, OverTls] = {
@@ -127,49 +123,29 @@ def test_webhooks_that_were_not_called_have_no_mean() -> None:
     assert called == []
 
 
-@contextmanager
-def contended(conflicts: int) -> Iterator[tuple[Client, list[str]]]:
-    """Serve one object that somebody else changes before each of the first updates; tell what was asked."""
+def contended(conflicts: int) -> tuple[Callable[..., Json], list[str]]:
+    """Return an API server whose one object somebody else changes before each of the first updates."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(200, {"metadata": {"resourceVersion": str(len(asked))}})
+    def ask(method: str, _path: str, _value: Json | None = None) -> Json:
+        beaten = method == "PUT" and sum(line.startswith("PUT") for line in asked) < conflicts
+        asked.append(f"{method} {409 if beaten else 200}")
+        if beaten:
+            raise ConflictError(method)
+        return {"metadata": {"resourceVersion": str(len(asked))}}
 
-        def do_PUT(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            beaten = sum(line.startswith("PUT") for line in asked) < conflicts
-            self._answer(409 if beaten else 200, {})
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (as above)
-            """Say nothing."""
-
-        def _answer(self, code: int, body: dict[str, object]) -> None:
-            asked.append(f"{self.command} {code}")
-            self.send_response(code)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield Client(http.client.HTTPConnection("127.0.0.1", server.server_address[1])), asked
-        finally:
-            server.shutdown()
-            thread.join()
+    return ask, asked
 
 
 def test_an_update_that_somebody_else_beat_is_tried_again() -> None:
     """With what is stored now; what was read is kept as long as it holds."""
-    with contended(1) as (client, asked):
-        client.rewrite("/item", lambda value: value)
-        client.rewrite("/item", lambda value: value)
+    ask, asked = contended(1)
+    rewrite(ask, "/item", lambda value: value, times=2)
 
     assert asked == ["GET 200", "PUT 409", "GET 200", "PUT 200", "PUT 200"]
 
 
 def test_an_update_that_is_always_beaten_ends() -> None:
     """With what happened."""
-    with contended(99) as (client, _), pytest.raises(WriteRefusedError, match="changed it 5 times"):
-        client.rewrite("/item", lambda value: value)
+    with pytest.raises(RefusedError, match="changed it 5 times"):
+        rewrite(contended(99)[0], "/item", lambda value: value, times=1)

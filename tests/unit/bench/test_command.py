@@ -5,52 +5,40 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
+from hack.bench.frame import Frame
 from hack.bench.goals import Goal
 from hack.bench.load import WrongAnswerError
-from hack.bench.machine import Machine
-from hack.bench.measurement import Measurement, RoundSettings
-from hack.bench.pace import Pace
+from hack.bench.measurement import Part
 
-MACHINE = Machine(processor="x", cores=2, python="3.11.7", load_average=0.5, pressure_percent=None)
+Measure = Callable[[argparse.Namespace, Frame], Iterator[Sequence[Part]]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sample(Measurement):
-    """One table of one line, and one goal."""
-
-    @property
-    def goals(self) -> list[Goal]:
-        """Missed, whatever was measured."""
-        return [Goal(name="cpu", value=90.0, unit="µs", most=80)]
-
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Return one row."""
-        return {"in_process": [{"cpu_us": 90.0}]}
-
-    def printed_tables(self) -> Iterator[Sequence[str]]:
-        """Yield one table."""
-        yield ["case  90"]
+def sample(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
+    """Measure one part with a table of one line, and one goal that is missed."""
+    frame.step("in process")
+    goal = Goal(name="cpu", value=90.0, unit="µs", most=80)
+    rows = [{"cpu_us": 90.0, "calls": options.calls}]
+    yield [Part(name="in_process", rows=rows, tables=[["case  90"], []], goals=[goal])]
 
 
-def sample(options: argparse.Namespace, progress: Callable[[str], None], *, failure: str = "") -> Sample:
-    """Return a measurement by options."""
-    progress("in process")
-    return Sample(
-        settings=RoundSettings(rounds=options.rounds, seconds=options.seconds),
-        machine=(MACHINE, MACHINE),
-        pace=Pace(here_us=80.0, there_us=40.0),
-        failure=failure,
-    )
+def partly(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
+    """Measure that, and fail to measure another part."""
+    yield from sample(options, frame)
+    frame.failures.append("a part is missing: x")
 
 
-def command(measure: Callable[[argparse.Namespace, Callable[[str], None]], Sample] = sample) -> Command:
+def interrupted(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
+    """Measure that, and be interrupted."""
+    yield from sample(options, frame)
+    raise KeyboardInterrupt
+
+
+def command(measure: Measure = sample) -> Command:
     """Return a command with one option of its own."""
     return Command(
         name="sample",
@@ -61,10 +49,10 @@ def command(measure: Callable[[argparse.Namespace, Callable[[str], None]], Sampl
     )
 
 
-def stopped(error: Exception) -> Callable[[argparse.Namespace, Callable[[str], None]], Sample]:
+def stopped(error: Exception) -> Measure:
     """Return a measuring that an error stops."""
 
-    def measure(options: argparse.Namespace, progress: Callable[[str], None]) -> Sample:
+    def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
         raise error
 
     return measure
@@ -76,7 +64,7 @@ def test_tables_come_before_goals_and_a_missed_goal_fails_nothing(capsys: pytest
 
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
-    assert lines[0].startswith("busy: load average 0.50 to 0.50, ")
+    assert [line.partition(":")[0] for line in lines[:4]] == ["busy", "machine", "machine", "pace"]
     assert lines[4:] == [
         "",
         "case  90",
@@ -88,26 +76,51 @@ def test_tables_come_before_goals_and_a_missed_goal_fails_nothing(capsys: pytest
     assert printed.err == "in process\n"
 
 
-def test_the_results_file_says_what_was_asked_for(tmp_path: Path) -> None:
-    """Options become settings."""
+def test_everything_is_in_the_results_file(tmp_path: Path) -> None:
+    """Options as settings, rows, goals, the machine before and after, and nothing else in the folder."""
     path = tmp_path / "results.json"
 
     assert main(command(), ["--rounds", "2", "--json", str(path)]) == 0
 
     read = json.loads(path.read_text(encoding="utf-8"))
+    assert list(read) == ["benchmark", "began", "machine", "pace", "settings", "tables", "goals"]
     assert read["benchmark"] == "sample"
-    assert read["settings"] == {"rounds": 2, "seconds": 0.25}
+    assert read["settings"] == {"rounds": 2, "seconds": 0.25, "calls": 7}
+    assert read["tables"] == {"in_process": [{"cpu_us": 90.0, "calls": 7}]}
+    assert read["goals"] == [{"name": "cpu", "value": 90.0, "unit": "µs", "most": 80, "met": False}]
+    assert len(read["machine"]) == 2
+    assert read["pace"]["slowness"] == read["pace"]["here_us"] / read["pace"]["there_us"]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_part_that_is_missing_is_told_after_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("measure", "told"),
+    [(partly, "a part is missing: x"), (interrupted, "interrupted: the rest was not measured")],
+)
+def test_a_part_that_is_missing_is_told_after_the_rest(
+    measure: Measure, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What was measured is not lost."""
-    partly = command(lambda options, progress: sample(options, progress, failure="a part is missing: x"))
-
-    assert main(partly, []) == 1
+    path = tmp_path / "results.json"
+    assert main(command(measure), ["--json", str(path)]) == 1
 
     printed = capsys.readouterr()
     assert "case  90" in printed.out
-    assert printed.err.endswith("a part is missing: x\n")
+    assert printed.err.endswith(f"{told}\n")
+    assert json.loads(path.read_text(encoding="utf-8"))["tables"]["in_process"]
+
+
+def test_who_is_killed_leaves_what_was_measured(tmp_path: Path) -> None:
+    """The file says that it is not all."""
+    path, kept = tmp_path / "results.json", []
+
+    def killed(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
+        yield from sample(options, frame)
+        kept.append(json.loads(path.read_text(encoding="utf-8"))["unfinished"])
+
+    assert main(command(killed), ["--json", str(path)]) == 0
+    assert kept == [True]
+    assert "unfinished" not in json.loads(path.read_text(encoding="utf-8"))
 
 
 STOPS = {

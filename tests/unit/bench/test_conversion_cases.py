@@ -13,7 +13,7 @@ from apiserver.kinds.judgement import judged
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
-from hack.bench.conversion import objects, ours, straightforward, trivial_server
+from hack.bench.conversion import objects, ours, straightforward, trivial
 from hack.bench.conversion.cases import SERVERS, Case, answers, cases, check_agreement
 from hack.bench.conversion.reviews import converted_objects, http_request, review
 from hack.bench.load import WrongAnswerError
@@ -80,7 +80,7 @@ def test_the_trivial_converter_changes_the_version_and_nothing_else() -> None:
     """Which is right for the current shape."""
     value = objects.released_current(1)
 
-    answer = trivial_server.answer(review([value], HUB))
+    answer = trivial.answer(review([value], HUB))
 
     assert converted_objects(answer) == [value | {"apiVersion": HUB}]
     assert converted_objects(answer) == converted_objects(ours.answer(review([value], HUB)))

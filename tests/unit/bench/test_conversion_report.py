@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hack.bench.compared import OURS, STRAIGHTFORWARD
-from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, account
-from hack.bench.conversion.cases import Key
-from hack.bench.conversion.goals import goals
-from hack.bench.conversion.report import calls_table, in_process_table, restarts_table
+from hack.bench.conversion.calls import READ_OLD, READ_STORED, WRITE_OLD, WRITE_STORED, Waits, account, waits
+from hack.bench.conversion.goals import one_object_and_many, restart_goals
+from hack.bench.conversion.report import OF_RESTARTS, calls_table, in_process_table
 from hack.bench.conversion.restarts import TRIVIAL, Restart
-from hack.bench.conversion.upgraded import stored_old, submitted
-from hack.bench.conversion.waits import Waits, waits
-from hack.bench.pace import Pace
+from hack.bench.conversion.upgraded import stored_old
+from hack.bench.costs import Key
+from hack.bench.machine import Pace
+from hack.bench.table import tabulated
 
 PACE = Pace(here_us=81.6, there_us=40.8)
 LOCAL: dict[Key, float] = {
@@ -45,7 +45,7 @@ RESTARTS += [restart(OURS, 11.0), restart(TRIVIAL, 10.0)]
 
 def test_the_worst_shape_and_direction_is_held_to_the_goal() -> None:
     """A mean would hide it; restarts count by their median."""
-    lines = [goal.line() for goal in goals(LOCAL, RESTARTS, PACE)]
+    lines = [goal.line() for goal in (*one_object_and_many(LOCAL, PACE), *restart_goals(RESTARTS))]
 
     assert lines == [
         "goal: conversion_of_one_object 12.0 µs, wanted <= 10: missed",
@@ -57,7 +57,7 @@ def test_the_worst_shape_and_direction_is_held_to_the_goal() -> None:
 
 def test_what_was_not_measured_has_no_goal() -> None:
     """Without a control plane nothing is said of restarts."""
-    assert goals({}, [], PACE) == []
+    assert [*one_object_and_many({}, PACE), *restart_goals([])] == []
 
 
 def test_tables_line_up() -> None:
@@ -82,16 +82,14 @@ def test_calls_that_convert_are_set_beside_those_that_do_not() -> None:
 
 def test_every_restart_has_its_line() -> None:
     """With what the API server says of the conversions in it."""
-    assert restarts_table(RESTARTS)[1].split() == ["stowplan", "4.00", "11.00", "5000", "1.50", "0"]
+    assert tabulated(OF_RESTARTS, RESTARTS)[1].split() == ["stowplan", "4.00", "11.00", "5000", "1.50", "0"]
 
 
 def test_waits_are_summed_up_in_milliseconds() -> None:
     """By nearest rank."""
-    assert waits([0.001, 0.002, 0.009]) == Waits(
-        calls=3,
-        p50_ms=pytest.approx(2.0),  # type: ignore[arg-type]  # stands for a number
-        p99_ms=pytest.approx(9.0),  # type: ignore[arg-type]
-    )
+    found = waits([0.001, 0.002, 0.009])
+
+    assert (found.calls, found.p50_ms, found.p99_ms) == (3, pytest.approx(2), pytest.approx(9))
 
 
 def test_the_api_servers_account_is_read() -> None:
@@ -117,21 +115,3 @@ def test_a_cluster_of_before_stores_the_old_version_and_converts_nothing() -> No
         "conversion": {"strategy": "None"},
     }
     assert versions[1]["storage"]
-
-
-def test_a_user_sends_neither_uid_nor_status() -> None:
-    """A server would refuse or ignore them."""
-    value = {
-        "apiVersion": "v",
-        "kind": "K",
-        "metadata": {"name": "a", "uid": "u", "labels": {"x": "y"}},
-        "spec": {},
-        "status": {},
-    }
-
-    assert submitted(value) == {
-        "apiVersion": "v",
-        "kind": "K",
-        "metadata": {"name": "a", "labels": {"x": "y"}},
-        "spec": {},
-    }

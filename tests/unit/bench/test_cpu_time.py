@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from hack.bench.cores import Cores
-from hack.bench.cpu_time import cpu_seconds
+from hack.bench.cores import Cores, cpu_seconds
 
 WORK = 200_000
 

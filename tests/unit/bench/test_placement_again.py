@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hack.bench.cores import Cores
-from hack.bench.placement.repeating import Again, again, again_goals, again_table, digest, shuffled
+from hack.bench.placement.repeating import COLUMNS, Again, again, again_goals, digest, shuffled
+from hack.bench.table import tabulated
 from hack.fleets.worlds import world
 
 
@@ -47,7 +48,7 @@ def test_a_process_that_breaks_is_no_result() -> None:
     """There is no such world."""
     cores = Cores.split(frozenset(os.sched_getaffinity(0)))
 
-    with pytest.raises(OSError, match=r"planning again-nothing/5/0 again ended with 1"):
+    with pytest.raises(OSError, match=r"planning again-nothing/5/0 again: KeyError: 'again-nothing'"):
         again(cores, "again-nothing", 5, seed=0, repeats=1)
 
 
@@ -60,7 +61,7 @@ def test_the_goal_is_one_result_of_each_world() -> None:
     assert [goal.line() for goal in again_goals([same, other])] == [
         "goal: T9_different_plans_of_the_same_world 2.00 plans, wanted <= 1: missed"
     ]
-    assert [line.split() for line in again_table([same, other])[1:]] == [
+    assert [line.split() for line in tabulated(COLUMNS, [same, other])[1:]] == [
         ["again-plenty", "20", "0", "2", "2", "1"],
         ["again-plenty", "20", "1", "2", "2", "2"],
     ]

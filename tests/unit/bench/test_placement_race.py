@@ -8,7 +8,8 @@ from hack.bench.compared import OURS
 from hack.bench.placement.child import measured
 from hack.bench.placement.engines import HIGHS, HIGHS_ROUGH
 from hack.bench.placement.outcome import Bound, Job, Outcome
-from hack.bench.placement.race import race_goals, race_table, raced
+from hack.bench.placement.race import COLUMNS, race_goals, raced
+from hack.bench.table import tabulated
 from hack.fleets.catalogue import Instance
 
 TIGHT = Instance(family="F4-tight", size=2000, seed=0)
@@ -44,7 +45,7 @@ def test_who_gets_there_took_what_it_took() -> None:
         "goal: T7_cpu_share_of_highs_to_the_same_gap_at_2000 12.5 %, wanted <= 10: missed",
         "goal: T7_cpu_share_of_highs_to_the_optimum_at_2000 0.50 %, wanted <= 1: met",
     ]
-    assert race_table([rough])[1].endswith("8.00  within its gap")
+    assert tabulated(COLUMNS, [rough])[1].endswith("8.00  within its gap")
 
 
 def test_who_is_stopped_before_takes_at_least_that() -> None:
@@ -56,7 +57,7 @@ def test_who_is_stopped_before_takes_at_least_that() -> None:
         "goal: T7_cpu_share_of_highs_to_the_same_gap_at_2000 at most 2.00 %, wanted <= 10: met",
         "goal: T7_cpu_share_of_highs_to_the_optimum_at_2000 at most 2.00 %, wanted <= 1: not shown",
     ]
-    assert race_table([found])[1].endswith("at least 50.0  stopped at demand of priority 1, at 3 %")
+    assert tabulated(COLUMNS, [found])[1].endswith("at least 50.0  stopped at demand of priority 1, at 3 %")
 
 
 def test_a_level_without_a_bound_was_not_reached() -> None:
@@ -64,15 +65,15 @@ def test_a_level_without_a_bound_was_not_reached() -> None:
     found = raced(OURS_IN_TWO, outcome(HIGHS_ROUGH, 30.0, first=0.0))
 
     assert (found.stopped_at, found.stopped_gap_percent) == (LAST, None)
-    assert race_table([found])[1].endswith("without an answer")
+    assert tabulated(COLUMNS, [found])[1].endswith("without an answer")
 
 
 def test_without_a_race_there_is_no_goal() -> None:
-    """Nothing was measured, and the JSON of one that was has its ratio."""
+    """Nothing was measured; of one that was there is a ratio all the same."""
     found = raced(replace(OURS_IN_TWO, bounds={}), outcome(HIGHS_ROUGH, 30.0))
 
     assert list(race_goals([])) == []
-    assert (found.as_json()["times"], found.our_gap_percent) == (15.0, None)
+    assert (found.times, found.our_gap_percent) == (15.0, None)
 
 
 def test_highs_gets_there_with_few_models() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hack.bench.command import main
+from hack.bench.command import NothingChosenError, main
 from hack.bench.compared import OURS
+from hack.bench.frame import Frame
 from hack.bench.placement.__main__ import _COMMAND
 from hack.bench.placement.engines import HIGHS
-from hack.bench.placement.measurement import PlacementMeasurement
 from hack.bench.placement.measuring import measure
 from hack.bench.placement.schedule import PlacementSettings
 from hack.fleets.catalogue import RULED
@@ -63,38 +63,32 @@ def test_large_fleets_are_placed_less_often() -> None:
     assert {job.instance.size for job in settings_of(OURS, sizes=sizes).jobs()} == {20, 100, 500, 2000}
 
 
-def test_what_there_is_after_each_part_can_be_kept() -> None:
-    """Progress tells the time, and an interruption loses nothing."""
+def test_there_is_something_after_each_part() -> None:
+    """Progress tells the time."""
     said: list[str] = []
-    kept: list[int] = []
+    asked = settings_of(GREEDY, "kthena-expansion", "wva-cost-aware")
+    outcomes = [len(parts[0].rows) for parts in measure(asked, Frame(progress=said.append))]
 
-    def keep(measured: PlacementMeasurement) -> None:
-        kept.append(len(measured.outcomes))
-        if len(kept) == 2:
-            raise KeyboardInterrupt
-
-    found = measure(
-        settings_of(GREEDY, "kthena-expansion", "wva-cost-aware"), progress=said.append, keep=keep
-    )
-
-    assert kept == [1, 2]
-    assert len(found.outcomes) == 2
-    assert found.failure == "interrupted: the rest was not measured"
+    assert outcomes == [1, 2, 3, 4, 5, 6, 6]
     assert said[0] == "  0:00 F4-tight/100/0: wva-greedy"
 
 
 def test_what_breaks_does_not_take_the_rest_along() -> None:
     """What went wrong is told at once, and at the end."""
     said: list[str] = []
-    asked = settings_of(sizes=(20,), again=("again-nothing", "again-none"))
-    found = measure(asked, progress=said.append, keep=lambda _: None)
+    frame = Frame(progress=said.append)
+    *_, last = measure(settings_of(sizes=(20,), again=("again-nothing", "again-none")), frame)
 
-    assert (
-        found.failure.splitlines()[0]
-        == "planning again-nothing/20/0 again ended with 1: KeyError: 'again-nothing'"
-    )
-    assert "again-none/20/0" in found.failure
+    assert frame.failures[0] == "planning again-nothing/20/0 again: KeyError: 'again-nothing'"
+    assert "again-none/20/0" in frame.failures[1]
     assert sum("broken: planning" in text for text in said) == 2
+    assert not any(part.rows for part in last)
+
+
+def test_nothing_to_measure_is_told() -> None:
+    """Whole plans are measured from 500 models on."""
+    with pytest.raises(NothingChosenError, match="nothing that was chosen is measured"):
+        list(measure(settings_of(sizes=(20,)), Frame(progress=print)))
 
 
 @pytest.fixture(name="written")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hack.bench.compared import OURS
+from hack.bench.placement.goals import small_goals
 from hack.bench.placement.outcome import Bound, Outcome
-from hack.bench.placement.small import small_goals, small_table
+from hack.bench.placement.report import small_table
 from hack.fleets.catalogue import Instance
 
 

@@ -1,4 +1,4 @@
-"""AdmissionReviews around objects, as kube-apiserver writes them. Contract: `k8s.io/api/admission/v1`."""
+"""Reviews as kube-apiserver sends them to a webhook. Contract: `k8s.io/api/admission/v1`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PLURALS: Final = {"Model": "models", "VariantAutoscaling": "variantautoscalings
 
 
 def create(value: Json) -> bytes:
-    """Return the review of a create."""
+    """Return the AdmissionReview of a create."""
     return _review("CREATE", value, None)
 
 
 def update(value: Json, old: Json) -> bytes:
-    """Return the review of an update from a stored object to another."""
+    """Return the AdmissionReview of an update from a stored object to another."""
     return _review("UPDATE", value, old)
 
 
@@ -56,3 +56,18 @@ def _review(operation: Operation, value: Json, old: Json | None) -> bytes:
     }
     review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
     return json.dumps(review, separators=(",", ":")).encode()
+
+
+def http_request(path: str, body: bytes, *, server_name: str, timeout_seconds: int) -> bytes:
+    """Return the whole HTTP request, with the headers of the API server's client."""
+    head = (
+        f"POST {path}?timeout={timeout_seconds}s HTTP/1.1\r\n"
+        f"Host: {server_name}:9443\r\n"
+        "User-Agent: kube-apiserver-admission\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Accept: application/json, */*\r\n"
+        "Content-Type: application/json\r\n"
+        "Accept-Encoding: gzip\r\n"
+        "\r\n"
+    )
+    return head.encode() + body

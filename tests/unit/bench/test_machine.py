@@ -1,53 +1,16 @@
-"""The results file and what is in it."""
+"""What is told of the machine."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
 
-import pytest
-
-from hack.bench.goals import Goal
 from hack.bench.machine import Machine, busyness, core_times, pressure_percent
-from hack.bench.pace import Pace
-from hack.bench.results import results, write_results
 
 MACHINE = Machine(processor="x", cores=2, python="3.11.7", load_average=0.5, pressure_percent=None)
 PRESSURE = (
     "some avg10=1.28 avg60=1.63 avg300=2.31 total=1487818496\n"
     "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 )
-
-
-def test_everything_is_in_the_file(tmp_path: Path) -> None:
-    """Rows, goals, the machine before and after, and when."""
-    goal = Goal(name="cpu", value=71.0, unit="µs", most=80)
-    document = results(
-        "admission",
-        began=datetime(2025, 11, 3, 9, 12, 44, tzinfo=UTC),
-        machine=[MACHINE, MACHINE],
-        pace=Pace(here_us=80.0, there_us=40.0),
-        settings={"rounds": 5},
-        tables={"in_process": [{"case": "a", "cpu_us": 71.0}]},
-        goals=[goal],
-    )
-    write_results(tmp_path / "results.json", document)
-
-    read = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-
-    assert read["began"] == "2025-11-03T09:12:44+00:00"
-    assert read["machine"][1]["load_average"] == 0.5
-    assert read["pace"]["slowness"] == 2.0
-    assert read["tables"] == {"in_process": [{"case": "a", "cpu_us": 71.0}]}
-    assert read["goals"] == [{"name": "cpu", "value": 71.0, "unit": "µs", "most": 80, "met": True}]
-
-
-def test_a_number_that_json_lacks_is_refused(tmp_path: Path) -> None:
-    """Readers of the file would choke on it later."""
-    with pytest.raises(ValueError, match="Out of range float"):
-        write_results(tmp_path / "results.json", {"value": float("nan")})
 
 
 def test_pressure_is_read_from_the_kernel_s_file() -> None:

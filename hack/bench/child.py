@@ -1,0 +1,69 @@
+"""Work in a process of its own: it knows what it alone takes, and nothing is left over from others."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+from hack.bench.cores import Cores
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_KIB_PER_MIB: Final = 1024
+
+
+class ChildError(OSError):
+    """A process did not come to its end: what went wrong there, or that it took too long."""
+
+
+def in_child(
+    cores: Cores, patience_seconds: float | None, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return what a function of a module returns in a fresh process on the servers' core.
+
+    Raises ChildError.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(theirs, work, args, kwargs))
+    process.start()
+    theirs.close()
+    try:
+        cores.pin_server(process.pid or 0)
+        if not ours.poll(patience_seconds):
+            raise ChildError(f"did not end within {patience_seconds:.0f} s")
+        failure, found = ours.recv()
+    except EOFError:
+        process.join()
+        raise ChildError(f"ended with {process.exitcode}") from None
+    finally:
+        process.kill()
+        process.join()
+    if failure:
+        raise ChildError(failure)
+    answer: T = found
+    return answer
+
+
+def _answer(
+    there: Connection, work: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    with suppress(KeyboardInterrupt):
+        try:
+            found = ("", work(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 (whatever it is, who waits is told)
+            found = (f"{type(error).__name__}: {error}", None)
+        there.send(found)
+
+
+def memory_mb(name: str) -> float:
+    """Return a line of this process's memory account; the kernel's peak of this program, not its parent's."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / _KIB_PER_MIB
+    raise OSError(f"the kernel does not tell {name}")

@@ -1,0 +1,34 @@
+"""A converter that changes `apiVersion` and nothing else: the least that one can do.
+
+An API server does not validate what it reads, so it takes even the answers that are invalid in the version
+that it asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from hack.bench.conversion.reviews import PATH
+from hack.bench.in_process import Answerer
+
+_review: Final = msgspec.json.Decoder(dict[str, Any])
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def answers() -> Mapping[str, Answerer]:
+    """Return how reviews are answered, by path."""
+    return {PATH: answer}
+
+
+def answer(body: bytes) -> bytes:
+    """Return the answer to a review, bytes to bytes."""
+    request = _review.decode(body)["request"]
+    version = {"apiVersion": request["desiredAPIVersion"]}
+    values = [value | version for value in request["objects"]]
+    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": values}
+    return _encode(
+        {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
+    )

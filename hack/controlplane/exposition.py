@@ -1,0 +1,21 @@
+"""What the API server says of how long it waited for webhooks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from prometheus_client.parser import text_string_to_metric_families
+
+
+def durations(exposition: str, name: str, *labels: str) -> Mapping[tuple[str, ...], tuple[int, float]]:
+    """Return calls and their seconds together by labels, from the histograms of that name."""
+    wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(name))
+    found: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for family in text_string_to_metric_families(f"{wanted}\n"):
+        for sample in family.samples:
+            part = sample.name.removeprefix(name)
+            if part in ("_count", "_sum"):
+                key = tuple(sample.labels.get(label, "") for label in labels)
+                found[key][part == "_sum"] += sample.value
+    return {key: (round(calls), seconds) for key, (calls, seconds) in found.items()}
