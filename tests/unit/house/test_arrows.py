@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = [
     path
-    for folder in ("apiserver", "webhooks", "controller", "hack")
+    for folder in ("apiserver", "webhooks", "controller", "hack", "tests")
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 LONGEST_FILE_LINES = 400
@@ -31,7 +31,7 @@ def test_imports_keep_the_arrows() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path: Path) -> None:
-    """A file that outgrows the wall holds two concepts."""
+    """A file that outgrows the wall holds two concepts; a test may be a long table of steps."""
     text = path.read_text(encoding="utf-8")
     functions = [
         node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -39,7 +39,7 @@ def test_files_and_functions_stay_short(path: Path) -> None:
     long = [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION_LINES]
 
     assert len(text.splitlines()) <= LONGEST_FILE_LINES
-    assert long == []
+    assert long == [] or path.is_relative_to(ROOT / "tests")
 
 
 SERVING_IMPORTS = {

@@ -1,0 +1,75 @@
+"""Variants, loads and nodes as decisions tell of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planning_builders import capacity, load, node, variant
+
+from controller.planning.cluster import Node
+from controller.planning.decision import BoundBy, Decision, Reason
+from controller.planning.load import ModelLoad, RateLimit, Target
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.state import PlanningState
+
+PER_SECOND = 10**6
+"""Millionths."""
+
+LIMITED = replace(
+    capacity(16.1 * PER_SECOND),
+    limits=(
+        RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=16.1),
+        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=19.2),
+        RateLimit(target=Target.BATCH, text="a batch of 256", requests_per_second=30.0),
+    ),
+)
+
+
+def decide(nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> dict[str, Decision]:
+    """Return the decisions of a first plan by variant."""
+    snapshot = Snapshot(nodes=tuple(nodes), variants=variants, loads=loads)
+    made, _ = plan(snapshot, PlanningState(), Settings())
+    return {decision.name: decision for decision in made.decisions}
+
+
+def asked(rate: float, **changes: object) -> ModelLoad:
+    """Return a load of so many requests per second with a dead band around it."""
+    return load(rate * PER_SECOND, **changes)
+
+
+def growing(now: float, upper: float, **changes: object) -> ModelLoad:
+    """Return a load that is forecast for the 140 s of a start."""
+    return asked(upper, requests_per_second=now, start_seconds=140.0, **changes)
+
+
+def llama(*hosts: str | None, **changes: object) -> Variant:
+    """Return a variant that takes a whole node, and knows what binds it."""
+    return variant("llama-70b", *hosts, **{"size": 8, "capacity": LIMITED} | changes)
+
+
+def small(name: str, *hosts: str | None, **changes: object) -> Variant:
+    """Return a variant of one accelerator that serves 12.8 requests per second."""
+    return variant(name, *hosts, **{"serves": 12.8 * PER_SECOND} | changes)
+
+
+def nodes_of(*free: int) -> list[Node]:
+    """Return H100 nodes of eight with so much free."""
+    return [node(f"n{i}", 8, used=8 - room) for i, room in enumerate(free)]
+
+
+NOBODY_KNOWS: tuple[ModelLoad, ...] = ()
+SURGE = (growing(34, 41),)
+
+Case = tuple[list[Node], list[Variant], tuple[ModelLoad, ...], tuple[int, int, Reason, BoundBy], str]
+"""Nodes, variants and loads; granted and unconstrained replicas, reason, bound, and the sentence."""
+
+
+def check(case: Case, name: str = "") -> None:
+    """Demand what a case says of its last variant, or of one by name."""
+    nodes, variants, loads, want, message = case
+    decision = decide(nodes, *variants, loads=loads)[name or variants[-1].name]
+
+    assert decision.message == message
+    assert (decision.replicas, decision.unconstrained_replicas, decision.reason, decision.bound_by) == want

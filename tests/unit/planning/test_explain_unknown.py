@@ -1,0 +1,206 @@
+"""What a decision says of what it does not know: loads, silent engines, and what a replica serves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from explain_builders import (
+    NOBODY_KNOWS,
+    PER_SECOND,
+    Case,
+    asked,
+    check,
+    decide,
+    growing,
+    llama,
+    nodes_of,
+    small,
+)
+from planning_builders import capacity, load, variant
+
+from controller.planning.decision import BoundBy, Reason
+from controller.planning.load import CapacitySource, Signal
+
+TOO_SLOW = replace(
+    capacity(12.8 * PER_SECOND),
+    is_usable=False,
+    unreachable=("ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",),
+)
+ESTIMATED = replace(capacity(12.8 * PER_SECOND, source=CapacitySource.ESTIMATED), is_usable=False)
+
+CASES: dict[str, Case] = {
+    "a quorum decides": (
+        nodes_of(8, 8, 8),
+        [llama("n0", "n1")],
+        (growing(34, 41, signal=Signal.QUORUM, silent_replicas=1),),
+        (3, 3, Reason.SCALE_UP, BoundBy.DEMAND),
+        "llama-70b goes from 2 to 3 replicas: 34 requests/s now, up to 41 in the 140 s that a replica needs "
+        "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2)",
+    ),
+    "nobody knows what one serves": (
+        nodes_of(8, 8),
+        [llama("n0", capacity=None)],
+        (asked(15),),
+        (1, 1, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 1 replica: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
+        "what one replica serves is not known yet",
+    ),
+    "warmed up": (
+        nodes_of(8),
+        [llama()],
+        NOBODY_KNOWS,
+        (1, 1, Reason.SCALE_UP, BoundBy.MIN_REPLICAS),
+        "llama-70b goes from 0 to 1 replica: one replica keeps llama warm, "
+        "demand is unknown while nothing is ready",
+    ),
+    "asleep": (
+        nodes_of(8),
+        [llama(may_scale_to_zero=True)],
+        NOBODY_KNOWS,
+        (0, 0, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "llama-70b stays at 0 replicas: nothing runs, demand is unknown",
+    ),
+    "starting": (
+        nodes_of(8, 8),
+        [llama(None, None)],
+        NOBODY_KNOWS,
+        (2, 2, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "llama-70b stays at 2 replicas: no replica of llama is ready yet",
+    ),
+    "starting, without room for all": (
+        nodes_of(8),
+        [llama(None, None)],
+        NOBODY_KNOWS,
+        (2, 2, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "llama-70b stays at 2 replicas: no replica of llama is ready yet; 1 without a place: "
+        "no H100 node has 8 free, 8 are held by its own replicas",
+    ),
+    "its engines have answered once": (
+        nodes_of(8, 8),
+        [llama("n0", "n1")],
+        (load(None, ready_replicas=2),),
+        (2, 2, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "llama-70b stays at 2 replicas: "
+        "the load of llama is not known before its engines have answered twice",
+    ),
+    "one engine is silent": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1")],
+        (asked(1, signal=Signal.HELD, silent_replicas=1),),
+        (2, 2, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "a stays at 2 replicas: 1 of 2 ready replicas of llama does not report, so nothing is scaled down",
+    ),
+    "two engines are silent": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1")],
+        (load(None, silent_replicas=2),),
+        (2, 2, Reason.HOLDING, BoundBy.MISSING_METRICS),
+        "a stays at 2 replicas: 2 of 2 ready replicas of llama do not report, so nothing is scaled down",
+    ),
+    "the report is old": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1")],
+        (asked(1, signal=Signal.HELD, signal_age_seconds=130.0),),
+        (2, 2, Reason.HOLDING, BoundBy.STALE_METRICS),
+        "a stays at 2 replicas: the oldest report is 130 s old, so nothing is scaled down",
+    ),
+    "an old report of an overload still scales up": (
+        nodes_of(8, 8, 8),
+        [small("a", "n0")],
+        (asked(15, signal=Signal.HELD, signal_age_seconds=130.0),),
+        (2, 2, Reason.SCALE_UP, BoundBy.DEMAND),
+        "a goes from 1 to 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
+    ),
+    "pinned while its engines have answered once": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1", pinned_replicas=3)],
+        (load(None, ready_replicas=2),),
+        (3, 3, Reason.SCALE_UP, BoundBy.ORDERED),
+        "a goes from 2 to 3 replicas: pinned to 3 replicas, "
+        "the load of llama is not known before its engines have answered twice",
+    ),
+    "paused while an engine is silent": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1", is_paused=True)],
+        (load(None, silent_replicas=1),),
+        (2, 2, Reason.STEADY, BoundBy.ORDERED),
+        "a stays at 2 replicas: scaling is paused, 1 of 2 ready replicas of llama does not report",
+    ),
+    "pinned while nothing is ready": (
+        nodes_of(8, 8),
+        [small("a", None, pinned_replicas=1)],
+        NOBODY_KNOWS,
+        (1, 1, Reason.STEADY, BoundBy.ORDERED),
+        "a stays at 1 replica: pinned to 1 replica, demand is unknown while nothing is ready",
+    ),
+    "spare replicas while the trend is young": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1")],
+        (asked(1, releasable_requests_per_second=None),),
+        (2, 2, Reason.STEADY, BoundBy.DEMAND),
+        "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
+        "spare replicas stay until there are enough rates for a trend",
+    ),
+    "no spare replica while the trend is young": (
+        nodes_of(8, 8),
+        [small("a", "n0", "n1")],
+        (asked(15, releasable_requests_per_second=None),),
+        (2, 2, Reason.STEADY, BoundBy.DEMAND),
+        "a stays at 2 replicas: 15 requests/s, 59 % of 2 x 12.8; one serves 12.8",
+    ),
+    "another one that cannot meet the targets": (
+        nodes_of(8),
+        [small("a", "n0", max_replicas=1), small("slow", capacity=TOO_SLOW)],
+        (asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
+        "maxReplicas of a above 1 would help",
+    ),
+    "another one that never ran": (
+        nodes_of(8),
+        [small("a", "n0", max_replicas=1), small("new", capacity=ESTIMATED)],
+        (asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "it never ran, and nothing is started on an estimate alone; "
+        "maxReplicas of a above 1 would help",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_last_variant_says_why(case: Case) -> None:
+    """Nobody takes what is missing for zero."""
+    check(case)
+
+
+SOURCES = {
+    CapacitySource.STATED: "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6",
+    CapacitySource.LEARNED: "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6",
+    CapacitySource.PROFILE: (
+        "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, by its profile"
+    ),
+    CapacitySource.ESTIMATED: (
+        "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, by an estimate"
+    ),
+    CapacitySource.LAST_KNOWN: (
+        "a stays at 1 replica: 8 requests/s, 83 % of 1 x 9.6; one serves 9.6, by what it showed before"
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "message"), SOURCES.items(), ids=SOURCES.keys())
+def test_where_the_capacity_comes_from_is_said(source: CapacitySource, message: str) -> None:
+    """Except where its engines show it now, or a person said so."""
+    running = variant("a", "n0", capacity=capacity(9.6 * PER_SECOND, source=source))
+
+    assert decide(nodes_of(8), running, loads=(asked(8),))["a"].message == message
+
+
+def test_without_a_capacity_its_source_is_unknown() -> None:
+    """There is nothing in its place."""
+    decision = decide(nodes_of(8), llama("n0", capacity=None))["llama-70b"]
+
+    assert (decision.capacity, decision.capacity_source) == (None, CapacitySource.UNKNOWN)

@@ -1,0 +1,137 @@
+"""What a replica serves and how soon it starts: declared, learned or seen, as planning is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from support.sizing_cycles import H100, TARGETS, Watch, facts, variant
+
+from controller.planning.load import CapacitySource, ModelLoad
+from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.memory import SizingMemory
+from controller.sizing.records import (
+    Learned,
+    Profile,
+    SizingSettings,
+    StepParameters,
+    Targets,
+    VariantFacts,
+)
+from controller.sizing.sizing import sized
+
+
+def test_a_declared_profile_is_believed_until_the_engines_run() -> None:
+    """A stated load has lengths, and the profile a queue model."""
+    profile = Profile(parameters=replace(H100, gamma_ms=1.0), max_batch_size=256)
+    watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
+    stated = ModelLoad(
+        namespace="llm",
+        model_id="llama",
+        requests_per_second=10.0,
+        upper_requests_per_second=10.0,
+        prompt_tokens=1000.0,
+        output_tokens=200.0,
+        required_requests_per_second=11.0,
+        releasable_requests_per_second=11.0,
+    )
+    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(stated,), taken_seconds=1.0)
+
+    found = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+
+    capacity = found.snapshot.variants[0].capacity
+    assert found.snapshot.loads == (stated,)
+    assert capacity is not None
+    assert capacity.source is CapacitySource.PROFILE
+    assert 5 < capacity.requests_per_second < 25
+
+
+def test_a_profile_that_lies_is_reported_with_both_numbers_and_replaced() -> None:
+    """It promises steps twice as fast."""
+    profile = Profile(
+        parameters=StepParameters(alpha_ms=4.0, beta_ms=0.025, delta_ms=0.015), max_batch_size=256
+    )
+    watch = Watch(variants=(variant(),), facts=facts(profile=profile))
+
+    found = watch.steady(40)
+
+    assert list(found.problems) == [("llm", "llama")]
+    text = found.problems["llm", "llama"][0]
+    assert text.startswith("variantProfile predicts ")
+    assert ", engines show " in text
+    learned = found.learned["llm", "llama"].parameters
+    assert learned.alpha_ms == pytest.approx(8.0, rel=0.3)
+
+
+def test_learning_goes_on_from_the_status_after_a_restart() -> None:
+    """What was published is the capacity at once, by what engines showed before."""
+    known = Learned(parameters=H100, samples=100.0, kv_tokens=384_000)
+    watch = Watch(variants=(variant(),), facts=facts(learned=known, known_start_seconds=240.0))
+
+    found = watch.steady(1, each=1.0)
+
+    capacity = found.snapshot.variants[0].capacity
+    assert capacity is not None
+    assert capacity.source is CapacitySource.LAST_KNOWN
+    assert 15 < capacity.requests_per_second < 25
+    assert found.snapshot.variants[0].start_seconds == 240.0
+    assert found.learned["llm", "llama"] == known
+
+
+def test_start_up_times_are_those_of_the_pods_that_are_there() -> None:
+    """The median; one that flapped hours after its start does not count."""
+    watch = Watch(variants=(variant(),), facts=facts(start_seconds=(90.0, 100.0, 7200.0)))
+
+    assert watch.steady(1).snapshot.variants[0].start_seconds == 100.0
+
+
+def never_ran(**changes: Any) -> Variant:
+    """Return a variant on another accelerator, without replicas."""
+    return variant("small", ready=0, accelerator="L40S", cost_per_replica=Decimal(20), **changes)
+
+
+def test_a_variant_that_never_ran_is_left_alone_unless_it_may_be_tried() -> None:
+    """Its estimate is not counted on; with the setting one replica may start."""
+    cautious = Watch(variants=(variant(), never_ran()), facts=facts())
+    curious = replace(cautious, settings=SizingSettings(tries_unknown_variants=True), memory=SizingMemory())
+
+    left, tried = cautious.steady(10).snapshot.variants[1], curious.steady(10).snapshot.variants[1]
+
+    assert left.capacity is not None
+    assert (left.capacity.source, left.capacity.is_usable) == (CapacitySource.ESTIMATED, False)
+    assert left.max_replicas is None
+    assert tried.capacity is not None
+    assert 1 < tried.capacity.requests_per_second < 10
+    assert tried.max_replicas == 1
+
+
+def test_a_variant_that_cannot_meet_the_targets_does_not_count_beside_one_that_can() -> None:
+    """Steps of 100 ms at the least, where 80 are the target."""
+    slow = Learned(parameters=replace(H100, alpha_ms=100.0), samples=50.0)
+    known = facts() | {("llm", "small"): VariantFacts(targets=TARGETS, learned=slow)}
+    watch = Watch(variants=(variant(), never_ran()), facts=known)
+
+    found = watch.steady(10)
+
+    assert found.snapshot.variants[1].capacity is not None
+    assert not found.snapshot.variants[1].capacity.is_usable
+    assert found.problems["llm", "small"] == (
+        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",
+    )
+
+
+def test_a_variant_that_runs_counts_where_only_an_estimate_would_meet_the_targets() -> None:
+    """Nobody may start the other one, so it is no reason to count on nobody."""
+    targets = Targets(itl_seconds=0.02)
+    fast = variant("fast", ready=0, accelerator="H100", cost_per_replica=Decimal(100))
+    slow = variant(accelerator="L40S")
+    known = {item.key: VariantFacts(targets=targets) for item in (slow, fast)}
+    watch = Watch(variants=(slow, fast), facts=known)
+
+    found = watch.steady(10, each=2.0, engine=replace(H100, alpha_ms=30.0)).snapshot
+
+    assert [item.capacity.is_usable for item in found.variants if item.capacity] == [True, False]
+    assert found.variants[0].capacity is not None
+    assert found.variants[0].capacity.unreachable

@@ -1,0 +1,215 @@
+"""The load of a model by what its engines report over some cycles, silent and new ones among them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sizing_cycles import CYCLE_SECONDS, Watch, facts, interval, load, report, variant
+
+from controller.planning.load import CapacitySource, Signal
+from controller.planning.snapshot import Replica
+from controller.sizing.records import (
+    EngineInterval,
+    SizingSettings,
+)
+
+
+def test_a_steady_load_is_known_with_its_lengths_and_what_a_replica_serves() -> None:
+    """Two engines with 10 requests/s each; one would serve some 20 within its targets."""
+    watch = Watch(variants=(variant(),), facts=facts())
+
+    found = watch.steady(20)
+
+    one, capacity = load(found), found.snapshot.variants[0].capacity
+    assert (one.signal, one.requests_per_second) == (Signal.FRESH, pytest.approx(20.0))
+    assert (one.prompt_tokens, one.output_tokens) == (pytest.approx(1000), pytest.approx(200))
+    assert one.upper_requests_per_second == pytest.approx(20.0)
+    assert one.required_requests_per_second == pytest.approx(20.0 / 0.85)
+    assert one.start_seconds == 120.0
+    assert capacity is not None
+    assert capacity.source is CapacitySource.LEARNED
+    assert 15 < capacity.requests_per_second < 25
+
+
+def test_nothing_is_known_before_engines_have_answered_twice() -> None:
+    """One answer has counters, and no rate."""
+    watch = Watch(variants=(variant(),))
+
+    found = watch.see({"llama-0": report(None), "llama-1": report(None)})
+
+    assert load(found).signal is Signal.UNKNOWN
+    assert load(found).requests_per_second is None
+
+
+def test_a_queue_that_grows_counts_as_arrivals_and_one_that_is_left_as_backlog() -> None:
+    """Requests that wait have come, too; those that replicas which are coming cannot serve ask for more."""
+    watch = Watch(variants=(variant(),), facts=facts())
+    watch.steady(10)
+
+    full = interval(20.0, waiting_change=150.0)
+    found = watch.see({pod: report(full, waiting=1500) for pod in watch.pods()})
+
+    assert load(found).requests_per_second == pytest.approx(60.0)
+    assert load(found).backlog_requests > 1000
+    assert load(found).required_requests_per_second > 60 / 0.85
+
+
+def test_a_pod_that_left_takes_its_retries_out_of_the_rate() -> None:
+    """What it had not finished comes again elsewhere, and is no growth."""
+    watch = Watch(variants=(variant(),))
+    watch.steady(10)
+    watch.keep(1)
+
+    found = watch.see({"llama-0": report(interval(40.0))})
+
+    assert load(found).requests_per_second == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("seconds", "ticks"), [(1.0, 15), (2.0, 8), (15.0, 1), (60.0, 1)])
+def test_retries_count_as_new_only_when_they_no_longer_come(seconds: float, ticks: int) -> None:
+    """A quarter of a minute long, however many cycles that is."""
+    watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=seconds))
+    watch.steady(10)
+    watch.keep(1)
+
+    seen = []
+    for _ in range(ticks + 1):
+        watch.see({"llama-0": report(interval(40.0))})
+        seen.append(watch.memory.models["llm", "llama"].ticks[-1].requests_per_second)
+
+    assert seen == pytest.approx([20.0] * ticks + [40.0])
+
+
+def test_a_dip_while_retries_come_does_not_hold_the_rate_down() -> None:
+    """What came before the pod left is the most, not what came since."""
+    watch = Watch(variants=(variant(),), settings=SizingSettings(interval_seconds=2.0))
+    watch.steady(10)
+    watch.keep(1)
+    watch.see({"llama-0": report(interval(5.0))})
+
+    found = watch.see({"llama-0": report(interval(40.0))})
+
+    assert load(found).requests_per_second == pytest.approx(20.0)
+
+
+def test_a_rollout_does_not_hide_that_the_load_grows() -> None:
+    """One pod is replaced in every cycle while the load rises fivefold."""
+    watch = Watch(variants=(variant(ready=0),))
+    for cycle in range(40):
+        pods = [f"llama-{number}" for number in range(cycle, cycle + 10)]
+        replicas = tuple(Replica(name=name, node="n", ready=True) for name in pods)
+        watch.variants = (replace(watch.variants[0], current_replicas=10, replicas=replicas),)
+        found = watch.see({name: report(interval(2 + 0.2 * cycle)) for name in pods})
+
+    assert load(found).requests_per_second == pytest.approx(98.0, rel=0.05)
+
+
+def test_engines_that_are_scraped_in_turns_do_not_hold_the_rate() -> None:
+    """Prometheus has new samples of one half of them in each cycle; nobody has left."""
+    watch = Watch(variants=(variant(ready=10),))
+    pods = list(watch.pods())
+    for cycle in range(40):
+        half = pods[cycle % 2 :: 2]
+        each = 10.0 if cycle < 20 else 20.0
+        found = watch.see({name: report(interval(2 * each, seconds=30.0)) for name in half})
+
+    assert load(found).requests_per_second == pytest.approx(200.0)
+
+
+def test_an_engine_that_started_anew_does_the_same() -> None:
+    """Its counters began at zero, its clients ask again."""
+    watch = Watch(variants=(variant(),))
+    watch.steady(10)
+
+    again = interval(30.0, restarted=True)
+    found = watch.see({"llama-0": report(again), "llama-1": report(interval(10.0))})
+
+    assert load(found).requests_per_second == pytest.approx(20.0)
+
+
+def test_one_silent_engine_of_eight_holds_and_then_the_others_decide() -> None:
+    """Held for five minutes, then by quorum; the silent one is taken to serve as much as the others."""
+    watch = Watch(variants=(variant(ready=8),))
+    watch.steady(10, each=2.0)
+
+    signals = []
+    for cycle in range(30):
+        reports = {pod: report(interval(2.0)) for pod in watch.pods()}
+        reports["llama-0"] = report(None, age_seconds=CYCLE_SECONDS * (cycle + 1))
+        found = watch.see(reports)
+        signals.append(load(found).signal)
+
+    assert signals[:3] == [Signal.FRESH] * 3
+    assert set(signals[4:20]) == {Signal.HELD}
+    assert signals[-1] is Signal.QUORUM
+    assert load(found).silent_replicas == 1
+    assert load(found).requests_per_second == pytest.approx(16.0)
+
+
+def test_too_few_that_report_hold_for_good() -> None:
+    """Three of eight are no quorum."""
+    watch = Watch(variants=(variant(ready=8),))
+    watch.steady(10, each=2.0)
+
+    for _ in range(40):
+        found = watch.see({f"llama-{number}": report(interval(2.0)) for number in range(3)})
+
+    assert load(found).signal is Signal.HELD
+
+
+def test_silence_of_all_is_unknown_after_a_while() -> None:
+    """A source that is gone: held, then nothing is known, and nothing is zero."""
+    watch = Watch(variants=(variant(),))
+    watch.steady(10)
+
+    seen = [
+        load(watch.see({pod: report(None, age_seconds=age) for pod in watch.pods()}))
+        for age in (15.0, 75.0, 290.0, 310.0)
+    ]
+
+    assert [item.signal for item in seen] == [Signal.FRESH, Signal.HELD, Signal.HELD, Signal.UNKNOWN]
+
+
+def test_a_clock_that_jumps_back_forgets_the_trend_and_not_the_step_times() -> None:
+    """Ticks that are to come are none."""
+    watch = Watch(variants=(variant(),), facts=facts())
+    watch.steady(20)
+    watch.now -= 10_000.0
+
+    found = watch.steady(1)
+
+    assert len(watch.memory.models["llm", "llama"].ticks) == 1
+    assert found.snapshot.variants[0].capacity is not None
+    assert load(found).releasable_requests_per_second is None
+
+
+NUMBERS = st.one_of(st.just(0.0), st.floats(0, 1e12))
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 10**7)), min_size=1, max_size=6))
+def test_whatever_engines_count_makes_a_load_or_none(
+    rows: list[tuple[float, float, float, float, int]],
+) -> None:
+    """Absurd counters never crash a cycle, nor make a rate that is none."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    for first, prompts, tokens, seconds, waiting in rows:
+        odd = EngineInterval(
+            seconds=CYCLE_SECONDS,
+            first_tokens=first,
+            waiting_change=float(waiting),
+            prompt_tokens=prompts,
+            computed_prompt_tokens=prompts,
+            generation_tokens=tokens,
+            finished=first,
+            inter_token_seconds=seconds,
+            inter_tokens=tokens,
+        )
+        found = load(watch.see({"llama-0": report(odd, waiting=waiting)}))
+
+        assert found.required_requests_per_second >= 0
+        assert found.releasable_requests_per_second is None or (
+            found.releasable_requests_per_second >= found.required_requests_per_second
+        )
