@@ -1,4 +1,7 @@
-"""What the controller can be told of planning: forecast, capacity, nodes to come, budgets, and who acts."""
+"""What the controller can be told of planning: forecast, capacity, nodes to come, budgets, and who acts.
+
+A default that planning or sizing has itself is written there, and read here.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Settings, UnmetUnit
 from controller.sizing.records import SizingSettings
 
-_HISTORY_INTERVALS: Final = 20
-"""From so many decisions the trend of a load is read: of the last five minutes at the usual interval."""
+_PLANNING: Final = Settings()
+_SIZING: Final = SizingSettings()
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Refuses misspelled fields inside lists, too."""
@@ -90,7 +93,7 @@ class BudgetConfig:
 class EvictionsConfig:
     """Moving replicas that run, so that what is free lies together for those who go short."""
 
-    enabled: bool = False
+    enabled: bool = bool(_PLANNING.most_moves)
     """Whether pods are evicted at all. Needs the permissions of `manifests/evictions`."""
 
     interval_seconds: Annotated[int, Range(1, 86400)] = 300
@@ -107,12 +110,12 @@ class EvictionsConfig:
 class FlapBudgetConfig:
     """How often a variant may change direction before cost alone turns it no more."""
 
-    reversals: Annotated[int, Range(0, 1000)] = 0
+    reversals: Annotated[int, Range(0, 1000)] = _PLANNING.flap_reversals
     """Changes from up to down or back within the window; 0 for as many as there are. The last one is kept for
     coming up again. What demand and priorities need is done all the same. It is 0 because what is held costs
     money, and the dead band of the forecast mostly does; where it doesn't, try 4."""
 
-    window_seconds: Annotated[int, Range(1, 604_800)] = 3600
+    window_seconds: Annotated[int, Range(1, 604_800)] = round(_PLANNING.flap_window_seconds)
     """Length of the window."""
 
 
@@ -120,37 +123,39 @@ class FlapBudgetConfig:
 class PlanningConfig:
     """How decisions are taken."""
 
-    interval_seconds: Annotated[int, Range(1, 3600)] = 15
-    """Time from one decision to the next."""
+    interval_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.interval_seconds)
+    """Time from one decision to the next; the trend of a load is read from the last 20."""
 
-    fresh_seconds: Annotated[int, Range(1, 3600)] = 60
+    fresh_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.fresh_seconds)
     """Samples up to this age count fully."""
 
-    held_seconds: Annotated[int, Range(1, 86400)] = 300
-    """Samples up to this age hold what is and never scale down; older ones are unknown."""
+    held_seconds: Annotated[int, Range(1, 86400)] = round(_SIZING.held_seconds)
+    """Samples up to this age hold what is and never scale down; older ones are unknown. So long a silent
+    engine blocks scaling down."""
 
-    quorum_percent: Annotated[int, Range(1, 100)] = 50
+    quorum_percent: Annotated[int, Range(1, 100)] = round(100 * _SIZING.quorum)
     """Share of a model's ready replicas that must report for a decision without the silent ones, once these
     have been silent for `heldSeconds`. Until then, and with fewer, nothing is scaled down."""
 
-    target_utilization_percent: Annotated[int, Range(10, 100)] = 85
-    """Share of their capacity that replicas are to be used at when the load reaches its forecast."""
+    target_utilization_percent: Annotated[int, Range(10, 100)] = round(100 * _SIZING.target_utilization)
+    """Share of their capacity that replicas are to be used at when the load reaches its forecast, and of the
+    batch that is counted on."""
 
-    forecast_confidence_percent: Annotated[int, Range(50, 99)] = 95
+    forecast_confidence_percent: Annotated[int, Range(50, 99)] = round(100 * _SIZING.forecast_confidence)
     """Probability with which the load stays below the forecast's upper bound, for which replicas are
     ordered; 95 is about 1.6 standard deviations above the trend. More costs more and misses fewer
     targets."""
 
-    drain_seconds: Annotated[int, Range(1, 3600)] = 60
+    drain_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.drain_seconds)
     """Time within which waiting requests are to be worked off once the replicas ordered for them are
     ready."""
 
-    try_unknown_variants: bool = False
+    try_unknown_variants: bool = _SIZING.tries_unknown_variants
     """Whether a variant that never ran and has no profile may be started, one replica at first, on an
     estimate from the model's other variants. Without this it is left alone as long as another variant is
     known."""
 
-    solve_seconds: Annotated[int, Range(1, 600)] = 20
+    solve_seconds: Annotated[int, Range(1, 600)] = round(_PLANNING.wall_seconds)
     """Longest time that the solver may search for one placement; then the best that was found counts, proven
     or not. A plan may hold several searches: its process is ended after three times this, and what
     runs stands. Most plans take a fraction of a second."""
@@ -167,7 +172,7 @@ class PlanningConfig:
     window hold against churn already, and a hold makes higher priorities wait for what a young replica of a
     lower one has taken. Choose about the time that an engine takes to load where starts are dear."""
 
-    standing_seconds: Annotated[int, Range(1, 86400)] = 600
+    standing_seconds: Annotated[int, Range(1, 86400)] = round(_PLANNING.standing_seconds)
     """How long a mix of replicas is expected to stand before the load asks for another one. What the start of
     a replica costs is spread over this time: with longer ones a cheaper mix is sooner worth its starts."""
 
@@ -178,11 +183,11 @@ class PlanningConfig:
     flap_budget: FlapBudgetConfig = FlapBudgetConfig()
     """How often a variant may change direction."""
 
-    preemption_budget: Annotated[int, Range(0, 10**6)] = 10**6
+    preemption_budget: Annotated[int, Range(0, 10**6)] = _PLANNING.most_preempted
     """How many replicas that their models need one plan may take from them for higher priorities; the rest
     gives way to later plans. Of a variant never more than the disruption budget of its pods allows."""
 
-    unmet_unit: Literal["value", "model"] = "value"
+    unmet_unit: Literal["value", "model"] = _PLANNING.unmet_unit.value
     """Who goes short among models of one priority: `value` serves the most value, `model` the most models."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
@@ -236,7 +241,9 @@ def settings_of(planning: PlanningConfig) -> Settings:
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It
         # grows with models and with what they share: of some 10,000 in scarcity, or some 1,000 that spread
         # over ten zones, the clock may be what ends a plan.
-        deterministic_seconds=planning.solve_seconds / 10,
+        deterministic_seconds=planning.solve_seconds
+        * _PLANNING.deterministic_seconds
+        / _PLANNING.wall_seconds,
         wall_seconds=float(planning.solve_seconds),
     )
 
@@ -245,7 +252,7 @@ def sizing_of(planning: PlanningConfig) -> SizingSettings:
     """Return the numbers that sizing uses."""
     return SizingSettings(
         interval_seconds=float(planning.interval_seconds),
-        history_seconds=float(_HISTORY_INTERVALS * planning.interval_seconds),
+        history_seconds=planning.interval_seconds * _SIZING.history_seconds / _SIZING.interval_seconds,
         target_utilization=planning.target_utilization_percent / 100,
         forecast_confidence=planning.forecast_confidence_percent / 100,
         drain_seconds=float(planning.drain_seconds),

@@ -1,4 +1,4 @@
-"""Writes everything that is derived from the declarations: CRDs, reference pages, schemas for editors.
+"""Writes what is derived from the declarations: CRDs, reference pages and tables, schemas for editors.
 
 `python -m hack.generate` writes; `python -m hack.generate --verify` compares, fails on a difference and
 names the command that mends it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,15 +19,22 @@ import yaml
 from apiserver.kinds.registry import KINDS
 from apiserver.metrics.config import MetricsConfig
 from apiserver.schema.editor import editor_schema
-from apiserver.schema.reference import configuration_page, kind_page
+from apiserver.schema.reference import configuration_page, kind_page, settings_table
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
+from controller.config_planning import PlanningConfig
 from webhooks.config import WebhooksConfig
 from webhooks.registration import registrations
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BANNER: Final = "# Generated from apiserver/kinds by `make generate`. Edits are lost.\n"
 _SHOWN_LINES: Final = 20
+
+_SETTINGS: Final = Path("docs/demand.md")
+_TABLE: Final = re.compile(
+    r"(<!-- generated from the configuration of planning: ([^>]*?) -->)\n.*?\n(<!-- end -->)", re.DOTALL
+)
+"""The comment names the fields, and the table of them follows."""
 
 _CONFIGURATIONS: Final = (
     ("webhooks", WebhooksConfig),
@@ -59,7 +67,17 @@ def derived_files() -> Mapping[Path, str]:
     for verb, declared in _CONFIGURATIONS:
         page = configuration_page(f"Configuration of `stowplan {verb}`", verb, declared)
         files[Path("manifests/reference") / f"config-{verb}.md"] = page
+    files[_SETTINGS] = _with_tables((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     return files
+
+
+def _with_tables(text: str) -> str:
+    """Return a document whose tables of settings are those of the declaration."""
+
+    def table(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{settings_table(PlanningConfig, found[2].split())}\n{found[3]}"
+
+    return _TABLE.sub(table, text)
 
 
 def write(root: Path = ROOT) -> int:

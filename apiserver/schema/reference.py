@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.schema.declaration import rules_of
@@ -49,6 +49,15 @@ def configuration_page(title: str, verb: str, declared: type) -> str:
         f"# {title}\n\nThe document that `stowplan {verb} --config FILE` reads. A flag overrides a field.\n"
     )
     return "\n".join([intro, *_types(node_of(declared), heading="##")]).rstrip() + "\n"
+
+
+def settings_table(declared: type, names: Sequence[str]) -> str:
+    """Return a table of some fields of a configuration document: what they are by default, and what for."""
+    by_name = {prop.name: prop for prop in node_of(declared).properties}
+    rows = [
+        f"| `{name}` | {_default(by_name[name])} | {describe_property(by_name[name])} |" for name in names
+    ]
+    return "\n".join(["| field | default | |", "|---|---|---|", *rows])
 
 
 def _version(kind: Kind, version: Version) -> str:

@@ -10,9 +10,8 @@ import pytest
 from apiserver.metrics.config import MetricsConfig
 from apiserver.serving.config import ConfigurationError, parse
 from controller.config import ControllerConfig, config_problems
-from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
+from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.planning.cluster import Taint
-from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 
@@ -169,12 +168,6 @@ def test_two_pools_of_one_name_and_absurd_money_are_told_before_anything_starts(
     assert problems[0] == "planning.nodePools: the name 'a' stands there more than once"
     assert problems[1].startswith("planning.nodePools.0.pricePerNode: must be at most 1000000000")
     assert len(problems) == 3
-
-
-def test_what_nobody_configures_is_what_planning_and_sizing_choose_themselves() -> None:
-    """Each default is written where it is documented and where it is used, and both say the same."""
-    assert settings_of(PlanningConfig()) == Settings()
-    assert sizing_of(PlanningConfig()) == SizingSettings()
 
 
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
