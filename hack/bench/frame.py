@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hack.bench.cores import Cores
 from hack.bench.machine import LOADS_US, Machine, Pace, loads_us, look
-from hack.bench.model import model
+from hack.bench.received import model
 from hack.bench.reviews import create
 
 

@@ -13,8 +13,17 @@ import numpy as np
 
 from controller.planning.problem import Bin, PlacementProblem, SpreadTerms, VariantTerms
 from hack.fleets.families_loads import SKEW
-from hack.fleets.fleet import BILLIONS, Ask, Mix, drawn_offer, drawn_replicas, fleet
-from hack.fleets.hardware import ACCELERATORS, USABLE_MEMORY, Accelerator
+from hack.fleets.fleet import (
+    ACCELERATORS,
+    BILLIONS,
+    USABLE_MEMORY,
+    Accelerator,
+    Ask,
+    Mix,
+    drawn_offer,
+    drawn_replicas,
+    fleet,
+)
 from hack.fleets.scenario import Scenario
 from hack.fleets.statement import drawn_out, stated
 

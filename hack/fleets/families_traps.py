@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hack.fleets.families_loads import PLENTY, SCARCE, TIGHT
-from hack.fleets.fleet import Ask, Mix, Offer, fleet
-from hack.fleets.hardware import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator
+from hack.fleets.fleet import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator, Ask, Mix, Offer, fleet
 from hack.fleets.scenario import Scenario
 from hack.fleets.statement import shared_out, stated
 

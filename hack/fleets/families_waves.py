@@ -35,7 +35,8 @@ def waves(rng: np.random.Generator, size: int) -> Scenario:
         burst = np.where(rng.random(size) < _BURST_SHARE, _BURST, 1.0)
         return _scaled(asks, swing * burst)
 
-    return _sequence(asks, rng, tuple(changed(step) for step in range(1, steps_of(size))))
+    steps = _STEPS if size <= _SMALL else _STEPS_OF_LARGE
+    return _sequence(asks, rng, tuple(changed(step) for step in range(1, steps)))
 
 
 def ripples(rng: np.random.Generator, size: int) -> Scenario:
@@ -48,11 +49,6 @@ def ripples(rng: np.random.Generator, size: int) -> Scenario:
         factors[some] = rng.choice((1 - _SWING, 1 + _SWING), len(some))
         demands.append(_scaled(asks, factors))
     return _sequence(asks, rng, tuple(demands))
-
-
-def steps_of(size: int) -> int:
-    """Return how many problems follow each other in waves over a fleet of that size."""
-    return _STEPS if size <= _SMALL else _STEPS_OF_LARGE
 
 
 def _sequence(asks: list[Ask], rng: np.random.Generator, demands: tuple[tuple[int, ...], ...]) -> Scenario:

@@ -52,22 +52,22 @@ def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
 
 def started_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas that have to start."""
-    pairs = zip(problem.variants, replicas, strict=True)
-    return sum(max(0, count - terms.current) * terms.accelerators_per_replica for terms, count in pairs)
+    return _accelerators(problem, [n - t.current for t, n in zip(problem.variants, replicas, strict=True)])
 
 
 def stopped_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas that have to stop."""
-    pairs = zip(problem.variants, replicas, strict=True)
-    return sum(max(0, terms.current - count) * terms.accelerators_per_replica for terms, count in pairs)
+    return _accelerators(problem, [t.current - n for t, n in zip(problem.variants, replicas, strict=True)])
 
 
 def used_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
     """Return the accelerators of all replicas."""
-    return sum(
-        count * terms.accelerators_per_replica
-        for terms, count in zip(problem.variants, replicas, strict=True)
-    )
+    return _accelerators(problem, replicas)
+
+
+def _accelerators(problem: PlacementProblem, counts: Sequence[int]) -> int:
+    pairs = zip(problem.variants, counts, strict=True)
+    return sum(max(0, count) * terms.accelerators_per_replica for terms, count in pairs)
 
 
 def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:

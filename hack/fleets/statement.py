@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
-from hack.fleets.fleet import Ask, Offer, served
-from hack.fleets.hardware import ACCELERATORS
+from hack.fleets.fleet import ACCELERATORS, Ask, Offer, served
 
 Nodes = Mapping[str, Sequence[int]]
 """Accelerators of each node, by type."""
@@ -62,11 +61,6 @@ def endless(asks: Sequence[Ask]) -> Nodes:
     return {name: [room] for name, room in most.items()}
 
 
-def weight(ask: Ask) -> int:
-    """Return what a per mille of the demand is worth: a share of what serving all of it costs."""
-    return max(1, -(-ask.cheapest[0] // 1000))
-
-
 def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
     name = f"m{model:05}"
     numbered = list(enumerate(ask.offers, start=first))
@@ -87,7 +81,7 @@ def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
             model=model,
             requirement=ask.requirement,
             terms=tuple((v, offer.amount) for v, offer in numbered),
-            weight=weight(ask),
+            weight=max(1, -(-ask.cheapest[0] // 1000)),  # a per mille of what serving all of it costs
         )
 
 

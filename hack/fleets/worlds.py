@@ -15,8 +15,7 @@ from controller.planning.decision import Plan
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from hack.fleets.families_loads import PLENTY, SCARCE
-from hack.fleets.fleet import Ask, Mix, Offer, fleet, served
-from hack.fleets.hardware import COST_OF_A_DOLLAR
+from hack.fleets.fleet import COST_OF_A_DOLLAR, Ask, Mix, Offer, fleet, served
 from hack.fleets.statement import drawn_out
 
 FACTORS: Final = {"plan-plenty": PLENTY, "plan-scarce": SCARCE}

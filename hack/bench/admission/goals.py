@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hack.bench.admission.cases import MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED, VERBS
-from hack.bench.admission.costs import OverTls
+from hack.bench.admission.report import OverTls
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key
 from hack.bench.goals import Goal

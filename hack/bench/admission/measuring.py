@@ -11,9 +11,8 @@ from typing import Final
 from hack.bench.admission import ours, straightforward
 from hack.bench.admission.api_server import measure_api_server
 from hack.bench.admission.cases import MODEL_CREATE, SERVER_NAME, VARIANT_CREATE, Case, cases, check_agreement
-from hack.bench.admission.costs import OverTls
 from hack.bench.admission.goals import goals
-from hack.bench.admission.report import OF_CALLS, in_process_table, tls_table
+from hack.bench.admission.report import OF_CALLS, OverTls, in_process_table, tls_table
 from hack.bench.command import NothingChosenError
 from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key, by_turns, in_process, rows, summed

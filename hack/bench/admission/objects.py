@@ -9,8 +9,7 @@ from typing import Final
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json, JsonValue
-from hack.bench.model import model
-from hack.bench.received import received
+from hack.bench.received import model, received
 
 
 def spoilt(value: Json) -> Json:
@@ -21,14 +20,6 @@ def spoilt(value: Json) -> Json:
     backends[1]["routeWeight"] = 130
     backends[2]["minReplicas"] = 5
     return spoilt
-
-
-SPOILT_FIELDS: Final = (
-    "spec.backends[0].modelURI",
-    "spec.backends[1].routeWeight",
-    "spec.backends[2].minReplicas",
-)
-"""Where the spoilt Model is wrong."""
 
 
 def unlike_models(count: int) -> Iterator[Json]:

@@ -1,16 +1,33 @@
-"""What a person reads: one table for each way of measuring."""
+"""What cases cost on server processes, and what a person reads: one table for each way of measuring."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from hack.bench.admission.api_server import MeanCall
-from hack.bench.admission.costs import OverTls
 from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
-from hack.bench.costs import Key, pairs
+from hack.bench.costs import Key, Summed, pairs
 from hack.bench.goals import shown
 from hack.bench.table import Columns, Row, aligned, ratio_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverTls:
+    """All connections at once, then one alone."""
+
+    busy: Summed
+    """Latency is mostly waiting for the others."""
+    lone: Summed
+    """The server sleeps and wakes for each request."""
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Return it as a row of a results file."""
+        busy, lone = asdict(self.busy), asdict(self.lone)
+        waits = {f"busy_{name}": busy.pop(name) for name in ("p50_us", "p99_us")}
+        return busy | {f"lone_{name}": lone[name] for name in ("cpu_us", "p50_us", "p99_us")} | waits
+
 
 _OF_SERVER: Final[Columns[OverTls]] = (
     ("requests/s", lambda cost: f"{cost.busy.requests_per_second:.0f}"),

@@ -9,15 +9,24 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import ANNOTATION
 from apiserver.schema.json import Json
 from hack.bench.compared import OURS, STRAIGHTFORWARD
-from hack.bench.conversion import objects, ours, straightforward
+from hack.bench.conversion import objects, straightforward
 from hack.bench.conversion.reviews import converted_objects, review
 from hack.bench.costs import Key
 from hack.bench.in_process import Answerer
 from hack.bench.load import WrongAnswerError
+from webhooks.convert import convert_all
+from webhooks.review import decode_conversion, encode_converted
+
+
+def answer_ours(body: bytes) -> bytes:
+    """Answer a review exactly as `/convert` does, between request and response."""
+    request = decode_conversion(body)
+    return encode_converted(request.uid, convert_all(request))
+
 
 SERVERS: Final = (OURS, STRAIGHTFORWARD)
 
-ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: ours.answer, STRAIGHTFORWARD: straightforward.answer}
+ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: straightforward.answer}
 
 _MANY: Final = (100, 5000)
 _OLD: Final = (objects.legacy, objects.profiled, objects.released_current)

@@ -21,7 +21,8 @@ from controller.observe.readings import reading_of
 from controller.observe.scraping import Scraped
 from controller.simulation.curve import Curve
 from controller.simulation.engine import Engine
-from hack.bench.decisions import fleet, loads
+from hack.bench.decisions import fleet
+from hack.bench.decisions.rows import drawn
 
 PODS: Final = 1000
 _CYCLES: Final = 3
@@ -79,7 +80,7 @@ def asking(pods: int = PODS) -> Asking:
 
 def _scenario(pods: int) -> Scenario:
     h100, l40s = fleet.pair(initial=(pods // 2, pods - pods // 2))
-    workload = loads.drawn(Curve(shape="constant", high=1.0))
+    workload = drawn(Curve(shape="constant", high=1.0))
     model = Model(model_id=fleet.MODEL, workload=workload, targets=fleet.TARGETS)
     nodes = tuple(
         NodeGroup(accelerator=kind, accelerators=8, count=pods // 8 + 1) for kind in ("H100", "L40S")

@@ -11,11 +11,15 @@ from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulation.curve import Curve
-from controller.simulation.workload import Workload
+from controller.simulation.trace import load_trace
+from controller.simulation.workload import Drawn, Played, Workload
 from controller.sizing.records import SizingSettings
-from hack.bench.decisions import fleet, loads
+from hack.bench.decisions import fleet
 
 TENFOLD_SECONDS: Final = 4 * 3600.0
+CONVERSATIONS: Final = "azure-llm-2023-conv"
+CODE: Final = "azure-llm-2023-code"
+_NOISE: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +77,7 @@ def _starts() -> list[Row]:
 
     def row(name: str, most: Most, *, start_up_seconds: float = fleet.START_UP_SECONDS) -> Row:
         variants = fleet.pair(start_up_seconds=start_up_seconds)
-        return Row(scenario=_scenario(name, loads.recorded(loads.CONVERSATIONS, 12), variants), most=most)
+        return Row(scenario=_scenario(name, recorded(CONVERSATIONS, 12), variants), most=most)
 
     usual = Most(of_concurrency=0.78, of_clairvoyant=1.15, missed_percent=low)
     warm = row("conv-x12", usual)
@@ -92,10 +96,10 @@ def _starts() -> list[Row]:
 def _traces() -> list[Row]:
     return [
         Row(
-            scenario=_scenario("conv-x4", loads.recorded(loads.CONVERSATIONS, 4), fleet.pair()),
+            scenario=_scenario("conv-x4", recorded(CONVERSATIONS, 4), fleet.pair()),
             most=Most(of_clairvoyant=1.30, missed_percent=0.15),
         ),
-        Row(scenario=_scenario("code-x12", loads.recorded(loads.CODE, 12), fleet.pair())),
+        Row(scenario=_scenario("code-x12", recorded(CODE, 12), fleet.pair())),
     ]
 
 
@@ -103,19 +107,19 @@ def _curves() -> list[Row]:
     swinging = Most(of_clairvoyant=1.30, missed_percent=0.15)
     spikes = Curve(shape="spike", low=40, high=160, at_seconds=600, length_seconds=120, period_seconds=1200)
     curves = {
-        "ramp": (loads.drawn(Curve(shape="ramp", low=20, high=120, length_seconds=3600)), swinging),
-        "sine": (loads.drawn(Curve(shape="sine", low=20, high=100, period_seconds=2400)), swinging),
+        "ramp": (drawn(Curve(shape="ramp", low=20, high=120, length_seconds=3600)), swinging),
+        "sine": (drawn(Curve(shape="sine", low=20, high=100, period_seconds=2400)), swinging),
         "step": (
-            loads.drawn(Curve(shape="step", low=30, high=90, at_seconds=1800)),
+            drawn(Curve(shape="step", low=30, high=90, at_seconds=1800)),
             Most(of_concurrency=0.65, missed_percent=6.0),
         ),
-        "spikes": (loads.drawn(spikes), Most()),
+        "spikes": (drawn(spikes), Most()),
         "constant-28": (
-            loads.drawn(Curve(shape="constant", high=28), noise=0.0),
+            drawn(Curve(shape="constant", high=28), noise=0.0),
             Most(reversals_per_hour=0.0),
         ),
         "constant-60": (
-            loads.drawn(Curve(shape="constant", high=60), noise=0.0),
+            drawn(Curve(shape="constant", high=60), noise=0.0),
             Most(reversals_per_hour=0.0),
         ),
     }
@@ -130,7 +134,7 @@ def _knowledge() -> list[Row]:
 
     The rivals are those of the first row: an HPA that finds no replica of its variant does nothing.
     """
-    workload = loads.recorded(loads.CONVERSATIONS, 12)
+    workload = recorded(CONVERSATIONS, 12)
     known = fleet.pair(l40s_price=fleet.CHEAP_L40S_PRICE)
     unknown = fleet.pair(initial=(4, 0), l40s_price=fleet.CHEAP_L40S_PRICE)
     trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
@@ -146,7 +150,7 @@ def _knowledge() -> list[Row]:
 
 
 def _misfits() -> list[Row]:
-    workload, variants = loads.recorded(loads.CONVERSATIONS, 12), fleet.misfit(fleet.pair())
+    workload, variants = recorded(CONVERSATIONS, 12), fleet.misfit(fleet.pair())
     plain = Row(scenario=_scenario("misfit", workload, variants))
     stale = _scenario("misfit-stale-profile", workload, fleet.stating(variants))
     return [plain, Row(scenario=stale, rivals_of=plain.name)]
@@ -154,7 +158,7 @@ def _misfits() -> list[Row]:
 
 def _tenfold() -> Row:
     curve = Curve(shape="sine", low=5, high=50, period_seconds=TENFOLD_SECONDS)
-    scenario = _scenario("tenfold", loads.drawn(curve), fleet.pair())
+    scenario = _scenario("tenfold", drawn(curve), fleet.pair())
     return Row(scenario=replace(scenario, duration_seconds=TENFOLD_SECONDS), most=Most(of_constant=0.5))
 
 
@@ -169,7 +173,7 @@ def _scarcity() -> Row:
         "third": (10, Curve(shape="constant", high=25), (0, 6)),
     }
     models = tuple(
-        Model(model_id=name, workload=loads.drawn(curve), targets=fleet.TARGETS, priority=priority)
+        Model(model_id=name, workload=drawn(curve), targets=fleet.TARGETS, priority=priority)
         for name, (priority, curve, _) in curves.items()
     )
     variants = [
@@ -194,3 +198,13 @@ def _scenario(name: str, workload: Workload, variants: tuple[VariantSetup, ...])
 
 def _window(seconds: int) -> Behaviour:
     return replace(DEFAULT_BEHAVIOUR, down=replace(DEFAULT_BEHAVIOUR.down, window_seconds=seconds))
+
+
+def recorded(trace: str, copies: int) -> Workload:
+    """Return a shipped trace of which each request is sent so many times, with jitter."""
+    return Played(trace=load_trace(trace), copies=copies)
+
+
+def drawn(curve: Curve, *, noise: float = _NOISE) -> Workload:
+    """Return conversations that arrive along a curve, by Poisson with slow noise."""
+    return Drawn(curve=curve, lengths=load_trace(CONVERSATIONS), noise=noise)

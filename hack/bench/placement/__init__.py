@@ -6,7 +6,7 @@ they cost over the proven bound. Compared are the strategies of other autoscaler
 mixed-integer program (`highs`).
 
 F8 and F10 are clusters that churn has fragmented (`fragments`): how many evictions make room, and how long it
-takes to find them (`moving`), beside a model with numbers for every node (`per_node`).
+takes to find them, beside a model with numbers for every node (`moving`).
 
 `planning` has whole plans, from snapshots to sentences, each from what the last one remembered and timed from
 within (`watching`); `repeating` makes the same ones again, which must not differ. `race` runs against HiGHS

@@ -12,7 +12,7 @@ from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
 from hack.bench.placement import moving, planning, race, repeating
-from hack.bench.placement.engines import names
+from hack.bench.placement.engines import COMPARED
 from hack.bench.placement.measuring import JOINT, measure
 from hack.bench.placement.schedule import PlacementSettings
 from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
@@ -39,10 +39,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _settings(options: argparse.Namespace) -> PlacementSettings:
     """Return what the options choose; raises NothingChosenError for names that there are not."""
-    families, there = _families(options), names()
-    if unknown := set(options.engines) - set(there):
+    families = _families(options)
+    if unknown := set(options.engines) - set(COMPARED):
         wrong = ", ".join(sorted(unknown))
-        raise NothingChosenError(f"--engines: there is no {wrong}; there are {', '.join(there)}")
+        raise NothingChosenError(f"--engines: there is no {wrong}; there are {', '.join(COMPARED)}")
     return PlacementSettings(
         rounds=options.rounds,
         seconds=options.seconds,
@@ -58,7 +58,7 @@ def _settings(options: argparse.Namespace) -> PlacementSettings:
         sizes=tuple(options.sizes or SIZES),
         largest=tuple(FAMILIES) if LARGEST in options.sizes else AT_LARGEST,
         seeds=tuple(range(options.seeds)),
-        engines=tuple(options.engines or there),
+        engines=tuple(options.engines or COMPARED),
         most_highs=options.highs_models,
     )
 

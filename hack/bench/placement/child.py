@@ -1,25 +1,41 @@
-"""One engine on one instance, in a process of its own on a core of its own."""
+"""One engine on one instance, in a process of its own on a core of its own, and what its answers come to."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from controller.planning.problem import PlacementProblem
+from controller.planning.problem import PlacementProblem, Solution
 from controller.uncollected import uncollected
 from hack.bench.child import ChildError, in_child, memory_mb
 from hack.bench.cores import Cores
-from hack.bench.placement import judging
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
-from hack.bench.placement.judging import Solved, digest
-from hack.bench.placement.outcome import Job, Outcome
+from hack.bench.placement.outcome import Bound, Job, Outcome
+from hack.bench.table import grouped
 from hack.fleets import score
 from hack.fleets.scenario import Scenario, after
+from hack.fleets.score import Unmet
+from hack.fleets.verify import wrong
 
 _PATIENCE_SECONDS = 300.0
 """For generating, importing and judging, beside the time that solving may take."""
 
 _MOST_STEPS = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Solved:
+    """One answer to one problem."""
+
+    problem: PlacementProblem
+    solution: Solution
+    cpu_seconds: float
+    wall_seconds: float
 
 
 def run(job: Job, cores: Cores) -> Outcome:
@@ -50,16 +66,16 @@ def measured(job: Job) -> Outcome:
         cpu_seconds=tuple(one.cpu_seconds for one in solved),
         wall_seconds=tuple(one.wall_seconds for one in solved),
         peak_mb=peak_mb,
-        plans=() if scenario.demands else tuple(digest(one.solution) for one in solved),
-        levels=judging.levels(steps),
-        bounds={} if scenario.demands else judging.bounds(first),
-        unmet=judging.mean_unmet(steps),
-        used_accelerators=judging.total(score.used_accelerators, moves),
-        started_accelerators=judging.total(score.started_accelerators, moves),
-        stopped_accelerators=judging.total(score.stopped_accelerators, moves),
-        reversals=judging.reversals(steps),
+        plans=() if scenario.demands else tuple(_digest(one.solution) for one in solved),
+        levels=_levels(steps),
+        bounds={} if scenario.demands else _bounds(first),
+        unmet=_mean_unmet(steps),
+        used_accelerators=_total(score.used_accelerators, moves),
+        started_accelerators=_total(score.started_accelerators, moves),
+        stopped_accelerators=_total(score.stopped_accelerators, moves),
+        reversals=reversals(steps),
         pending_accelerators=None if None in pending else sum(count or 0 for count in pending),
-        wrong=tuple(text for step in steps for text in judging.faults(step)),
+        wrong=tuple(text for step in steps for text in _faults(step)),
     )
 
 
@@ -83,3 +99,73 @@ def _solve(place: Engine, problem: PlacementProblem) -> Solved:
         solution = place(problem)
         cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall
     return Solved(problem=problem, solution=solution, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds)
+
+
+def _digest(solution: Solution) -> str:
+    """Return what two answers share only if they place everything alike."""
+    return hashlib.sha256(repr((solution.replicas, solution.placements)).encode()).hexdigest()[:16]
+
+
+def _levels(steps: Sequence[Solved]) -> dict[str, int]:
+    """Return the sum of each level over the steps, in order."""
+    sums = Counter[str]()
+    for step in steps:
+        sums.update(score.levels(step.problem, step.solution.replicas))
+    names = [name for name in sums if name != score.COST]
+    return {name: sums[name] for name in [*sorted(names, key=_order), score.COST]}
+
+
+def _faults(step: Solved) -> list[str]:
+    """Return what is impossible about an answer, and what it says of itself that is better than it is."""
+    values = score.levels(step.problem, step.solution.replicas)
+    said = [proof for proof in step.solution.proofs if values.get(proof.level, 0) > proof.value]
+    untrue = [f"{proof.level}: said to be {proof.value}, is {values[proof.level]}" for proof in said]
+    return [*wrong(step.problem, step.solution), *untrue]
+
+
+def _bounds(solved: Solved) -> dict[str, Bound]:
+    """Return what was proven of each level."""
+    values = score.levels(solved.problem, solved.solution.replicas)
+    return {
+        proof.level: Bound(
+            value=values[proof.level],
+            bound=proof.bound,
+            total=max(1, proof.total),
+        )
+        for proof in solved.solution.proofs
+        if proof.level in values
+    }
+
+
+def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
+    """Return the mean over steps, priority by priority."""
+    found = [one for step in steps for one in score.unmet(step.problem, step.solution.replicas)]
+    groups = grouped(sorted(found, key=lambda one: one.priority), lambda one: one.priority)
+    return tuple(
+        Unmet(
+            priority=group[0].priority,
+            by_value_percent=sum(unmet.by_value_percent for unmet in group) / len(group),
+            by_model_percent=sum(unmet.by_model_percent for unmet in group) / len(group),
+            models=round(sum(unmet.models for unmet in group) / len(group)),
+        )
+        for group in groups
+    )
+
+
+def _total(count: score.Count, steps: Sequence[Solved]) -> int:
+    """Return something counted over all answers."""
+    return sum(count(step.problem, step.solution.replicas) for step in steps)
+
+
+def reversals(steps: Sequence[Solved]) -> int:
+    """Return how often the replicas of a variant turned from up to down or back, over all variants."""
+    turns = 0
+    for counts in zip(*(step.solution.replicas for step in steps), strict=True):
+        moves = [after - before for before, after in pairwise(counts) if after != before]
+        turns += sum(before * after < 0 for before, after in pairwise(moves))
+    return turns
+
+
+def _order(name: str) -> tuple[int, str]:
+    stages = ("minimum", "demand", "continuity")
+    return stages.index(name.partition(" ")[0]), name

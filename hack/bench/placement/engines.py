@@ -18,13 +18,11 @@ HIGHS: Final = "highs"
 HIGHS_ROUGH: Final = "highs-0.1%"
 STRATEGIES: Final = ("wva-greedy", "wva-cost-aware", "kthena-expansion")
 
+COMPARED: Final = (OURS, *STRATEGIES, HIGHS)
+"""HiGHS with a rough gap only races."""
+
 GAPS: Final = {HIGHS: 1e-6, HIGHS_ROUGH: 1e-3}
 """Relative distance to the bound at which HiGHS stops."""
-
-
-def names() -> list[str]:
-    """Return every engine that is there to be compared; HiGHS with a rough gap only races."""
-    return [OURS, *STRATEGIES, HIGHS]
 
 
 def engine(name: str, *, seconds: float, is_race: bool = False) -> Engine:

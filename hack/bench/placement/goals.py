@@ -39,7 +39,6 @@ def goals(outcomes: Sequence[Outcome], *, slowness: float) -> list[Goal]:
     return [
         *_scarce(ours, _LARGE, slowness, name="T1", cpu_seconds=1.5),
         *_scarce(ours, _LARGEST, slowness, name="T2", cpu_seconds=3.0),
-        *_memory(ours),
         *_ripples(ours, slowness),
         *_proofs(ours, slowness),
         *_determinism(ours),
@@ -61,13 +60,9 @@ def _scarce(
     gaps = [outcome.worst_gap_percent for outcome in here if outcome.worst_gap_percent is not None]
     if gaps:
         yield Goal(name=f"{name}_gap_of_{size}", value=max(gaps), unit="%", most=_GAP_PERCENT)
-
-
-def _memory(ours: Sequence[Outcome]) -> Iterator[Goal]:
-    here = _of(ours, _LARGEST, lambda outcome: outcome.instance.family in SCARCE)
-    if here:
+    if size == _LARGEST:
         peak = max(outcome.peak_mb for outcome in here)
-        yield Goal(name=f"T2_memory_of_{_LARGEST}", value=peak, unit="MB", most=400.0)
+        yield Goal(name=f"{name}_memory_of_{size}", value=peak, unit="MB", most=400.0)
 
 
 def _ripples(ours: Sequence[Outcome], slowness: float) -> Iterator[Goal]:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from controller.planning.moves import Evictions, fewest_evictions
+from ortools.sat.python import cp_model
+
+from controller.planning.moves import Evictions, Kind, fewest_evictions
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import limits
-from hack.bench.placement.fragments import PER_NODE, Rule, fragments
-from hack.bench.placement.per_node import most_for_least
+from hack.bench.placement.fragments import PER_NODE, Fragments, Rule, fragments
 from hack.bench.table import Columns, grouped, tabulated
 
 NODES: Final = (10, 100, 1000, 10_000, 20_000)
@@ -105,6 +106,37 @@ def _timed(find: Callable[[], T]) -> tuple[float, T]:
     began = time.process_time()
     found = find()
     return (time.process_time() - began) * 1000, found
+
+
+def most_for_least(world: Fragments, wanted: int, *, seconds: float) -> tuple[int, int] | None:
+    """Ask CP-SAT as one does at first, with numbers for every node.
+
+    Return how many whole nodes find room, and the price; None where the optimum was not proven in time.
+    """
+    model = cp_model.CpModel()
+    evicted = [
+        [model.new_int_var(0, count, "") for count in row] for row in world.movable.tolist()
+    ]  # of each kind, on each node
+    again = [[model.new_int_var(0, PER_NODE, "") for _ in world.kinds] for _ in evicted]
+    placed = [model.new_bool_var("") for _ in evicted]
+    for free, out, back, whole in zip(world.free.tolist(), evicted, again, placed, strict=True):
+        model.add(_size(world.kinds, back) + PER_NODE * whole <= free + _size(world.kinds, out))
+    for kind in range(len(world.kinds)):
+        model.add(sum(row[kind] for row in evicted) == sum(row[kind] for row in again))
+    model.add(sum(placed) <= wanted)
+    price = sum(k.price * n for row in evicted for k, n in zip(world.kinds, row, strict=True))
+    worth = 1 + sum(k.price * int(world.movable[:, i].sum()) for i, k in enumerate(world.kinds))
+    model.minimize(price - worth * sum(placed))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = seconds
+    if solver.solve(model) != cp_model.OPTIMAL:
+        return None
+    return sum(solver.value(whole) for whole in placed), int(solver.value(price))
+
+
+def _size(kinds: Sequence[Kind], counts: Sequence[cp_model.IntVar]) -> cp_model.LinearExpr:
+    return cp_model.LinearExpr.weighted_sum(counts, [kind.accelerators for kind in kinds])
 
 
 def _mean(value: Callable[[Moving], float]) -> Callable[[Sequence[Moving]], str]:

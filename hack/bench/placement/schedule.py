@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
-from hack.bench.measurement import RoundSettings
 from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.outcome import Job
 from hack.fleets.catalogue import LARGEST, RULED, VERSION, Instance
@@ -17,9 +17,12 @@ _MOST_ROUNDS: Final = {100: 3, 500: 2}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlacementSettings(RoundSettings):
+class PlacementSettings:
     """What to measure of placement."""
 
+    rounds: int
+    seconds: float
+    """By the clock, for each problem."""
     families: tuple[str, ...]
     sizes: tuple[int, ...]
     seeds: tuple[int, ...]
@@ -48,25 +51,17 @@ class PlacementSettings(RoundSettings):
 
     def jobs(self) -> Iterator[Job]:
         """Yield what is measured: all engines on an instance, one after the other, small instances first."""
-        for size in self.sizes:
-            for family in self.families:
-                if size < LARGEST or family in self.largest:
-                    for seed in self.seeds:
-                        yield from self._on(Instance(family=family, size=size, seed=seed))
+        for size, family, seed in product(self.sizes, self.families, self.seeds):
+            instance = Instance(family=family, size=size, seed=seed)
+            rounds = next((most for models, most in _MOST_ROUNDS.items() if size <= models), 1)
+            for engine in self.engines if size < LARGEST or family in self.largest else ():
+                if engine != HIGHS:
+                    rounds = min(self.rounds, rounds)
+                    yield Job(instance=instance, engine=engine, seconds=self.seconds, rounds=rounds)
+                elif self._has_a_chance(instance):
+                    yield Job(instance=instance, engine=engine, seconds=self.seconds, rounds=1)
 
-    def _on(self, instance: Instance) -> Iterator[Job]:
-        for engine in self.engines:
-            if self._is_tried(engine, instance):
-                rounds = 1 if engine == HIGHS else self._rounds(instance.size)
-                yield Job(instance=instance, engine=engine, seconds=self.seconds, rounds=rounds)
-
-    def _is_tried(self, engine: str, instance: Instance) -> bool:
-        """Tell whether an engine is asked: HiGHS where it has a chance, and for one answer only."""
-        if engine != HIGHS:
-            return True
+    def _has_a_chance(self, instance: Instance) -> bool:
+        """Tell whether HiGHS is asked, for one answer only."""
         is_stated = instance.family not in RULED and not instance.family.startswith(_SEQUENCES)
         return is_stated and instance.size <= self.most_highs
-
-    def _rounds(self, size: int) -> int:
-        most = next((rounds for models, rounds in _MOST_ROUNDS.items() if size <= models), 1)
-        return min(self.rounds, most)

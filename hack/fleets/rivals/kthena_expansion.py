@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from controller.planning.problem import VariantTerms
-from hack.fleets.rivals.asking import Asking, Want
-from hack.fleets.rivals.view import View
+from hack.fleets.rivals.view import Asking, View, Want
 
 _MANY_LENGTHS: Final = 4096
 """Ranges whose blocks are remembered: most variants share theirs with others."""

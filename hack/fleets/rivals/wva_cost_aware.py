@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controller.planning.problem import PER_MILLE, VariantTerms
-from hack.fleets.rivals.asking import Asking, Want, missing
 from hack.fleets.rivals.pools import Pools
-from hack.fleets.rivals.view import View
+from hack.fleets.rivals.view import Asking, View, Want, missing
 
 
 def counts(view: View) -> tuple[int, ...]:

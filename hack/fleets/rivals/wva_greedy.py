@@ -10,9 +10,8 @@ import heapq
 from collections.abc import Sequence
 
 from controller.planning.problem import VariantTerms
-from hack.fleets.rivals.asking import Asking, Want
 from hack.fleets.rivals.pools import Pools
-from hack.fleets.rivals.view import View
+from hack.fleets.rivals.view import Asking, View, Want
 
 Choice = tuple[int, int, int, bool]
 """All that a model needs, of one variant: (value, variant, replicas, whether they meet everything).

@@ -9,9 +9,8 @@ import pytest
 from apiserver.schema.json import Json
 from hack.bench.admission.api_server import MeanCall, mean_calls, rewrite, totals
 from hack.bench.admission.cases import MODEL_CREATE, MODEL_REFUSED, MODEL_UNCHANGED
-from hack.bench.admission.costs import OverTls
 from hack.bench.admission.goals import goals
-from hack.bench.admission.report import in_process_table, tls_table
+from hack.bench.admission.report import OverTls, in_process_table, tls_table
 from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key, summed
 from hack.bench.load import Served

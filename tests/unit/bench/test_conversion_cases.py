@@ -13,9 +13,9 @@ from apiserver.kinds.judgement import judged
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
-from hack.bench.conversion import objects, ours, straightforward, trivial
-from hack.bench.conversion.cases import SERVERS, Case, answers, cases, check_agreement
-from hack.bench.conversion.reviews import converted_objects, http_request, review
+from hack.bench.conversion import objects, straightforward, trivial
+from hack.bench.conversion.cases import Case, answer_ours, answers, cases, check_agreement
+from hack.bench.conversion.reviews import converted_objects, review
 from hack.bench.load import WrongAnswerError
 
 
@@ -83,7 +83,7 @@ def test_the_trivial_converter_changes_the_version_and_nothing_else() -> None:
     answer = trivial.answer(review([value], HUB))
 
     assert converted_objects(answer) == [value | {"apiVersion": HUB}]
-    assert converted_objects(answer) == converted_objects(ours.answer(review([value], HUB)))
+    assert converted_objects(answer) == converted_objects(answer_ours(review([value], HUB)))
 
 
 def test_a_different_object_stops_the_measuring() -> None:
@@ -102,16 +102,6 @@ def test_a_refusal_is_no_answer() -> None:
 
     with pytest.raises(ValueError, match="no conversion"):
         converted_objects(json.dumps(refused).encode())
-
-
-def test_the_request_is_one_that_a_server_can_read() -> None:
-    """Head, blank line, and as many bytes as it says."""
-    body = case_of("legacy").bodies[SERVERS[0]]
-    head, _, sent = http_request(body).partition(b"\r\n\r\n")
-
-    assert head.startswith(b"POST /convert?timeout=30s HTTP/1.1\r\n")
-    assert f"Content-Length: {len(sent)}".encode() in head.split(b"\r\n")
-    assert sent == body
 
 
 def case_of(name: str) -> Case:

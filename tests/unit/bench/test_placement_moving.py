@@ -7,8 +7,7 @@ import pytest
 
 from controller.planning.moves import Kind
 from hack.bench.placement.fragments import CLASSES, PER_NODE, SIZES, Fragments, Rule, fragments
-from hack.bench.placement.moving import FAMILIES, Moving, moved, moving_goals, moving_table
-from hack.bench.placement.per_node import most_for_least
+from hack.bench.placement.moving import FAMILIES, Moving, most_for_least, moved, moving_goals, moving_table
 
 
 def _world(rule: Rule, *, nodes: int = 50, used: int = 80, has_classes: bool = False) -> Fragments:

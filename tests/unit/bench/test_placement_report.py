@@ -11,12 +11,11 @@ from controller.planning.cpsat import Limits
 from controller.planning.problem import GrowthTerms, Solution
 from hack.bench.compared import OURS
 from hack.bench.goals import Goal
-from hack.bench.placement.child import measured
+from hack.bench.placement.child import Solved, measured, reversals
 from hack.bench.placement.comparison import Verdict, compared, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.engines import HIGHS
 from hack.bench.placement.goals import goals
 from hack.bench.placement.highs import TooLargeError, place
-from hack.bench.placement.judging import Solved, reversals
 from hack.bench.placement.outcome import Bound, Job, Outcome
 from hack.bench.placement.report import answers_table, duels_table, failures, goals_table, sequences_table
 from hack.fleets.catalogue import RULED, Instance
