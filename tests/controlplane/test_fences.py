@@ -1,0 +1,233 @@
+"""What the rights of the controller's account are for, and that they are good for nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+NODE = "fenced"
+GATES = [{"name": "stowplan.dev/placement"}, {"name": "example.com/license"}]
+PREFERRED = {
+    "weight": 1,
+    "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]},
+}
+REQUIRED = {
+    "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}]
+}
+DEDICATED = {"key": "dedicated", "effect": "NoSchedule"}
+CONVERSION = "/spec/conversion/webhook/clientConfig"
+VARIANTS = "crd/variantautoscalings.llmd.ai"
+METRICS = "apiservice/v1beta1.external.metrics.k8s.io"
+MUTATING, VALIDATING = "mutatingwebhookconfiguration/stowplan", "validatingwebhookconfiguration/stowplan"
+
+
+def _metadata(**fields: object) -> dict[str, Any]:
+    return {"metadata": fields}
+
+
+def _replaced(path: str, value: object) -> list[dict[str, Any]]:
+    return [{"op": "add", "path": path, "value": value}]
+
+
+REFUSED_OF_A_POD: dict[str, tuple[object, str]] = {
+    "an image": (_replaced("/spec/containers/0/image", "evil"), "no image"),
+    "the image of an init container": (_replaced("/spec/initContainers/0/image", "evil"), "no image"),
+    "a label": (_metadata(labels={"app": "other"}), "no labels"),
+    "an owner": (
+        _metadata(ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}]),
+        "no labels, finalizers and owners",
+    ),
+    "a finalizer": (_metadata(finalizers=["example.com/kept"]), "no labels, finalizers and owners"),
+    "somebody's annotation": (_metadata(annotations={"team": "other"}), "no annotation"),
+    "a new annotation": (_metadata(annotations={"example.com/new": "1"}), "no annotation"),
+    "taking an annotation away": (_metadata(annotations={"team": None}), "no annotation"),
+    "a toleration": (_replaced("/spec/tolerations/-", {"operator": "Exists"}), "toleration"),
+    "a deadline": ({"spec": {"activeDeadlineSeconds": 1}}, "deadline"),
+    "a node selector": ({"spec": {"nodeSelector": {"disk": "fast"}}}, "node selector"),
+    "a required node": (
+        {
+            "spec": {
+                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": REQUIRED}}
+            }
+        },
+        "no affinity",
+    ),
+    "a gate of somebody else": ({"spec": {"schedulingGates": GATES[:1]}}, "no scheduling gate"),
+}
+
+REFUSED_OF_OTHERS: dict[str, tuple[str, list[dict[str, Any]], str]] = {
+    "a rule of a mutating webhook": (
+        MUTATING,
+        _replaced("/webhooks/0/rules/0/resources", ["pods", "secrets"]),
+        "its caBundle",
+    ),
+    "where a validating webhook leads": (
+        VALIDATING,
+        _replaced("/webhooks/0/clientConfig/service/namespace", "default"),
+        "its caBundle",
+    ),
+    "whom a validating webhook spares": (
+        VALIDATING,
+        _replaced("/webhooks/0/namespaceSelector", {"matchLabels": {"a": "b"}}),
+        "its caBundle",
+    ),
+    "a webhook less": (MUTATING, [{"op": "remove", "path": "/webhooks/0"}], "its caBundle"),
+    "a label of a webhook configuration": (MUTATING, _replaced("/metadata/labels/a", "b"), "no metadata"),
+    "a version of a definition": (VARIANTS, _replaced("/spec/versions/0/served", False), "caBundle"),
+    "where conversion leads": (VARIANTS, _replaced(f"{CONVERSION}/service/namespace", "default"), "caBundle"),
+    "a label of a definition": (VARIANTS, _replaced("/metadata/labels/a", "b"), "no metadata"),
+    "where the metrics API leads": (METRICS, _replaced("/spec/service/namespace", "default"), "its caBundle"),
+    "the metrics API without verification": (
+        METRICS,
+        [{"op": "remove", "path": "/spec/caBundle"}, *_replaced("/spec/insecureSkipTLSVerify", True)],
+        "its caBundle",
+    ),
+}
+
+REFUSED_OF_A_NODE: dict[str, tuple[dict[str, Any], str]] = {
+    "a label": (_metadata(labels={"pool": "other"}), "nothing else of a node"),
+    "an annotation": (_metadata(annotations={"a": "b"}), "nothing else of a node"),
+    "no more pods": ({"spec": {"unschedulable": True}}, "nothing else of a node"),
+    "somebody's taint": ({"spec": {"taints": []}}, "no taint of a node"),
+    "another taint": (
+        {
+            "spec": {
+                "taints": [{"key": "dedicated", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]
+            }
+        },
+        "no taint of a node",
+    ),
+    "our taint, evicting": (
+        {"spec": {"taints": [DEDICATED, {"key": "stowplan.dev/moving", "effect": "NoExecute"}]}},
+        "evicts none",
+    ),
+}
+
+
+def _patch(control_plane: ControlPlane, what: str, patch: object, *options: str) -> str:
+    """Patch as the controller, and return what is said to it; `patched` where it may."""
+    kind = "json" if isinstance(patch, list) else "merge"
+    text = json.dumps(patch)
+    arguments = ("patch", what, f"--type={kind}", f"--patch={text}", CONTROLLER, *options)
+    finished = control_plane.kubectl(*arguments, check=False)
+    return finished.stdout + finished.stderr
+
+
+@pytest.fixture
+def pod(control_plane: ControlPlane, installation: Installation, namespace: str) -> tuple[str, str]:
+    """Make a gated pod of somebody else's; return what kubectl calls it, and where it is."""
+    containers = [{"name": "engine", "image": "example.com/engine"}]
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "engine", "labels": {"app": "engine"}, "annotations": {"team": "chat"}},
+        "spec": {
+            "schedulingGates": GATES,
+            "containers": containers,
+            "initContainers": [{"name": "fetch", "image": "example.com/fetch"}],
+        },
+    }
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=json.dumps(manifest))
+    return "pod/engine", f"--namespace={namespace}"
+
+
+@pytest.fixture(scope="module")
+def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
+    """Give the right to patch nodes, and a node to try it on."""
+    control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
+    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=1)])
+    control_plane.kubectl("taint", "node", NODE, "dedicated:NoSchedule")
+    yield
+    control_plane.kubectl("delete", "node", NODE)
+
+
+@pytest.mark.parametrize(("patch", "why"), REFUSED_OF_A_POD.values(), ids=REFUSED_OF_A_POD)
+def test_of_a_pod_it_may_not_change(
+    control_plane: ControlPlane, pod: tuple[str, str], patch: object, why: str
+) -> None:
+    """The right to patch pods is for their deletion cost and their gate."""
+    what, where = pod
+
+    said = _patch(control_plane, what, patch, where)
+
+    assert "the controller of Stowplan may" in said
+    assert why in said
+
+
+def test_of_a_pod_it_may_change_what_its_features_need(
+    control_plane: ControlPlane, pod: tuple[str, str]
+) -> None:
+    """The order in which pods go; its own gate, with a node to be preferred."""
+    what, where = pod
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "-1", "stowplan.dev/pod-deletion-cost": "-1"}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}
+
+    marked = _patch(control_plane, what, _metadata(annotations=cost), where)
+    unmarked = _patch(control_plane, what, _metadata(annotations=dict.fromkeys(cost)), where)
+    let_in = _patch(
+        control_plane, what, {"spec": {"schedulingGates": GATES[1:], "affinity": affinity}}, where
+    )
+
+    assert [said.split()[-1] for said in (marked, unmarked, let_in)] == ["patched"] * 3
+
+
+@pytest.mark.parametrize(("what", "patch", "why"), REFUSED_OF_OTHERS.values(), ids=REFUSED_OF_OTHERS)
+def test_of_what_calls_us_it_may_not_change(
+    control_plane: ControlPlane, installation: Installation, what: str, patch: list[dict[str, Any]], why: str
+) -> None:
+    """These rights are for the bundle that says whom to trust."""
+    said = _patch(control_plane, what, patch, "--dry-run=server")
+
+    assert "the controller of Stowplan may" in said
+    assert why in said
+
+
+@pytest.mark.usefixtures("_evicting")
+@pytest.mark.parametrize(("patch", "why"), REFUSED_OF_A_NODE.values(), ids=REFUSED_OF_A_NODE)
+def test_of_a_node_it_may_not_change(control_plane: ControlPlane, patch: dict[str, Any], why: str) -> None:
+    """The right to patch nodes, a component of its own, is for one taint."""
+    said = _patch(control_plane, f"node/{NODE}", patch, "--dry-run=server")
+
+    assert why in said
+
+
+@pytest.mark.usefixtures("_evicting")
+def test_of_a_node_it_may_change_its_taint(control_plane: ControlPlane) -> None:
+    """It keeps new pods off while others are moved away."""
+    ours = [
+        {"key": "dedicated", "effect": "NoSchedule"},
+        {"key": "stowplan.dev/moving", "effect": "NoSchedule"},
+    ]
+
+    said = _patch(control_plane, f"node/{NODE}", {"spec": {"taints": ours}}, "--dry-run=server")
+
+    assert "patched" in said
+
+
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [("create", "secrets"), ("delete", "pods"), ("create", "pods"), ("update", "pods")],
+)
+def test_it_may_not_at_all(
+    control_plane: ControlPlane, installation: Installation, verb: str, what: str
+) -> None:
+    """The Secrets that it fills are made by the manifests."""
+    may = control_plane.kubectl(
+        "auth", "can-i", verb, what, CONTROLLER, "--namespace=stowplan-system", check=False
+    )
+
+    assert may.stdout.strip() == "no"
