@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import NotFound
+from apiserver.cluster.errors import AlreadyExists, NotFound
 from apiserver.cluster.resource import (
     API_SERVICES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -100,7 +100,7 @@ class CertificateReconciler:
         known = authority_of(_data(secret))
         wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=self._now())
         if wanted != known:
-            await self._write(secret, wanted.as_data())
+            await self._write(secret, AUTHORITY_SECRET, "Opaque", wanted.as_data())
             _log.info("authority issued", secret=AUTHORITY_SECRET)
         return wanted
 
@@ -115,22 +115,29 @@ class CertificateReconciler:
         names = tuple(dns for service in services for dns in service_names(service, namespace))
         wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=self._now())
         if wanted != known:
-            await self._write(secret, leaf_data(wanted))
+            await self._write(secret, name, "kubernetes.io/tls", leaf_data(wanted))
             _log.info("certificate issued", secret=name, names=names)
 
-    async def _read(self, name: str) -> Json:
-        """Return a Secret of ours. Raises NotFound, which says what to do where it is missing."""
-        namespace = self._settings.namespace
+    async def _read(self, name: str) -> Json | None:
         try:
-            return await self._cluster.get(SECRETS, name, namespace=namespace)
-        except NotFound as error:
-            missing = f"Secret {namespace}/{name} is missing: apply manifests/base again, which makes it"
-            raise NotFound(missing, code=error.code, status=error.status) from error
+            return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
+        except NotFound:
+            return None
 
-    async def _write(self, secret: Json, data: Mapping[str, bytes]) -> None:
-        """Write what a Secret holds; the resource version that was read goes along: who wrote since wins."""
+    async def _write(self, secret: Json | None, name: str, kind: str, data: Mapping[str, bytes]) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        await self._cluster.replace(SECRETS, secret | {"data": encoded})
+        if secret is not None:
+            # The resource version that was read goes along: whoever wrote since wins.
+            await self._cluster.replace(SECRETS, secret | {"data": encoded})
+            return
+        labels = {"app.kubernetes.io/part-of": "stowplan"}
+        metadata = {"name": name, "namespace": self._settings.namespace, "labels": labels}
+        body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": encoded}
+        try:
+            await self._cluster.create(SECRETS, body)
+        except AlreadyExists:
+            _log.info("another replica was first", secret=name)
+            raise
 
     async def _inject(self, resource: Resource, name: str, patch: Callable[[Json], list[Json]]) -> bool:
         try:
@@ -144,8 +151,8 @@ class CertificateReconciler:
         return bool(operations)
 
 
-def _data(secret: Json) -> Mapping[str, bytes]:
-    encoded = secret.get("data") or {}
+def _data(secret: Json | None) -> Mapping[str, bytes]:
+    encoded = (secret or {}).get("data") or {}
     return {key: base64.b64decode(text) for key, text in encoded.items()}
 
 

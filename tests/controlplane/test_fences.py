@@ -220,14 +220,40 @@ def test_of_a_node_it_may_change_its_taint(control_plane: ControlPlane) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "what"),
-    [("create", "secrets"), ("delete", "pods"), ("create", "pods"), ("update", "pods")],
+    [("list", "secrets"), ("delete", "pods"), ("create", "pods"), ("update", "pods")],
 )
 def test_it_may_not_at_all(
     control_plane: ControlPlane, installation: Installation, verb: str, what: str
 ) -> None:
-    """The Secrets that it fills are made by the manifests."""
+    """Not even in its own namespace."""
     may = control_plane.kubectl(
         "auth", "can-i", verb, what, CONTROLLER, "--namespace=stowplan-system", check=False
     )
 
     assert may.stdout.strip() == "no"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "why"),
+    [
+        ("other", "Opaque", "no Secret but its authority"),
+        ("stowplan-webhooks-tls", "kubernetes.io/service-account-token", "anything but certificates"),
+    ],
+    ids=["another name", "a token of an account"],
+)
+def test_it_may_create_no_other_secret(
+    control_plane: ControlPlane, installation: Installation, name: str, kind: str, why: str
+) -> None:
+    """The right to create Secrets is for those of its certificates."""
+    metadata = {
+        "name": name,
+        "namespace": "stowplan-system",
+        "annotations": {"kubernetes.io/service-account.name": "stowplan-controller"},
+    }
+    manifest = json.dumps({"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata})
+
+    finished = control_plane.kubectl(
+        "create", "--filename=-", CONTROLLER, "--dry-run=server", input=manifest, check=False
+    )
+
+    assert why in finished.stderr
