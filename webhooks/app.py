@@ -9,6 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from apiserver.schema.json import Json
+from apiserver.serving.bodies import Bodies, answered
 from apiserver.serving.logger import EventLogger
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
@@ -22,6 +23,15 @@ from webhooks.review import (
     encode_converted,
     encode_verdict,
 )
+
+ADMISSION_TIMES: Final = 32
+"""What an admission review may come to in memory, in times of its text: objects are decoded whole."""
+
+CONVERSION_TIMES: Final = 4
+"""The same of a conversion review: its objects stay text, and so do those that are made of them."""
+
+_ARRIVING_REVIEWS: Final = 2
+"""So many conversion reviews of the largest size may be held as text at once, or many smaller ones."""
 
 _JSON: Final = "application/json"
 _log = EventLogger(__name__)
@@ -52,62 +62,74 @@ def application(
     async def validated(request: AdmissionRequest) -> Verdict:
         return await (await judges()).validate(request)
 
-    app = web.Application(client_max_size=max(admission_limit_bytes, conversion_limit_bytes))
-    app.router.add_post("/mutate", _admission("mutate", mutated, admission_limit_bytes))
-    app.router.add_post("/validate", _admission("validate", validated, admission_limit_bytes))
-    app.router.add_post("/convert", _conversion(conversion_limit_bytes))
+    largest = max(admission_limit_bytes * ADMISSION_TIMES, conversion_limit_bytes * CONVERSION_TIMES)
+    bodies = Bodies(arriving_bytes=_ARRIVING_REVIEWS * conversion_limit_bytes, decoded_bytes=largest)
+    app = web.Application()
+    app.router.add_post("/mutate", _admission("mutate", mutated, bodies, admission_limit_bytes))
+    app.router.add_post("/validate", _admission("validate", validated, bodies, admission_limit_bytes))
+    app.router.add_post("/convert", _conversion(bodies, conversion_limit_bytes))
     return app
 
 
-def _admission(verb: str, decide: Decide, limit_bytes: int) -> Handler:
+def _admission(verb: str, decide: Decide, bodies: Bodies, limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        try:
-            review = decode_admission(await _body(request, limit_bytes))
-        except MalformedReviewError as error:
-            return _malformed(error)
-        except UnreadableRequestError as error:
-            refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
-            return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
-        try:
-            verdict = await decide(review)
-        except Exception as error:  # noqa: BLE001 (the one boundary: an unforeseen fault still gets an answer)
-            _log.exception("fault", webhook=verb, uid=review.uid)
-            verdict = Verdict(refusal=_fault(error))
-        if verdict.refusal is not None:
-            _log_refusal(verb, review, verdict.refusal)
-        return _answer(encode_verdict(review.uid, verdict))
+        if _is_compressed(request):
+            return _malformed(MalformedReviewError("compressed bodies are not read"))
+        async with bodies.read(request, limit_bytes=limit_bytes, times=ADMISSION_TIMES) as body:
+            return await _judged(verb, decide, body)
 
     return handle
 
 
-def _conversion(limit_bytes: int) -> Handler:
+async def _judged(verb: str, decide: Decide, body: bytes) -> web.Response:
+    try:
+        review = decode_admission(body)
+    except MalformedReviewError as error:
+        return _malformed(error)
+    except UnreadableRequestError as error:
+        refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
+        return _answer(encode_verdict(error.uid, Verdict(refusal=refusal)))
+    try:
+        verdict = await decide(review)
+    except Exception as error:  # noqa: BLE001 (the one boundary: an unforeseen fault still gets an answer)
+        _log.exception("fault", webhook=verb, uid=review.uid)
+        verdict = Verdict(refusal=_fault(error))
+    if verdict.refusal is not None:
+        _log_refusal(verb, review, verdict.refusal)
+    return _answer(encode_verdict(review.uid, verdict))
+
+
+def _conversion(bodies: Bodies, limit_bytes: int) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        try:
-            review = decode_conversion(await _body(request, limit_bytes))
-        except MalformedReviewError as error:
-            return _malformed(error)
-        except UnreadableRequestError as error:
-            return _answer(encode_conversion_failure(error.uid, str(error)))
-        try:
-            return _answer(encode_converted(review.uid, convert_all(review)))
-        except UnconvertibleError as error:
-            _log.warning("conversion refused", uid=review.uid, why=str(error))
-            return _answer(encode_conversion_failure(review.uid, str(error)))
+        if _is_compressed(request):
+            return _malformed(MalformedReviewError("compressed bodies are not read"))
+        async with bodies.read(request, limit_bytes=limit_bytes, times=CONVERSION_TIMES) as body:
+            return await answered(request, await _converted(body))
 
     return handle
+
+
+async def _converted(body: bytes) -> web.Response:
+    try:
+        review = decode_conversion(body)
+    except MalformedReviewError as error:
+        return _malformed(error)
+    except UnreadableRequestError as error:
+        return _answer(encode_conversion_failure(error.uid, str(error)))
+    try:
+        return _answer(encode_converted(review.uid, await convert_all(review)))
+    except UnconvertibleError as error:
+        _log.warning("conversion refused", uid=review.uid, why=str(error))
+        return _answer(encode_conversion_failure(review.uid, str(error)))
 
 
 def _answer(body: bytes) -> web.Response:
     return web.Response(body=body, content_type=_JSON)
 
 
-async def _body(request: web.Request, limit_bytes: int) -> bytes:
-    if request.headers.get("Content-Encoding"):
-        raise MalformedReviewError("compressed bodies are not read")
-    body = await request.read()
-    if len(body) > limit_bytes:
-        raise web.HTTPRequestEntityTooLarge(limit_bytes, len(body))
-    return body
+def _is_compressed(request: web.Request) -> bool:
+    """Tell whether a body might come to any size; API servers compress none."""
+    return bool(request.headers.get("Content-Encoding"))
 
 
 def _malformed(error: MalformedReviewError) -> web.Response:

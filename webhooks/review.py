@@ -7,10 +7,11 @@ stay undecoded inside an admission request, so that an untouched spec is never l
 from __future__ import annotations
 
 import base64
+import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Generic, TypeVar
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -63,6 +64,25 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objects: list[msgspec.Raw]
 
 
+class _Identified(msgspec.Struct, frozen=True, gc=False):
+    """Any request that can be answered: whatever else it says is passed over."""
+
+    uid: Uid
+
+
+class _Convertible(msgspec.Struct, frozen=True, gc=False):
+    """An object of a kind that has several versions; it takes little memory, however many there are."""
+
+    kind: Literal["VariantAutoscaling"]
+
+
+class _Converted(msgspec.Struct, frozen=True, gc=False):
+    """A conversion request by its objects alone."""
+
+    uid: Uid
+    objects: list[_Convertible]
+
+
 class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel"):
     kind: str
     request: T
@@ -71,7 +91,15 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
 
 _admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
+_identified: Final = msgspec.json.Decoder(_Review[_Identified])
+_convertible: Final = msgspec.json.Decoder(_Review[_Converted])
 _encode: Final = msgspec.json.Encoder().encode
+
+MOST_OBJECTS: Final = 100_000
+"""Of a conversion review: ten times as many as kube-apiserver reads at once."""
+
+_LARGE_BYTES: Final = 1 << 20
+_STEP_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,14 +126,22 @@ def decode_admission(body: bytes) -> AdmissionRequest:
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
-    """Return the request of a ConversionReview. Raises as `decode_admission` does."""
+    """Return the request of a ConversionReview. Raises as `decode_admission` does.
+
+    A large one is looked at first: a list of millions of entries would take many times its own memory.
+    """
+    if len(body) > _LARGE_BYTES:
+        seen = _request(body, _convertible, _CONVERSION)
+        if len(seen.objects) > MOST_OBJECTS:
+            why = f"the ConversionReview has {len(seen.objects)} objects; at most {MOST_OBJECTS} are read"
+            raise UnreadableRequestError(seen.uid, why)
     return _request(body, _conversion_review, _CONVERSION)
 
 
 def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: Mapping[str, str]) -> T:
     kind, api_version = envelope["kind"], envelope["apiVersion"]
     try:
-        str(body, "utf-8")  # the decoder passes over what stays text: nobody may stumble over it later
+        _check_text(body)  # the decoder passes over what stays text: nobody may stumble over it later
         review = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise UnreadableRequestError(
@@ -121,16 +157,24 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: M
     return review.request
 
 
+def _check_text(body: bytes) -> None:
+    """Raise UnicodeDecodeError unless a body is UTF-8, without a copy of all of it."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _STEP_BYTES):
+        decoder.decode(body[start : start + _STEP_BYTES])
+    decoder.decode(b"", final=True)
+
+
 def _uid(body: bytes, kind: str) -> str:
     try:
-        review = msgspec.json.decode(body)
+        review = _identified.decode(body)
+    except msgspec.ValidationError as error:
+        raise MalformedReviewError(f"the body is no {kind} with a request that has a uid") from error
     except _UNREADABLE as error:
         raise _unreadable(body, error) from error
-    request = review.get("request") if isinstance(review, dict) else None
-    uid = request.get("uid") if isinstance(request, dict) else None
-    if not isinstance(uid, str) or not uid or review.get("kind") != kind:
+    if review.kind != kind:
         raise MalformedReviewError(f"the body is no {kind} with a request that has a uid")
-    return uid
+    return review.request.uid
 
 
 def _unreadable(body: bytes, error: Exception) -> Exception:
@@ -156,7 +200,7 @@ def encode_verdict(uid: str, verdict: Verdict) -> bytes:
     return _encode(_ADMISSION | {"response": response})
 
 
-def encode_converted(uid: str, objects: Sequence[Json | msgspec.Raw]) -> bytes:
+def encode_converted(uid: str, objects: Sequence[msgspec.Raw]) -> bytes:
     """Return the ConversionReview that hands back converted objects, in the order they came."""
     response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": objects}
     return _encode(_CONVERSION | {"response": response})

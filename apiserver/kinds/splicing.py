@@ -16,6 +16,9 @@ from msgspec import UNSET, Raw, UnsetType
 from apiserver.kinds.conversion import convert, differs_in_name_only
 from apiserver.schema.json import Json
 
+LARGEST_BYTES: Final = 4 << 20
+"""Of an object's text: kube-apiserver takes 3 MiB in a request. What is decoded takes many times as much."""
+
 _Members = dict[str, Raw]
 
 
@@ -39,6 +42,8 @@ def convert_text(text: Raw, api_version: str) -> Raw:
 
     Raises KeyError for a kind or version that nothing converts, ValueError for text that is no object.
     """
+    if memoryview(text).nbytes > LARGEST_BYTES:
+        raise ValueError(f"it has more than {LARGEST_BYTES} bytes, and no API server stores such an object")
     try:
         found = _object.decode(text)
     except msgspec.ValidationError:  # an odd shape: decoded whole, and converted all the same

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from support.campaign import often
-from webhooks.convert import convert_all
+from webhooks.convert import converted
 from webhooks.review import ConversionRequest
 
 OTHER = {SPOKE: HUB, HUB: SPOKE}
@@ -67,6 +67,6 @@ def answered(value: Json, version: str) -> Json:
 def answered_text(text: bytes, version: str) -> Json:
     """Return what the webhook answers for the text of an object."""
     raw = msgspec.Raw(text)
-    [answer] = convert_all(ConversionRequest(uid="1", desired_api_version=version, objects=[raw]))
+    [answer] = converted(ConversionRequest(uid="1", desired_api_version=version, objects=[raw]))
     said: Json = msgspec.json.decode(msgspec.json.encode(answer))
     return said

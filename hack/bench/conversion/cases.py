@@ -14,14 +14,14 @@ from hack.bench.conversion.reviews import converted_objects, review
 from hack.bench.costs import Key
 from hack.bench.in_process import Answerer
 from hack.bench.load import WrongAnswerError
-from webhooks.convert import convert_all
+from webhooks.convert import converted
 from webhooks.review import decode_conversion, encode_converted
 
 
 def answer_ours(body: bytes) -> bytes:
     """Answer a review exactly as `/convert` does, between request and response."""
     request = decode_conversion(body)
-    return encode_converted(request.uid, convert_all(request))
+    return encode_converted(request.uid, list(converted(request)))
 
 
 SERVERS: Final = (OURS, STRAIGHTFORWARD)

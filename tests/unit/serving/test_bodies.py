@@ -1,0 +1,159 @@
+"""Room for request bodies: the largest unfinished one gives way, and decoding goes in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from apiserver.serving.bodies import SMALL_BYTES, Bodies
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+UNIT: Final = SMALL_BYTES // 16
+ARRIVING, DECODED, LIMIT = 256 * UNIT, 64 * UNIT, 192 * UNIT
+PATIENCE_SECONDS = 60
+
+
+class Served:
+    """A server whose requests are held until they are let go, with the sizes of those that are held."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+        self.entered = asyncio.Condition()
+        self.let_go = asyncio.Event()
+        self._bodies = Bodies(arriving_bytes=ARRIVING, decoded_bytes=DECODED)
+        self.app = web.Application(client_max_size=1 << 30)
+        self.app.router.add_post("/{times}", self._handle)
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        times = int(request.match_info["times"])
+        async with self._bodies.read(request, limit_bytes=LIMIT, times=times) as body:
+            async with self.entered:
+                self.held.append(len(body))
+                self.entered.notify_all()
+            await self.let_go.wait()
+        return web.Response(text=str(len(body)))
+
+
+@pytest.fixture
+async def served() -> Served:
+    """Return what is served, nothing being held."""
+    return Served()
+
+
+@pytest.fixture
+async def server(served: Served) -> AsyncIterator[TestServer]:
+    """Serve on a loopback address."""
+    started = TestServer(served.app)
+    async with started:
+        yield started
+
+
+class Sender:
+    """A client that sends a body in parts."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, size: int) -> None:
+        """Send so many bytes of the body."""
+        self._writer.write(b"x" * size)
+        await self._writer.drain()
+
+    async def status(self) -> int:
+        """Return the code of the answer; 0 where the connection was cut instead."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            try:
+                line = await self._reader.readline()
+            except ConnectionError:
+                return 0
+        return int(line.split()[1]) if line else 0
+
+    def close(self) -> None:
+        """Go away."""
+        self._writer.close()
+
+
+async def begun(server: TestServer, size: int, times: int = 0) -> Sender:
+    """Begin a request with a body of a size."""
+    reader, writer = await asyncio.open_connection(server.host, server.port)
+    head = f"POST /{times} HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n"
+    writer.write(head.encode())
+    return Sender(reader, writer)
+
+
+async def test_a_body_beyond_the_limit_is_refused_by_its_length(server: TestServer) -> None:
+    """Before any of it is read."""
+    sender = await begun(server, LIMIT + 1)
+
+    assert await sender.status() == web.HTTPRequestEntityTooLarge.status_code
+    sender.close()
+
+
+async def test_the_largest_unfinished_body_gives_way(served: Served, server: TestServer) -> None:
+    """Others, which have less, are answered: among them one that begins when there is no room any more."""
+    served.let_go.set()
+    stalled = [await begun(server, LIMIT) for _ in range(2)]
+    await stalled[0].send(160 * UNIT)
+    await stalled[1].send(80 * UNIT)
+    small = [await begun(server, 32 * UNIT) for _ in range(3)]
+    for sender in small:
+        await sender.send(32 * UNIT)
+
+    assert [await sender.status() for sender in small] == [200, 200, 200]
+    assert await stalled[0].status() in {0, 503}
+    await stalled[1].send(LIMIT - 80 * UNIT)
+    assert await stalled[1].status() == web.HTTPOk.status_code
+    for sender in (*stalled, *small):
+        sender.close()
+
+
+async def test_large_bodies_are_decoded_in_turn_and_small_ones_beside_them(
+    served: Served, server: TestServer
+) -> None:
+    """What one may come to counts until it is done."""
+    sizes = [20 * UNIT, 24 * UNIT, UNIT]
+    senders = [await begun(server, size, times=2) for size in sizes]
+    for sender, size in zip(senders, sizes, strict=True):
+        await sender.send(size)
+    async with asyncio.timeout(PATIENCE_SECONDS), served.entered:
+        await served.entered.wait_for(lambda: UNIT in served.held and len(served.held) > 1)
+    held = served.held[:]
+    served.let_go.set()
+
+    assert [await sender.status() for sender in senders] == [200, 200, 200]
+    assert len(held) == 2
+    for sender in senders:
+        sender.close()
+
+
+async def test_what_is_larger_than_all_room_is_decoded_alone(served: Served, server: TestServer) -> None:
+    """It waits for all others, and others wait for it."""
+    served.let_go.set()
+    senders = [await begun(server, 32 * UNIT, times=times) for times in (1, 100, 1)]
+    for sender in senders:
+        await sender.send(32 * UNIT)
+
+    assert [await sender.status() for sender in senders] == [200, 200, 200]
+    for sender in senders:
+        sender.close()
+
+
+async def test_who_goes_away_leaves_no_room_taken(served: Served, server: TestServer) -> None:
+    """Neither while its body arrives nor while it waits."""
+    served.let_go.set()
+    for _ in range(8):
+        gone = await begun(server, LIMIT)
+        await gone.send(96 * UNIT)
+        gone.close()
+    sender = await begun(server, LIMIT)
+    await sender.send(LIMIT)
+
+    assert await sender.status() == web.HTTPOk.status_code
+    sender.close()
