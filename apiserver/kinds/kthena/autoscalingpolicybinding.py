@@ -129,11 +129,14 @@ class OptimizerConfiguration:
         Items(1, 256),
         WebhookOnly(distinct_targets, "No two `params` have the same object as their target."),
     ]
-    """The targets that share the load, in order of preference where their costs are equal."""
+    """The targets that share the load, in order of preference where their costs are equal. The annotation
+    `stowplan.dev/capacity` of the binding says what their replicas serve beside each other, such as
+    `llama-h100=2.5,llama-a100=1`; without it, all serve alike."""
 
     cost_expansion_rate_percent: Annotated[Int32, Range(0)] = 200
-    """How much more each next step on one target may cost than the one before, in percent: 200 doubles the
-    replicas of a step each time, 100 takes a target whole before the next one."""
+    """What the replicas may cost, in percent of the least cost at which the load is served, to meet it more
+    precisely: 200 allows twice as much. At 100 or less they cost the least; so they always do while all
+    replicas serve alike."""
 
 
 @declaration(ExactlyOneOf(("scalingConfiguration", "optimizerConfiguration")))

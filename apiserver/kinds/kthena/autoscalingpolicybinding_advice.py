@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 
 _MEANINGLESS: Final = ("uid", "resourceVersion", "fieldPath")
-_STEADY_RATE_PERCENT: Final = 100
+_LEAST_COST_PERCENT: Final = 100
 _ASLEEP: Final = "at 0 replicas no pod reports metrics, so nothing scales up again"
 
 
 def binding_advice(value: Json) -> list[str]:
     """Return warnings about a valid binding."""
     spec = value["spec"]
-    return [*_reference_advice(spec), *_scaling_advice(spec), *_optimizer_advice(spec)]
+    capacities = capacities_of(value).problems
+    return [*_reference_advice(spec), *_scaling_advice(spec), *_optimizer_advice(spec), *capacities]
 
 
 def _reference_advice(spec: Json) -> Iterator[str]:
@@ -45,8 +47,8 @@ def _optimizer_advice(spec: Json) -> Iterator[str]:
     if free := [position for position, param in enumerate(params) if not param.get("cost")]:
         others = f" (as in {len(free) - 1} more)" if len(free) > 1 else ""
         yield f"{where}.params[{free[0]}].cost: 0{others} comes first; equal costs are taken by position"
-    if optimizer.get("costExpansionRatePercent", 200) < _STEADY_RATE_PERCENT:
-        yield f"{where}.costExpansionRatePercent: below 100 no step grows, and each adds one replica"
+    if optimizer.get("costExpansionRatePercent", 200) < _LEAST_COST_PERCENT:
+        yield f"{where}.costExpansionRatePercent: below 100 means 100: nothing costs less than the least"
 
 
 def _is_fixed(bounds: Json) -> bool:

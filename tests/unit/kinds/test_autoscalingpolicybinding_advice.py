@@ -40,14 +40,39 @@ ADVISED = {
         optimizer(param("a", cost=0), param("b", cost=0)),
         [f"{PARAMS}[0].cost: 0 (as in 1 more) comes first; equal costs are taken by position"],
     ),
-    "steps that do not grow": (
+    "less than the least": (
         optimizer(param("a"), costExpansionRatePercent=99),
         [
-            "spec.optimizerConfiguration.costExpansionRatePercent: below 100 no step grows, and each adds one"
-            " replica"
+            "spec.optimizerConfiguration.costExpansionRatePercent: below 100 means 100: nothing costs less"
+            " than the least"
         ],
     ),
 }
+
+
+CAPACITY = "metadata.annotations[stowplan.dev/capacity]"
+CAPACITIES = {
+    "both targets": ("a=2.5, b=1", []),
+    "no number": (
+        "a=much",
+        [
+            f"{CAPACITY}: must be NAME=NUMBER,NAME=NUMBER with numbers from 0.001 to 9999, such as"
+            " llama-h100=2.5; what is not understood counts as 1"
+        ],
+    ),
+    "another name": ("c=2", [f"{CAPACITY}: no target of optimizerConfiguration is called c"]),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), CAPACITIES.values(), ids=CAPACITIES.keys())
+def test_a_capacity_that_says_nothing_is_told(text: str, want: list[str]) -> None:
+    """It is an annotation, so admission cannot refuse it."""
+    binding = {
+        "metadata": {"annotations": {"stowplan.dev/capacity": text}},
+        "spec": optimizer(param("a"), param("b")),
+    }
+
+    assert binding_advice(binding) == want
 
 
 @pytest.mark.parametrize(("spec", "want"), ADVISED.values(), ids=ADVISED.keys())

@@ -1,0 +1,53 @@
+"""What the replicas of unlike targets serve beside each other: an annotation of the binding.
+
+The fields of a binding cannot say that a replica on one accelerator serves more than one on another, and
+whoever shares a load among both must know. `stowplan.dev/capacity: llama-h100=2.5,llama-a100=1` does: the
+target value of a metric is that of a replica of capacity 1; others should have as many times as much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.schema.json import Json
+
+ANNOTATION: Final = "stowplan.dev/capacity"
+"""Its name."""
+
+_NUMBER: Final = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?\Z")
+_SAYS: Final = "must be NAME=NUMBER,NAME=NUMBER with numbers from 0.001 to 9999, such as llama-h100=2.5"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capacities:
+    """Capacities by the names of targets, and one sentence for each part that says nothing."""
+
+    of: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def capacities_of(binding: Json) -> Capacities:
+    """Return what the annotation of a binding says; without it, every replica serves alike."""
+    text = ((binding.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
+    if not isinstance(text, str):
+        return Capacities()
+    said = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
+    good = {name: float(number) for name, _, number in said if _is_capacity(name, number)}
+    return Capacities(of=good, problems=tuple(_problems(binding, said, good)))
+
+
+def _is_capacity(name: str, number: str) -> bool:
+    return bool(name and _NUMBER.match(number)) and float(number) > 0
+
+
+def _problems(binding: Json, said: list[tuple[str, str, str]], good: Mapping[str, float]) -> Iterator[str]:
+    where = f"metadata.annotations[{ANNOTATION}]"
+    if any(not _is_capacity(name, number) for name, _, number in said):
+        yield f"{where}: {_SAYS}; what is not understood counts as 1"
+    params = ((binding.get("spec") or {}).get("optimizerConfiguration") or {}).get("params") or []
+    names = {param.get("target", {}).get("targetRef", {}).get("name") for param in params}
+    if strangers := sorted(name for name in good if name not in names):
+        yield f"{where}: no target of optimizerConfiguration is called {', '.join(strangers)}"

@@ -1,0 +1,73 @@
+"""A binding as decisions need it: its targets in order, with bounds, costs and what a replica serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.json import Json
+from controller.policies.policy import UnreadablePolicyError
+
+DEFAULT_URI = "/metrics"
+DEFAULT_PORT = 8100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundTarget:
+    """One target of a binding."""
+
+    target: TargetObject
+    min_replicas: int
+    max_replicas: int
+    cost: int = 0
+    capacity: float = 1.0
+    uri: str = DEFAULT_URI
+    port: int = DEFAULT_PORT
+    labels: tuple[tuple[str, str], ...] = ()
+    """Which its pods must have too for their metrics to count."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Binding:
+    """What a policy scales; `expansion_percent` is None where there is one target for itself."""
+
+    policy: str
+    targets: tuple[BoundTarget, ...]
+    expansion_percent: int | None = None
+
+
+def read_binding(value: Json) -> Binding:
+    """Return what an AutoscalingPolicyBinding says. Raises UnreadablePolicyError for an invalid one."""
+    version = AUTOSCALING_POLICY_BINDING.storage_version
+    if errors := judged(AUTOSCALING_POLICY_BINDING, version, value):
+        raise UnreadablePolicyError(tuple(map(str, errors)))
+    spec = defaulted(version, value)["spec"]
+    capacities = capacities_of(value)
+    optimizer = spec.get("optimizerConfiguration")
+    around = [spec["scalingConfiguration"]] if optimizer is None else optimizer["params"]
+    return Binding(
+        policy=spec["policyRef"]["name"],
+        targets=tuple(
+            _target(item, capacities.of.get(item["target"]["targetRef"]["name"], 1.0)) for item in around
+        ),
+        expansion_percent=None if optimizer is None else int(optimizer["costExpansionRatePercent"]),
+    )
+
+
+def _target(around: Json, capacity: float) -> BoundTarget:
+    target = around["target"]
+    endpoint = target.get("metricEndpoint") or {}
+    return BoundTarget(
+        target=target_object(target["targetRef"]),
+        min_replicas=int(around["minReplicas"]),
+        max_replicas=int(around["maxReplicas"]),
+        cost=int(around.get("cost") or 0),
+        capacity=capacity,
+        uri=endpoint.get("uri") or DEFAULT_URI,
+        port=int(endpoint.get("port") or DEFAULT_PORT),
+        labels=tuple(sorted((target.get("additionalMatchLabels") or {}).items())),
+    )

@@ -1,0 +1,107 @@
+"""How far one step may go: stabilization windows, limits per period, and panic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.policies.history import History
+from controller.policies.policy import PanicRules, ScalingPolicy, StableLimits
+
+_WHOLE_PERCENT = 100
+
+
+class Limit(StrEnum):
+    """What kept a decision from what the metrics ask for."""
+
+    METRICS = "Metrics"
+    """A metric is old or not known."""
+
+    TOLERANCE = "Tolerance"
+    WINDOW = "StabilizationWindow"
+    RATE = "Rate"
+    PANIC = "Panic"
+    GRACE = "ScaleToZeroGracePeriod"
+    BOUND = "Bound"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One limit that made other replicas of what was asked for before it."""
+
+    limit: Limit
+    before: int
+    after: int
+    detail: str
+
+
+def corrected(
+    policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
+) -> Iterator[Step]:
+    """Yield each limit that holds between the current replicas and the wanted ones; the last one decides."""
+    if in_panic and policy.panic is not None:
+        yield from _in_panic(policy.panic, history, current, wanted, now_seconds)
+    elif wanted > current:
+        yield from _upwards(policy.up, history, current, wanted, now_seconds)
+    elif wanted < current:
+        yield from _downwards(policy.down, history, current, wanted, now_seconds)
+
+
+def _upwards(
+    limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
+) -> Iterator[Step]:
+    lowest = history.lowest(now_seconds, limits.window_seconds)
+    steady = wanted if lowest is None else max(current, min(wanted, lowest))
+    if steady != wanted:
+        detail = f"the lowest recommendation of the last {limits.window_seconds:g} s is {lowest}"
+        yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+    if limits.period_seconds <= 0:
+        return
+    start = min((current, *history.counts_within(now_seconds, limits.period_seconds)))
+    by_percent = start * limits.percent // _WHOLE_PERCENT if start else min(1, limits.percent)
+    choose = max if limits.select == "Or" else min
+    reach = max(current, start + choose(limits.instances, by_percent))
+    if steady > reach:
+        yield Step(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "up", start))
+
+
+def _downwards(
+    limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
+) -> Iterator[Step]:
+    highest = history.highest(now_seconds, limits.window_seconds)
+    steady = wanted if highest is None else min(current, max(wanted, highest))
+    if steady != wanted:
+        detail = f"the highest recommendation of the last {limits.window_seconds:g} s is {highest}"
+        yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+    if limits.period_seconds <= 0:
+        return
+    start = max((current, *history.counts_within(now_seconds, limits.period_seconds)))
+    by_percent = start * limits.percent // _WHOLE_PERCENT
+    choose = max if limits.select == "Or" else min
+    reach = min(current, start - choose(limits.instances, by_percent))
+    if steady < reach:
+        yield Step(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "down", start))
+
+
+def _in_panic(
+    rules: PanicRules, history: History, current: int, wanted: int, now_seconds: float
+) -> Iterator[Step]:
+    if wanted < current:
+        detail = "nothing is scaled down in panic mode"
+        yield Step(limit=Limit.PANIC, before=wanted, after=current, detail=detail)
+        return
+    start = min((current, *history.counts_within(now_seconds, rules.period_seconds)))
+    reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
+    if rules.period_seconds > 0 and start and wanted > reach:
+        within = f"within {rules.period_seconds:g} s in panic mode"
+        detail = f"at most {rules.percent} % up {within}, from {start} replicas"
+        yield Step(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
+
+
+def _rate(limits: StableLimits, way: str, start: int) -> str:
+    joint = "or" if limits.select == "Or" else "and"
+    return (
+        f"at most {limits.instances} {joint} {limits.percent} % {way} within {limits.period_seconds:g} s,"
+        f" from {start} replicas"
+    )

@@ -1,0 +1,185 @@
+"""One decision: how many replicas a target is to have, why, and what to remember of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from controller.policies.correcting import Limit, Step, corrected
+from controller.policies.history import HORIZON_SECONDS, History
+from controller.policies.observation import MetricSeen, Observation
+from controller.policies.policy import Bounds, PanicRules, ScalingPolicy
+from controller.policies.recommending import Wish, wish_of
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
+
+_WHOLE_PERCENT = 100
+_GAP_CYCLES = 4
+"""Who recommended nothing for so many cycles begins anew: what there is counts as recommended first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """The replicas of one target or of several together, with every reason."""
+
+    current_replicas: int
+    replicas: int
+    wanted_replicas: int | None
+    """What the metrics ask for; None while none is known."""
+
+    needed: float | None
+    """The same in fractions of a replica."""
+
+    wishes: tuple[Wish, ...]
+    steps: tuple[Step, ...]
+    """What made something else of it, in order."""
+
+    panic_since_seconds: float | None
+    history: History
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """What limited it, each once, in order."""
+        return tuple(dict.fromkeys(step.limit for step in self.steps))
+
+
+def decide(
+    policy: ScalingPolicy,
+    bounds: Bounds,
+    history: History,
+    observation: Observation,
+    now_seconds: float,
+    *,
+    settings: SizingSettings = DEFAULT_SIZING,
+) -> Decision:
+    """Return the decision of this moment. Deciding twice is deciding once."""
+    current = observation.current_replicas
+    wishes = _wishes(policy, history, observation, now_seconds, settings)
+    known = [wish for wish in wishes if wish.replicas is not None]
+    wanted = max((wish.replicas or 0 for wish in known), default=None)
+    may_fall = bool(known) and all(wish.signal.decides for wish in wishes)
+    history = _noted(history.at(now_seconds), wishes, now_seconds)
+    if not history.counts:
+        history = history.counted(now_seconds - HORIZON_SECONDS, current)
+    if wanted is not None and (may_fall or wanted > current):
+        history = _recommended(history, wanted, current, now_seconds, settings)
+    history = _alarmed(policy.panic, history, current, wanted, now_seconds)
+    in_panic = history.panic_until_seconds is not None
+    steps = list(_steps(policy, bounds, history, current, wanted, may_fall=may_fall, now_seconds=now_seconds))
+    replicas = steps[-1].after if steps else (current if wanted is None else wanted)
+    return Decision(
+        current_replicas=current,
+        replicas=replicas,
+        wanted_replicas=wanted,
+        needed=max((wish.needed or 0.0 for wish in known), default=None),
+        wishes=wishes,
+        steps=tuple(steps),
+        panic_since_seconds=history.panic_since_seconds if in_panic else None,
+        history=history.counted(now_seconds, replicas),
+    )
+
+
+def _wishes(
+    policy: ScalingPolicy,
+    history: History,
+    observation: Observation,
+    now_seconds: float,
+    settings: SizingSettings,
+) -> tuple[Wish, ...]:
+    return tuple(
+        wish_of(
+            metric,
+            observation.metrics.get(metric.name, MetricSeen()),
+            current_replicas=observation.current_replicas,
+            silent_since_seconds=history.silent.get(metric.name),
+            now_seconds=now_seconds,
+            settings=settings,
+        )
+        for metric in policy.metrics
+    )
+
+
+def _noted(history: History, wishes: tuple[Wish, ...], now_seconds: float) -> History:
+    """Return the history with who is silent, and whether anything is asked for."""
+    is_active = history.active_seconds is None or any(wish.total for wish in wishes)
+    return replace(
+        history,
+        active_seconds=now_seconds if is_active else history.active_seconds,
+        silent={
+            wish.metric: wish.silent_since_seconds for wish in wishes if wish.silent_since_seconds is not None
+        },
+    )
+
+
+def _recommended(
+    history: History, wanted: int, current: int, now_seconds: float, settings: SizingSettings
+) -> History:
+    gap_seconds = max(settings.fresh_seconds, _GAP_CYCLES * settings.interval_seconds)
+    last_seconds = history.recommended_seconds
+    if last_seconds is None or now_seconds - last_seconds > gap_seconds:
+        history = history.recommended(now_seconds, current)
+    return history.recommended(now_seconds, wanted)
+
+
+def _alarmed(
+    rules: PanicRules | None, history: History, current: int, wanted: int | None, now_seconds: float
+) -> History:
+    """Return the history with panic as it is now: begun, going on, or over."""
+    since, until = history.panic_since_seconds, history.panic_until_seconds
+    if rules is None or until is None or until < now_seconds:
+        since = until = None
+    if rules is not None and rules.hold_seconds > 0 and _is_surge(rules, current, wanted):
+        since = now_seconds if since is None else since
+        until = now_seconds + rules.hold_seconds
+    return replace(history, panic_since_seconds=since, panic_until_seconds=until)
+
+
+def _is_surge(rules: PanicRules, current: int, wanted: int | None) -> bool:
+    if wanted is None or wanted <= current:
+        return False
+    return wanted * _WHOLE_PERCENT >= current * rules.threshold_percent
+
+
+def _steps(
+    policy: ScalingPolicy,
+    bounds: Bounds,
+    history: History,
+    current: int,
+    wanted: int | None,
+    *,
+    may_fall: bool,
+    now_seconds: float,
+) -> Iterator[Step]:
+    """Yield what makes something else of the wish, each beginning with what the one before ended with."""
+    reached = current if wanted is None else wanted
+    in_panic = history.panic_until_seconds is not None
+    if wanted is None:
+        yield Step(limit=Limit.METRICS, before=current, after=current, detail="no metric is known")
+    elif not may_fall and wanted < current:
+        detail = "a metric is old or not known, so nothing is scaled down"
+        yield Step(limit=Limit.METRICS, before=wanted, after=current, detail=detail)
+        reached = current
+    elif wanted != current and abs(current - wanted) * _WHOLE_PERCENT < current * policy.tolerance_percent:
+        detail = f"{abs(current - wanted)} is less than {policy.tolerance_percent} % of {current}"
+        yield Step(limit=Limit.TOLERANCE, before=wanted, after=current, detail=detail)
+        reached = current
+    else:
+        for step in corrected(
+            policy, history, current=current, wanted=wanted, in_panic=in_panic, now_seconds=now_seconds
+        ):
+            yield step
+            reached = step.after
+    yield from _bounded(bounds, history, current, reached, now_seconds)
+
+
+def _bounded(
+    bounds: Bounds, history: History, current: int, reached: int, now_seconds: float
+) -> Iterator[Step]:
+    idle_seconds = now_seconds - (now_seconds if history.active_seconds is None else history.active_seconds)
+    if reached == 0 and current > 0 and idle_seconds < bounds.grace_seconds:
+        detail = f"idle for {idle_seconds:.0f} s of {bounds.grace_seconds:g} s"
+        yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
+        reached = 1
+    bound = min(max(reached, bounds.min_replicas), bounds.max_replicas)
+    if bound != reached:
+        detail = f"minReplicas {bound}" if bound > reached else f"maxReplicas {bound}"
+        yield Step(limit=Limit.BOUND, before=reached, after=bound, detail=detail)

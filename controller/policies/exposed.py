@@ -1,0 +1,71 @@
+"""What one pod exposes of the metrics that are asked for, by the names that a policy uses.
+
+A name is that of a series (`vllm:num_requests_waiting`, `vllm:request_success_total`) or of a histogram.
+Series of one name with other labels are added up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from prometheus_client import Metric
+
+_COUNTED: Final = ("_total", "_count", "_sum", "_created")
+_BUCKET: Final = "_bucket"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exposed:
+    """A gauge, a counter or a histogram of one pod at one moment; a histogram has buckets."""
+
+    value: float = 0.0
+    is_counter: bool = False
+    buckets: Mapping[float, float] = field(default_factory=dict)
+
+
+def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
+    """Return what families say under the given names; names that none has are left out."""
+    found: dict[str, Exposed] = {}
+    for family in families:
+        for name in names:
+            if said := _said(family, name):
+                found.setdefault(name, said)
+    return found
+
+
+def _said(family: Metric, name: str) -> Exposed | None:
+    if family.type == "histogram" and family.name == name:
+        return Exposed(buckets=buckets) if (buckets := _buckets(family)) else None
+    wanted = {name, f"{name}_total"} if family.type == "counter" else {name}
+    values = [sample.value for sample in family.samples if sample.name in wanted]
+    if not values or not all(map(math.isfinite, values)):
+        return None
+    is_counter = family.type == "counter" or (
+        family.type in ("histogram", "summary") and name != family.name and name.endswith(_COUNTED)
+    )
+    return Exposed(value=math.fsum(_countable(values)), is_counter=is_counter)
+
+
+def _countable(values: Iterable[float]) -> Iterator[float]:
+    return (max(-_LARGEST, min(_LARGEST, value)) for value in values)
+
+
+_LARGEST: Final = 1e300
+
+
+def _buckets(family: Metric) -> dict[float, float]:
+    """Return the buckets that the series have together; none where one is no number."""
+    buckets: dict[float, float] = {}
+    for sample in family.samples:
+        if sample.name == f"{family.name}{_BUCKET}":
+            try:
+                bound = float(sample.labels.get("le", ""))
+            except ValueError:
+                return {}
+            if math.isnan(bound) or not math.isfinite(sample.value):
+                return {}
+            buckets[bound] = buckets.get(bound, 0.0) + sample.value
+    return buckets if math.inf in buckets else {}

@@ -1,0 +1,111 @@
+"""A policy as decisions need it: numbers and seconds, with every default in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, effective_policy
+from apiserver.schema.durations import seconds
+from apiserver.schema.json import Json
+from apiserver.schema.quantities import amount
+
+
+class UnreadablePolicyError(ValueError):
+    """An object that admission would refuse; `problems` has one line for each error, with its field."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyMetric:
+    """A metric, and how much of it one replica should have."""
+
+    name: str
+    target: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StableLimits:
+    """How far the replicas may go in one direction within a period, and how steady the wish must be."""
+
+    instances: int = 1
+    percent: int = 100
+    period_seconds: float = 15.0
+    select: Literal["Or", "And"] = "Or"
+    window_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PanicRules:
+    """When demand counts as a surge, and what holds then."""
+
+    percent: int = 1000
+    period_seconds: float
+    threshold_percent: int = 200
+    hold_seconds: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingPolicy:
+    """All that a policy says."""
+
+    metrics: tuple[PolicyMetric, ...]
+    tolerance_percent: int = 10
+    up: StableLimits = StableLimits()
+    down: StableLimits = StableLimits(window_seconds=300.0)
+    panic: PanicRules | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """Fewest and most replicas, and how long nothing must be asked for before there are none."""
+
+    min_replicas: int
+    max_replicas: int
+    grace_seconds: float = 0.0
+
+
+def read_policy(value: Json) -> ScalingPolicy:
+    """Return what an AutoscalingPolicy says. Raises UnreadablePolicyError for one that is not valid."""
+    if errors := judged(AUTOSCALING_POLICY, AUTOSCALING_POLICY.storage_version, value):
+        raise UnreadablePolicyError(tuple(map(str, errors)))
+    spec = effective_policy(value["spec"])
+    up, down = spec["behavior"]["scaleUp"], spec["behavior"]["scaleDown"]
+    panic = up.get("panicPolicy")
+    return ScalingPolicy(
+        metrics=tuple(
+            PolicyMetric(name=item["metricName"], target=float(amount(item["targetValue"]) or 0))
+            for item in spec["metrics"]
+        ),
+        tolerance_percent=int(spec["tolerancePercent"]),
+        up=_limits(up["stablePolicy"]),
+        down=_limits(down),
+        panic=None if panic is None else _panic(panic),
+    )
+
+
+def _limits(block: Json) -> StableLimits:
+    return StableLimits(
+        instances=int(block["instances"]),
+        percent=int(block["percent"]),
+        period_seconds=_seconds(block["period"]),
+        select=block["selectPolicy"],
+        window_seconds=_seconds(block["stabilizationWindow"]),
+    )
+
+
+def _panic(block: Json) -> PanicRules:
+    return PanicRules(
+        percent=int(block["percent"]),
+        period_seconds=_seconds(block["period"]),
+        threshold_percent=int(block["panicThresholdPercent"]),
+        hold_seconds=_seconds(block["panicModeHold"]),
+    )
+
+
+def _seconds(text: str) -> float:
+    return seconds(text) or 0.0

@@ -1,0 +1,147 @@
+"""How many replicas the metrics ask for, before anything limits that.
+
+A metric asks for its sum over the replicas, divided by what one should have of it. What is missing never
+counts as zero: a metric that is old or not known scales nothing down, and pods that have been silent for
+longer than is waited for count as if they had exactly their target.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from controller.planning.load import Signal
+from controller.policies.history import MOST_REPLICAS
+from controller.policies.observation import MetricSeen, PodValue, Value
+from controller.policies.policy import PolicyMetric
+from controller.sizing.records import SizingSettings
+from controller.sizing.trust import Grade, grade
+
+_DIGITS: Final = 9
+"""Behind the point: what is closer to a whole number is that number."""
+
+_LARGEST: Final = 1e300
+"""Larger values count as this, so that their sum is still a number."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What one metric asks for; `replicas` is None while it is not known."""
+
+    metric: str
+    target: float
+    signal: Signal
+    total: float | None = None
+    """Its sum over the replicas that count."""
+
+    needed: float | None = None
+    """The replicas that it asks for, in fractions."""
+
+    replicas: int | None = None
+    pods: int = 0
+    """Ready pods that count."""
+
+    silent_pods: int = 0
+    age_seconds: float | None = None
+    silent_since_seconds: float | None = None
+
+
+def wish_of(
+    metric: PolicyMetric,
+    seen: MetricSeen,
+    *,
+    current_replicas: int,
+    silent_since_seconds: float | None,
+    now_seconds: float,
+    settings: SizingSettings,
+) -> Wish:
+    """Return what a metric asks for, and how well it is known."""
+    if seen.total is not None:
+        return _of_total(metric, seen.total, settings)
+    known = [pod.seen if pod.seen and pod.seen.is_known else None for pod in seen.pods]
+    verdict = grade(
+        [value.age_seconds if value else None for value in known],
+        silent_since_seconds=silent_since_seconds,
+        now_seconds=now_seconds,
+        settings=settings,
+    )
+    counted = _counted(seen.pods, verdict, settings)
+    if verdict.signal is Signal.UNKNOWN:
+        return Wish(
+            metric=metric.name,
+            target=metric.target,
+            signal=verdict.signal,
+            silent_pods=len(seen.pods),
+            silent_since_seconds=verdict.silent_since_seconds,
+        )
+    total = math.fsum(min(value.value, _LARGEST) for _, value in counted)
+    capacity = math.fsum(pod.capacity for pod, _ in counted)
+    missing = math.fsum(pod.capacity for pod in seen.pods) - capacity
+    needed = _needed(
+        total, metric.target, capacity=capacity, missing=missing, current_replicas=current_replicas
+    )
+    return Wish(
+        metric=metric.name,
+        target=metric.target,
+        signal=verdict.signal,
+        total=total,
+        needed=needed,
+        replicas=whole(needed),
+        pods=len(counted),
+        silent_pods=len(seen.pods) - len(counted),
+        age_seconds=verdict.age_seconds,
+        silent_since_seconds=verdict.silent_since_seconds,
+    )
+
+
+def whole(needed: float) -> int:
+    """Return as many replicas as make up for a fraction."""
+    return MOST_REPLICAS if needed >= MOST_REPLICAS else math.ceil(round(needed, _DIGITS))
+
+
+def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> Wish:
+    if not total.is_known or total.age_seconds > settings.held_seconds:
+        return Wish(metric=metric.name, target=metric.target, signal=Signal.UNKNOWN)
+    needed = _ratio(total.value, metric.target)
+    return Wish(
+        metric=metric.name,
+        target=metric.target,
+        signal=Signal.FRESH if total.age_seconds <= settings.fresh_seconds else Signal.HELD,
+        total=total.value,
+        needed=needed,
+        replicas=whole(needed),
+        age_seconds=total.age_seconds,
+    )
+
+
+def _counted(
+    pods: tuple[PodValue, ...], verdict: Grade, settings: SizingSettings
+) -> list[tuple[PodValue, Value]]:
+    """Return the pods whose values count: by quorum only fresh ones do."""
+    oldest = settings.held_seconds if verdict.signal is Signal.HELD else settings.fresh_seconds
+    return [
+        (pod, pod.seen)
+        for pod in pods
+        if pod.seen is not None and pod.seen.is_known and pod.seen.age_seconds <= oldest
+    ]
+
+
+def _needed(total: float, target: float, *, capacity: float, missing: float, current_replicas: int) -> float:
+    """Return the replicas that pods ask for who share a total.
+
+    While they have their target or more, fewer than there are would only have more still: those that are not
+    ready yet are to share it. While they have less, silent ones may have as much as their target.
+    """
+    asked = _ratio(total, target)
+    if asked >= capacity:
+        return max(asked, float(current_replicas)) if capacity < current_replicas else asked
+    if missing <= 0:
+        return asked
+    return max(asked, min(asked + missing, float(current_replicas)))
+
+
+def _ratio(total: float, target: float) -> float:
+    return (
+        min(total / target, float(MOST_REPLICAS)) if target > total / MOST_REPLICAS else float(MOST_REPLICAS)
+    )

@@ -1,0 +1,56 @@
+"""A decision in one sentence with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controller.planning.load import Signal
+from controller.policies.correcting import Step
+from controller.policies.deciding import Decision
+from controller.policies.recommending import Wish
+
+
+def sentence(decision: Decision) -> str:
+    """Return how many replicas there are to be, and every reason for it."""
+    begin = f"{_replicas(decision.replicas)}"
+    if decision.replicas != decision.current_replicas:
+        begin = f"{begin}, now {decision.current_replicas}"
+    reasons = [*_asking(decision), *map(_limited, decision.steps)]
+    return f"{begin}: {'; '.join(reasons)}" if reasons else begin
+
+
+def wish_text(wish: Wish) -> str:
+    """Return what one metric asks for, and how it is known."""
+    if wish.replicas is None or wish.total is None:
+        return f"{wish.metric} is not known{_silence(wish)}"
+    held = f", {wish.age_seconds or 0:.0f} s old" if wish.signal is Signal.HELD else ""
+    return (
+        f"{wish.metric} is {_number(wish.total)}{held}, {_number(wish.target)} per replica,"
+        f" which asks for {wish.replicas}{_silence(wish)}"
+    )
+
+
+def _asking(decision: Decision) -> Iterator[str]:
+    """Yield the metric that asks for most, and those that are not known."""
+    known = [wish for wish in decision.wishes if wish.replicas is not None]
+    if known:
+        yield wish_text(max(known, key=lambda wish: wish.needed or 0.0))
+    yield from (wish_text(wish) for wish in decision.wishes if wish.replicas is None)
+
+
+def _limited(step: Step) -> str:
+    return f"{step.after} by {step.limit} ({step.detail})"
+
+
+def _silence(wish: Wish) -> str:
+    if not wish.silent_pods:
+        return ""
+    return f" ({wish.silent_pods} of {wish.pods + wish.silent_pods} ready pods say nothing of it)"
+
+
+def _replicas(count: int) -> str:
+    return f"{count} replica{'' if count == 1 else 's'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"

@@ -1,0 +1,224 @@
+"""What holds of every decision, whatever the policy, the history and the numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from controller.planning.load import Signal
+from controller.policies.deciding import decide
+from controller.policies.history import MOST_ENTRIES, Entry, History
+from controller.policies.observation import MetricSeen, Observation, PodValue, Value
+from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+
+NAMES = ("m", "n")
+SECONDS = st.sampled_from((0.0, 15.0, 30.0, 60.0, 300.0, 1800.0))
+LIMITS = st.builds(
+    StableLimits,
+    instances=st.integers(0, 20),
+    percent=st.integers(0, 1000),
+    period_seconds=SECONDS,
+    select=st.sampled_from(("Or", "And")),
+    window_seconds=SECONDS,
+)
+PANIC = st.builds(
+    PanicRules,
+    percent=st.integers(0, 1000),
+    period_seconds=SECONDS,
+    threshold_percent=st.integers(110, 1000),
+    hold_seconds=SECONDS,
+)
+METRICS = st.sets(st.sampled_from(NAMES), min_size=1).map(
+    lambda names: tuple(PolicyMetric(name=name, target=10.0) for name in sorted(names))
+)
+POLICIES = st.builds(
+    ScalingPolicy,
+    metrics=METRICS,
+    tolerance_percent=st.integers(0, 100),
+    up=LIMITS,
+    down=LIMITS,
+    panic=st.none() | PANIC,
+)
+BOUNDS = st.tuples(st.integers(0, 50), st.integers(1, 50), SECONDS).map(
+    lambda drawn: Bounds(min_replicas=min(drawn[:2]), max_replicas=max(drawn[:2]), grace_seconds=drawn[2])
+)
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+VALUES = st.builds(Value, value=FLOATS, age_seconds=FLOATS)
+SEEN = st.builds(
+    MetricSeen,
+    pods=st.lists(st.builds(PodValue, seen=st.none() | VALUES), max_size=5).map(tuple),
+    total=st.none() | VALUES,
+)
+OBSERVATIONS = st.builds(
+    Observation,
+    current_replicas=st.integers(0, 60),
+    metrics=st.dictionaries(st.sampled_from((*NAMES, "other")), SEEN),
+)
+NOW = 1_000_000.0
+
+
+def of_load(load: float, current: int) -> Observation:
+    """Return an observation of the same total of every metric."""
+    seen = MetricSeen(total=Value(value=load))
+    return Observation(current_replicas=current, metrics=dict.fromkeys(NAMES, seen))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Draw the history of half an hour."""
+    history, now = History(), NOW - 2000.0
+    for _ in range(draw(st.integers(0, 8))):
+        now += draw(st.floats(0.0, 400.0))
+        history = history.at(now).counted(now, draw(st.integers(0, 60)))
+        history = history.recommended(now, draw(st.integers(0, 60)))
+    return history
+
+
+@given(POLICIES, BOUNDS, histories(), OBSERVATIONS)
+def test_bounds_hold_whatever_is_seen(
+    policy: ScalingPolicy, bounds: Bounds, history: History, observation: Observation
+) -> None:
+    """No float makes a decision fail or leave its bounds."""
+    found = decide(policy, bounds, history, observation, NOW)
+
+    assert bounds.min_replicas <= found.replicas <= bounds.max_replicas
+
+
+@given(POLICIES, BOUNDS, histories(), OBSERVATIONS)
+def test_deciding_twice_is_deciding_once(
+    policy: ScalingPolicy, bounds: Bounds, history: History, observation: Observation
+) -> None:
+    """At the same moment, with the history of the first decision."""
+    first = decide(policy, bounds, history, observation, NOW)
+    second = decide(policy, bounds, first.history, observation, NOW)
+
+    assert (second.replicas, second.limits) == (first.replicas, first.limits)
+    assert second.history == first.history
+
+
+@given(POLICIES, BOUNDS, histories(), st.integers(0, 60), st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)))
+def test_more_load_never_gets_fewer_replicas(
+    policy: ScalingPolicy, bounds: Bounds, history: History, current: int, loads: tuple[float, float]
+) -> None:
+    """Unless panic is slower than ordinary times: admission warns of such a policy."""
+    assume(policy.panic is None or policy.panic.period_seconds == 0)
+    low, high = sorted(loads)
+
+    less = decide(policy, bounds, history, of_load(low, current), NOW).replicas
+    more = decide(policy, bounds, history, of_load(high, current), NOW).replicas
+
+    assert less <= more
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=8),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.integers(0, 12),
+    st.floats(0, 50),
+)
+def test_more_load_of_pods_never_asks_for_fewer(
+    loads: list[float], silent: list[bool], current: int, more: float
+) -> None:
+    """Some pods may be silent, and some not ready."""
+    free = StableLimits(period_seconds=0.0)
+    policy = ScalingPolicy(
+        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=free, down=free
+    )
+    found = []
+    for extra in (0.0, more):
+        pods = tuple(
+            PodValue(seen=None if mute else Value(value=load + extra))
+            for load, mute in zip(loads, silent, strict=False)
+        )
+        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
+        history = History(silent={"m": NOW - 10_000})
+        found.append(decide(policy, Bounds(min_replicas=0, max_replicas=1000), history, seen, NOW).replicas)
+
+    assert found[0] <= found[1]
+
+
+@given(
+    st.lists(st.tuples(st.floats(1.0, 60.0), st.floats(0, 2000)), min_size=1, max_size=60),
+    LIMITS,
+    LIMITS,
+)
+def test_no_rate_is_exceeded_within_any_period(
+    steps: list[tuple[float, float]], up: StableLimits, down: StableLimits
+) -> None:
+    """Between any two moments that are less than a period apart."""
+    policy = ScalingPolicy(
+        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=up, down=down
+    )
+    history, now, current, course = History(), NOW, 10, [(NOW - 1, 10)]
+    for seconds, load in steps:
+        now += seconds
+        found = decide(
+            policy, Bounds(min_replicas=0, max_replicas=10**6), history, of_load(load, current), now
+        )
+        history, current = found.history, found.replicas
+        course.append((now, current))
+
+    for place, (later, count) in enumerate(course):
+        for earlier, before in course[:place]:
+            if later - earlier < up.period_seconds and len(history.counts) < MOST_ENTRIES:
+                assert count - before <= _reach(up, before, up=True)
+            if later - earlier < down.period_seconds and len(history.counts) < MOST_ENTRIES:
+                assert before - count <= _reach(down, before, up=False)
+
+
+def _reach(limits: StableLimits, before: int, *, up: bool) -> int:
+    percent = before * limits.percent // 100 if before or not up else min(1, limits.percent)
+    return (max if limits.select == "Or" else min)(limits.instances, percent)
+
+
+@given(POLICIES, histories(), st.integers(1, 50), st.floats(0, 1e5))
+def test_an_unknown_metric_scales_nothing_down(
+    policy: ScalingPolicy, history: History, current: int, load: float
+) -> None:
+    """The other one may still ask for more."""
+    assume(len(policy.metrics) > 1)
+    seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+    found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, seen, NOW)
+
+    assert found.replicas >= current
+    assert [wish.signal for wish in found.wishes] == [Signal.FRESH, Signal.UNKNOWN]
+
+
+@given(POLICIES, histories(), st.integers(0, 50), st.floats(0, 1e5))
+def test_nothing_is_scaled_down_in_panic(
+    policy: ScalingPolicy, history: History, current: int, load: float
+) -> None:
+    """Whatever the load fell to."""
+    assume(policy.panic is not None)
+    history = replace(history, panic_since_seconds=NOW - 5, panic_until_seconds=NOW + 5)
+    found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, of_load(load, current), NOW)
+
+    assert found.replicas >= current
+
+
+def test_a_metric_that_nobody_can_count_is_no_zero() -> None:
+    """NaN, infinity, less than nothing, and as much as a float holds."""
+    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=1e-9),), tolerance_percent=0)
+    bounds = Bounds(min_replicas=0, max_replicas=100)
+    for value in (math.nan, math.inf, -math.inf, -1.0):
+        assert decide(policy, bounds, History(), of_load(value, 7), NOW).replicas == 7
+    pods = tuple(PodValue(seen=Value(value=1.7e308)) for _ in range(3))
+    seen = Observation(current_replicas=7, metrics={"m": MetricSeen(pods=pods)})
+    assert decide(policy, bounds, History(), seen, NOW).replicas == 14
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """A year of noise takes no more room than an hour."""
+    history = History()
+    for number in range(5000):
+        now = NOW + number * 5.0
+        history = history.at(now).counted(now, number % 7).recommended(now, (number * 7919) % 101)
+
+    lengths = {len(history.highs), len(history.lows), len(history.counts)}
+    assert max(lengths) <= MOST_ENTRIES
+    assert len(history.document()) < 5000
+    assert history.highest(now, 1800.0) == 100
+    assert history.counts[-1] == Entry(NOW + 4999 * 5.0, 4999 % 7)

@@ -1,0 +1,106 @@
+"""A history as a document: what goes out comes back, and what is none is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.policies.history import (
+    LONGEST_CHARACTERS,
+    Entry,
+    History,
+    UnreadableHistoryError,
+    read_history,
+)
+
+MOMENTS = st.integers(0, 10**12).map(lambda milliseconds: milliseconds / 1000)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Draw a history whose moments are whole milliseconds."""
+    history, now = History(), 0.0
+    for _ in range(draw(st.integers(0, 100))):
+        now = round(now + draw(st.integers(0, 60_000)) / 1000, 3)
+        history = history.at(now).counted(now, draw(st.integers(0, 9)))
+        history = history.recommended(now, draw(st.integers(0, 10**9)))
+    silent = draw(st.dictionaries(st.text(max_size=256), MOMENTS, max_size=32))
+    return History(
+        highs=history.highs,
+        lows=history.lows,
+        counts=history.counts,
+        recommended_seconds=history.recommended_seconds,
+        panic_since_seconds=draw(st.none() | MOMENTS),
+        panic_until_seconds=draw(st.none() | MOMENTS),
+        active_seconds=draw(st.none() | MOMENTS),
+        silent=silent,
+    )
+
+
+@given(histories())
+def test_what_is_written_is_read(history: History) -> None:
+    """Whoever leads next goes on with the same, in a bounded number of characters."""
+    text = history.document()
+
+    assert read_history(text) == history
+    assert len(text) <= LONGEST_CHARACTERS
+
+
+GOOD = json.loads(History().document())
+UNREADABLE = {
+    "no JSON": "{",
+    "no object": "[]",
+    "another format": json.dumps(GOOD | {"format": 2}),
+    "a part is missing": json.dumps({key: value for key, value in GOOD.items() if key != "lows"}),
+    "no moment": json.dumps(GOOD | {"active": "yesterday"}),
+    "a moment that never comes": '{"format":1,"highs":[[Infinity,1]]}',
+    "no number of replicas": json.dumps(GOOD | {"counts": [[1.0, -1]]}),
+    "half a replica": json.dumps(GOOD | {"counts": [[1.0, 1.5]]}),
+    "a truth": json.dumps(GOOD | {"counts": [[1.0, True]]}),
+    "not in order": json.dumps(GOOD | {"counts": [[2.0, 1], [1.0, 2]]}),
+    "no staircase": json.dumps(GOOD | {"highs": [[1.0, 1], [2.0, 2]]}),
+    "too many entries": json.dumps(GOOD | {"counts": [[float(n), n % 2] for n in range(65)]}),
+    "too many metrics": json.dumps(GOOD | {"silent": {str(n): 1.0 for n in range(33)}}),
+    "too long": " " * (LONGEST_CHARACTERS + 1),
+    "too deep": "[" * 5000,
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_what_is_no_history_is_refused(text: str) -> None:
+    """Somebody may have written there."""
+    with pytest.raises(UnreadableHistoryError):
+        read_history(text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(list(GOOD)), inner),
+    )
+)
+def test_any_document_is_a_history_or_refused(value: object) -> None:
+    """Nothing else comes of it."""
+    try:
+        read_history(json.dumps(GOOD | value if isinstance(value, dict) else value))
+    except UnreadableHistoryError:
+        return
+
+
+def test_what_lies_in_the_future_happened_just_now() -> None:
+    """A clock was set back: no window holds for hours, and no panic either."""
+    ahead = History(
+        highs=(Entry(9000.0, 5),),
+        counts=(Entry(9000.0, 5),),
+        recommended_seconds=9000.0,
+        panic_since_seconds=9000.0,
+        panic_until_seconds=9060.0,
+        active_seconds=9000.0,
+    ).at(100.0)
+
+    assert ahead.highs == ahead.counts == (Entry(100.0, 5),)
+    assert (ahead.recommended_seconds, ahead.active_seconds) == (100.0, 100.0)
+    assert ahead.panic_until_seconds == 1900.0

@@ -1,0 +1,119 @@
+"""What pods expose, and the numbers that decisions count with."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.policies.exposed import Exposed, exposed
+from controller.policies.measuring import KEPT_SECONDS, MOST_LOOKS, Look, PodMemory
+
+TEXT = """\
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0"} 3
+vllm:num_requests_waiting{engine="1"} 4
+# TYPE vllm:request_success_total counter
+vllm:request_success_total{finished_reason="stop"} 100
+vllm:request_success_total{finished_reason="length"} 20
+# TYPE vllm:ttft histogram
+vllm:ttft_bucket{engine="0",le="0.5"} 2
+vllm:ttft_bucket{engine="0",le="+Inf"} 5
+vllm:ttft_bucket{engine="1",le="0.5"} 1
+vllm:ttft_bucket{engine="1",le="+Inf"} 1
+vllm:ttft_count{engine="0"} 5
+vllm:ttft_count{engine="1"} 1
+vllm:ttft_sum{engine="0"} 7.5
+vllm:ttft_sum{engine="1"} 0.25
+# TYPE nonsense gauge
+nonsense NaN
+untyped_thing 8
+"""
+NAMED = {
+    "vllm:num_requests_waiting": Exposed(value=7),
+    "vllm:request_success_total": Exposed(value=120, is_counter=True),
+    "vllm:request_success": Exposed(value=120, is_counter=True),
+    "vllm:ttft": Exposed(buckets={0.5: 3, float("inf"): 6}),
+    "vllm:ttft_count": Exposed(value=6, is_counter=True),
+    "vllm:ttft_sum": Exposed(value=7.75, is_counter=True),
+    "untyped_thing": Exposed(value=8),
+}
+
+
+@pytest.mark.parametrize(("name", "want"), NAMED.items(), ids=NAMED.keys())
+def test_series_are_found_by_the_names_of_a_policy(name: str, want: Exposed) -> None:
+    """All series of a name together: two engines in a pod are one pod."""
+    assert exposed(text_string_to_metric_families(TEXT), {name}) == {name: want}
+
+
+def test_what_is_no_number_is_not_exposed() -> None:
+    """Nor is what is not there."""
+    assert exposed(text_string_to_metric_families(TEXT), {"nonsense", "missing", "vllm"}) == {}
+
+
+def play(*courses: tuple[float, Exposed]) -> list[float | None]:
+    """Return the value of a metric at each look."""
+    memory, values = PodMemory(), []
+    for seconds, item in courses:
+        look = Look(seconds, {"m": item})
+        memory = memory.with_look(look)
+        values.append(memory.values(look).get("m"))
+    return values
+
+
+def counter(value: float) -> Exposed:
+    """Return a counter."""
+    return Exposed(value=value, is_counter=True)
+
+
+def test_a_gauge_is_its_value() -> None:
+    """At once."""
+    assert play((0, Exposed(value=3)), (15, Exposed(value=4))) == [3, 4]
+
+
+def test_a_counter_is_its_rate_over_a_minute() -> None:
+    """Unknown at the first look, then over what there is, and never below zero after a restart."""
+    course = [(0.0, 0.0), (15.0, 30.0), (60.0, 120.0), (75.0, 300.0), (90.0, 5.0), (105.0, 20.0)]
+
+    assert play(*((seconds, counter(value)) for seconds, value in course)) == [
+        None,
+        2.0,
+        2.0,
+        (300 - 30) / 60,
+        None,
+        1.0,
+    ]
+
+
+def test_a_histogram_is_the_95th_percentile_of_what_it_gained() -> None:
+    """What it counted before does not matter; nothing gained is zero."""
+
+    def histogram(fast: float, all_: float) -> Exposed:
+        return Exposed(buckets={0.5: fast, 1.0: all_, float("inf"): all_})
+
+    assert play((0, histogram(50, 100)), (60, histogram(50, 110)), (120, histogram(50, 110))) == [
+        None,
+        1.0,
+        0.0,
+    ]
+
+
+def test_a_histogram_with_other_buckets_begins_anew() -> None:
+    """An engine was updated in place."""
+    assert play(
+        (0, Exposed(buckets={float("inf"): 1})), (15, Exposed(buckets={1.0: 1, float("inf"): 2}))
+    ) == [
+        None,
+        None,
+    ]
+
+
+def test_what_is_remembered_of_a_pod_is_bounded() -> None:
+    """By number and by age; gauges are not remembered at all."""
+    memory = PodMemory()
+    for number in range(1000):
+        memory = memory.with_look(Look(number, {"m": counter(number), "g": Exposed(value=1)}))
+
+    assert len(memory.looks) == MOST_LOOKS
+    assert {name for look in memory.looks for name in look.exposed} == {"m"}
+    memory = memory.with_look(Look(1000 + KEPT_SECONDS, {}))
+    assert len(memory.looks) == 1

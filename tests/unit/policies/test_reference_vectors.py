@@ -1,0 +1,263 @@
+"""The reference's own vectors, by their numbers, where the contract agrees; the others stand in `DIFFERENT`.
+
+R are recommendations, C corrections, H histograms, W windows. What a vector of the reference calls `unready`
+are replicas that are asked for and not ready.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import pytest
+
+from controller.policies.correcting import corrected
+from controller.policies.deciding import decide
+from controller.policies.exposed import Exposed
+from controller.policies.histograms import UncountableError, quantile
+from controller.policies.history import Entry, History
+from controller.policies.measuring import Look, baseline
+from controller.policies.observation import MetricSeen, Observation, PodValue, Value
+from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+
+NOW = 1_000_000.0
+FREE = StableLimits(period_seconds=0.0)
+"""No limit, no window: what is left is the recommendation."""
+
+ORDINARY = StableLimits()
+NOTHING = History()
+
+DIFFERENT = {
+    "R5": "target 0: admission refuses it, as the reference's own does",
+    "R25": "target 0: admission refuses it, as the reference's own does",
+    "R11": "tolerance: 5 replicas for 9 are 4 apart, less than 9 * 50 %: the seed says replicas, so 9 stay",
+    "R26": "target 1e-100: admission refuses it, yet here it gives the same",
+    "C4": "selectPolicy Unknown: admission refuses it",
+    "W4 at 28 s": "a number of replicas stays until another one is seen, however long that takes",
+    "E1": "changes count until they are a period old: 5 at 60 s, 10 at 120 s, not at 135 s",
+    "E2": "raw recommendations stand in the window, so load that fell is followed after 300 s",
+}
+"""Where the contract disagrees, and why; `docs/policies.md` has the same in prose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class R:
+    """A recommendation: what is there, what its pods say, and what is to come of it."""
+
+    bounds: tuple[int, int]
+    current: int
+    tolerance: int = 0
+    targets: tuple[float, ...] = (1.0,)
+    pods: tuple[tuple[float | None, ...], ...] = ()
+    total: float | None = None
+    want: int
+
+
+def same(count: int, value: float | None) -> tuple[tuple[float | None, ...], ...]:
+    """Return some pods that say the same of one metric."""
+    return ((value,),) * count
+
+
+def said(value: float | None) -> Value | None:
+    """Return what a pod or a source says."""
+    return None if value is None else Value(value=value)
+
+
+RECOMMENDED = {
+    "R1": R(bounds=(5, 10), current=4, tolerance=10, targets=(), want=5),
+    "R2": R(bounds=(5, 10), current=11, tolerance=10, targets=(), want=10),
+    "R4": R(bounds=(1, 10**6), current=3, targets=(3, 5, 4), pods=((6, 500, 20),) * 3, want=300),
+    "R7": R(bounds=(1, 100), current=3, pods=((19.1,), (3.1,), (7.1,)), want=30),
+    "R8": R(bounds=(5, 20), current=10, pods=same(10, 0.1), want=5),
+    "R10": R(bounds=(1, 100), current=9, tolerance=50, pods=same(10, 0.51), want=9),
+    "R11 by the seed": R(bounds=(1, 100), current=9, tolerance=50, pods=same(10, 0.49), want=9),
+    "R13": R(bounds=(1, 100), current=9, tolerance=50, pods=same(10, 1.51), want=16),
+    "R14": R(bounds=(1, 100), current=58, pods=same(8, 0.15), want=2),
+    "R16": R(bounds=(1, 100), current=58, pods=same(8, 3.9), want=58),
+    "R17": R(bounds=(1, 100), current=10, pods=same(2, None) + same(8, 0.5), want=6),
+    "R19": R(bounds=(1, 100), current=58, pods=same(50, None) + same(8, 2.9), want=58),
+    "R20": R(bounds=(1, 100), current=58, pods=same(4, None) + same(8, 2.9), want=58),
+    "R22": R(bounds=(1, 100), current=10, tolerance=49, targets=(3,), total=14.9, want=5),
+    "R23": R(bounds=(1, 100), current=10, tolerance=51, targets=(3,), total=44.9, want=10),
+    "R26": R(bounds=(1, 100), current=1, targets=(1e-100,), total=1e100, want=100),
+}
+
+
+@pytest.mark.parametrize("case", RECOMMENDED.values(), ids=RECOMMENDED.keys())
+def test_recommendations(case: R) -> None:
+    """Per-pod values with silent and unready pods; silent for so long that the others decide."""
+    names = [f"m{place}" for place in range(len(case.targets))]
+    metrics = tuple(PolicyMetric(name=name, target=t) for name, t in zip(names, case.targets, strict=True))
+    policy = ScalingPolicy(metrics=metrics, tolerance_percent=case.tolerance, up=FREE, down=FREE)
+    seen = {
+        name: MetricSeen(
+            pods=tuple(PodValue(seen=said(pod[place])) for pod in case.pods),
+            total=said(case.total),
+        )
+        for place, name in enumerate(names)
+    }
+    history = History(silent=dict.fromkeys(names, NOW - 10_000))
+    found = decide(
+        policy,
+        Bounds(min_replicas=case.bounds[0], max_replicas=case.bounds[1]),
+        history,
+        Observation(current_replicas=case.current, metrics=seen),
+        NOW,
+    )
+
+    assert found.replicas == case.want
+
+
+@dataclass(frozen=True, kw_only=True)
+class C:
+    """A correction: what is there, what is wanted, and what is done."""
+
+    current: int
+    wanted: int
+    up: StableLimits = ORDINARY
+    down: StableLimits = ORDINARY
+    panic_percent: int | None = None
+    history: History = NOTHING
+    want: int
+
+
+def limits(instances: int, percent: int, select: str, *, window: float = 0.0) -> StableLimits:
+    """Return limits over a minute."""
+    limit = StableLimits(instances=instances, percent=percent, period_seconds=60.0, window_seconds=window)
+    return replace(limit, select="And") if select == "And" else limit
+
+
+BEFORE = NOW - 1.0
+CORRECTED = {
+    "C1": C(current=7, wanted=7, want=7),
+    "C2": C(down=limits(1, 40, "Or"), current=10, wanted=5, want=6),
+    "C5": C(
+        down=limits(2, 20, "Or", window=60),
+        current=10,
+        wanted=5,
+        history=History(highs=(Entry(BEFORE, 9), Entry(NOW, 5))),
+        want=9,
+    ),
+    "C7": C(up=limits(3, 100, "Or"), current=5, wanted=20, want=10),
+    "C8": C(up=limits(3, 100, "And"), current=5, wanted=20, want=8),
+    "C10": C(
+        up=limits(3, 100, "Or", window=60),
+        current=5,
+        wanted=20,
+        history=History(lows=(Entry(BEFORE, 12), Entry(NOW, 20))),
+        want=10,
+    ),
+    "C11": C(
+        up=limits(2, 50, "Or"),
+        current=10,
+        wanted=50,
+        history=History(counts=(Entry(BEFORE, 6), Entry(NOW, 10))),
+        want=10,
+    ),
+    "C13": C(panic_percent=100, current=5, wanted=15, want=10),
+    "C14": C(
+        panic_percent=100,
+        current=10,
+        wanted=30,
+        history=History(counts=(Entry(BEFORE, 6), Entry(NOW, 10))),
+        want=12,
+    ),
+    "C16": C(panic_percent=100, current=0, wanted=5, want=5),
+    "C17": C(panic_percent=1000, current=10, wanted=3, want=10),
+}
+
+
+@pytest.mark.parametrize("case", CORRECTED.values(), ids=CORRECTED.keys())
+def test_corrections(case: C) -> None:
+    """Limits, windows and panic between a recommendation and what is done."""
+    panic = None
+    if case.panic_percent is not None:
+        panic = PanicRules(percent=case.panic_percent, period_seconds=60.0)
+    policy = ScalingPolicy(metrics=(), up=case.up, down=case.down, panic=panic)
+    steps = list(
+        corrected(
+            policy,
+            case.history,
+            current=case.current,
+            wanted=case.wanted,
+            in_panic=panic is not None,
+            now_seconds=NOW,
+        )
+    )
+
+    assert (steps[-1].after if steps else case.wanted) == case.want
+
+
+def test_c19_bounds_go_before_everything() -> None:
+    """C19: at most 10 replicas, 15 are there."""
+    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=1.0),))
+    seen = Observation(current_replicas=15, metrics={"m": MetricSeen(total=Value(value=15))})
+
+    assert decide(policy, Bounds(min_replicas=1, max_replicas=10), History(), seen, NOW).replicas == 10
+
+
+INF = math.inf
+Buckets = dict[float, float]
+QUANTILES: dict[str, tuple[Buckets | None, Buckets, int, float | str]] = {
+    "H1": ({0.5: 2, INF: 5}, {0.5: 2, INF: 4}, 95, "fell by 1"),
+    "H2": ({0.5: 2, INF: 5}, {0.5: 2, INF: 5}, 95, 0.0),
+    "H4": ({0.5: 2, 0.75: 4, INF: 5}, {0.5: 4, 0.75: 5, INF: 8}, 95, "not cumulative"),
+    "H5": ({0.5: 2, 0.75: 4, INF: 5}, {0.5: 4, 0.75: 8, INF: 10}, 100, 1.5),
+    "H7": (None, {}, 95, 0.0),
+    "H8": ({0.5: 2, 0.75: 4, INF: 5}, {0.5: 3, 0.75: 8, INF: 10}, 1, 0.5),
+}
+
+
+@pytest.mark.parametrize(("past", "now", "percent", "want"), QUANTILES.values(), ids=QUANTILES.keys())
+def test_quantiles(past: Buckets | None, now: Buckets, percent: int, want: float | str) -> None:
+    """Of what a histogram gained, interpolated within its bucket."""
+    if isinstance(want, str):
+        with pytest.raises(UncountableError, match=want):
+            quantile(past, now, percent)
+    else:
+        assert quantile(past, now, percent) == want
+
+
+def recommended(values: tuple[int, ...]) -> History:
+    """Return a history with a recommendation each two seconds."""
+    history = History()
+    for seconds, value in zip((1.0, 3.0, 5.0, 7.0), values, strict=True):
+        history = history.recommended(seconds, value)
+    return history
+
+
+@pytest.mark.parametrize(("now", "want"), [(7, 6), (12, 5), (14, 5), (16, 2), (18, None)])
+def test_w1_the_highest_recommendation_of_a_window(now: float, want: int | None) -> None:
+    """6, 3, 5 and 2 at 1, 3, 5 and 7 s, over 10 s."""
+    assert recommended((6, 3, 5, 2)).highest(now, 10.0) == want
+
+
+@pytest.mark.parametrize(("now", "want"), [(7, 3), (12, 3), (14, 5), (16, 7), (18, None)])
+def test_w2_the_lowest_recommendation_of_a_window(now: float, want: int | None) -> None:
+    """6, 3, 5 and 7 at 1, 3, 5 and 7 s, over 10 s."""
+    assert recommended((6, 3, 5, 7)).lowest(now, 10.0) == want
+
+
+@pytest.mark.parametrize(("now", "current", "want"), [
+    (7, 10, 3), (12, 10, 3), (14, 10, 3), (16, 10, 4), (18, 10, 4), (18, 2, 2), (26, 10, 4),
+])  # fmt: skip
+def test_w4_the_fewest_replicas_of_a_period(now: float, current: int, want: int) -> None:
+    """6, 3, 9 and 4 replicas since 1, 3, 5 and 7 s, over 10 s."""
+    counts = tuple(Entry(seconds, count) for seconds, count in ((1, 6), (3, 3), (5, 9), (7, 4)))
+
+    assert min(*History(counts=counts).counts_within(now, 10.0), current) == want
+
+
+@pytest.mark.parametrize(
+    ("now", "want"), [(12, "foo"), (14, "bar"), (16, "quz"), (18, "abc"), (21, "abc"), (23, None)]
+)
+def test_w5_what_a_look_is_compared_with(now: float, want: str | None) -> None:
+    """The newest look of 10 s ago or more, and of 15 s at most.
+
+    At 7 s the reference has none; here the oldest counts meanwhile, so that a new pod is known at its second
+    look.
+    """
+    looks = [Look(s, {name: Exposed()}) for s, name in ((1, "foo"), (3, "bar"), (5, "quz"), (7, "abc"))]
+    found = baseline(looks, float(now), window_seconds=10.0, kept_seconds=15.0)
+
+    assert (next(iter(found.exposed)) if found else None) == want

@@ -1,0 +1,279 @@
+"""Every sentence of the seed's page that says how scaling behaves, as the name of a test.
+
+The page: `seeds/registry.volcano.sh-v1alpha1.md`. `play` decides once per interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.policies.correcting import Limit
+from controller.policies.deciding import Decision, decide
+from controller.policies.history import History
+from controller.policies.observation import MetricSeen, Observation, Value
+from controller.policies.policy import (
+    Bounds,
+    PanicRules,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    read_policy,
+)
+from controller.policies.splitting import Share, split
+
+INTERVAL = 15.0
+BOUNDS = Bounds(min_replicas=0, max_replicas=1000)
+FREE = StableLimits(period_seconds=0.0)
+PLAIN = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=FREE, down=FREE)
+
+
+def play(
+    policy: ScalingPolicy, loads: Iterable[float], *, current: int, bounds: Bounds = BOUNDS
+) -> list[Decision]:
+    """Return the decisions on a course of loads, each done at once."""
+    history, made = History(), []
+    for number, load in enumerate(loads):
+        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+        decision = decide(policy, bounds, history, seen, 1000.0 + number * INTERVAL)
+        history, current = decision.history, decision.replicas
+        made.append(decision)
+    return made
+
+
+def counts(decisions: list[Decision]) -> list[int]:
+    """Return the replicas of decisions."""
+    return [decision.replicas for decision in decisions]
+
+
+def with_up(**changes: Any) -> ScalingPolicy:
+    """Return a policy that limits growth only."""
+    return replace(PLAIN, up=replace(StableLimits(), **changes))
+
+
+def with_down(**changes: Any) -> ScalingPolicy:
+    """Return a policy that limits release only."""
+    return replace(PLAIN, down=replace(StableLimits(), **changes))
+
+
+def tolerance() -> None:
+    """By replicas: 10 % of 10 is one replica, of 20 two."""
+    policy = replace(PLAIN, tolerance_percent=10)
+    assert counts(play(policy, [101], current=10)) == [11]
+    assert counts(play(policy, [211], current=20)) == [22]
+    assert counts(play(policy, [201], current=20)) == [20]
+    assert counts(play(policy, [181], current=20)) == [20]
+    assert counts(play(policy, [180], current=20)) == [18]
+
+
+def several_metrics() -> None:
+    """Of several, follow the one that wants most."""
+    policy = replace(PLAIN, metrics=(*PLAIN.metrics, PolicyMetric(name="n", target=1.0)))
+    both = {"m": MetricSeen(total=Value(value=50)), "n": MetricSeen(total=Value(value=7))}
+    seen = Observation(current_replicas=6, metrics=both)
+    assert decide(policy, BOUNDS, History(), seen, 0.0).replicas == 7
+
+
+def target_value() -> None:
+    """Divide the sum of the metric by the target, and round up."""
+    assert counts(play(PLAIN, [45, 50, 51], current=1)) == [5, 5, 6]
+
+
+def instances_up() -> None:
+    """Two at most within 30 s."""
+    assert counts(play(with_up(instances=2, percent=0, period_seconds=30), [100] * 5, current=1)) == [
+        3, 3, 5, 5, 7,
+    ]  # fmt: skip
+
+
+def instances_down() -> None:
+    """Two at most within 30 s."""
+    assert counts(play(with_down(instances=2, percent=0, period_seconds=30), [0] * 4, current=8)) == [
+        6, 6, 4, 4,
+    ]  # fmt: skip
+
+
+def percent_up() -> None:
+    """Half of what there was at most."""
+    assert counts(play(with_up(instances=0, percent=50, period_seconds=15), [100] * 3, current=4)) == [
+        6,
+        9,
+        10,
+    ]
+
+
+def percent_down() -> None:
+    """Half of what there was at most."""
+    assert counts(play(with_down(instances=0, percent=50, period_seconds=15), [10] * 3, current=8)) == [
+        4,
+        2,
+        1,
+    ]
+
+
+def period() -> None:
+    """One in a minute, whatever the interval."""
+    slow = with_up(instances=1, percent=0, period_seconds=60)
+    assert counts(play(slow, [100] * 6, current=1)) == [2, 2, 2, 2, 3, 3]
+
+
+def select_or() -> None:
+    """Follow the looser limit."""
+    assert counts(play(with_up(instances=1, percent=100), [100], current=4)) == [8]
+    assert counts(play(with_down(instances=3, percent=25), [0], current=4)) == [1]
+
+
+def select_and() -> None:
+    """Follow the tighter limit."""
+    assert counts(play(with_up(instances=1, percent=100, select="And"), [100], current=4)) == [5]
+    assert counts(play(with_down(instances=3, percent=25, select="And"), [0], current=4)) == [3]
+
+
+def window_up() -> None:
+    """Follow the lowest of the last 30 s."""
+    steady = with_up(period_seconds=0, window_seconds=30)
+    assert counts(play(steady, [10, 100, 10, 100, 100, 100, 100], current=1)) == [1, 1, 1, 1, 1, 10, 10]
+
+
+def window_down() -> None:
+    """Follow the highest of the last 45 s."""
+    steady = with_down(period_seconds=0, window_seconds=45)
+    assert counts(play(steady, [100, 20, 60, 20, 20, 20, 20], current=10)) == [10, 10, 10, 10, 6, 6, 2]
+
+
+def delay() -> None:
+    """Raw recommendations stand in the window: one that was held does not hold the next one."""
+    steady = with_down(period_seconds=0, window_seconds=300)
+    assert counts(play(steady, [100] * 3 + [15] * 25, current=10)) == [10] * 23 + [2] * 5
+
+
+RULES = PanicRules(percent=100, period_seconds=15, threshold_percent=200, hold_seconds=45)
+PANICKY = replace(
+    PLAIN,
+    up=StableLimits(instances=1, percent=0, period_seconds=60),
+    panic=RULES,
+)
+
+
+def panic_threshold() -> None:
+    """At 200 % of what is there, and not below."""
+    below, beyond = play(PANICKY, [39], current=2)[0], play(replace(PANICKY), [31], current=2)[0]
+    assert (below.replicas, below.panic_since_seconds) == (4, 1000.0)
+    assert (beyond.replicas, beyond.panic_since_seconds) == (4, 1000.0)
+    calm = play(PANICKY, [30], current=2)[0]
+    assert (calm.replicas, calm.panic_since_seconds) == (3, None)
+
+
+def panic_percent() -> None:
+    """Double at most, while ordinary times allow one in a minute."""
+    assert counts(play(PANICKY, [1000] * 4, current=2)) == [4, 8, 16, 32]
+
+
+def panic_period() -> None:
+    """Doubled at most within 30 s."""
+    slow = replace(PANICKY, panic=replace(RULES, period_seconds=30))
+    assert counts(play(slow, [1000] * 5, current=2)) == [4, 4, 8, 8, 16]
+
+
+def panic_hold() -> None:
+    """45 s after demand was last beyond the threshold; nothing falls meanwhile."""
+    played = play(PANICKY, [80, 80, 10, 10, 10, 10, 10], current=4)
+    assert counts(played) == [8, 8, 8, 8, 1, 1, 1]
+    assert [decision.panic_since_seconds for decision in played[:5]] == [1000.0] * 4 + [None]
+    assert Limit.PANIC in played[2].limits
+
+
+def surge() -> None:
+    """Ordinary limits lag, panic follows."""
+    calm = replace(PANICKY, panic=None)
+    assert counts(play(calm, [10, 200, 200, 200], current=1)) == [1, 2, 2, 2]
+    assert counts(play(PANICKY, [10, 200, 200, 200, 200, 200], current=1)) == [1, 2, 4, 8, 16, 20]
+
+
+def bounds() -> None:
+    """They go before everything else."""
+    narrow = Bounds(min_replicas=2, max_replicas=5)
+    assert counts(play(PLAIN, [0, 1000, 30], current=1, bounds=narrow)) == [2, 5, 3]
+
+
+def grace() -> None:
+    """One replica stays until nothing was asked for during 40 s; demand brings it back."""
+    patient = replace(BOUNDS, grace_seconds=40)
+    assert counts(play(PLAIN, [30, 0, 0, 0, 5], current=3, bounds=patient)) == [3, 1, 1, 0, 1]
+
+
+def optimizer() -> None:
+    """Fill the cheaper ones first, then the others."""
+    targets = (
+        Share(min_replicas=0, max_replicas=4, cost=100),
+        Share(min_replicas=1, max_replicas=8, cost=60),
+    )
+    assert split(5, targets, expansion_percent=200) == (0, 5)
+    assert split(10, targets, expansion_percent=200) == (2, 8)
+
+
+def precisely() -> None:
+    """With capacities, the mix that leaves least over, within the cost that is allowed."""
+    targets = (
+        Share(min_replicas=0, max_replicas=4, cost=9, capacity=2.5),
+        Share(min_replicas=0, max_replicas=8, cost=5, capacity=1.0),
+    )
+    assert split(3.0, targets, expansion_percent=200) == (0, 3)
+    assert split(3.0, targets, expansion_percent=100) == (1, 1)
+    assert split(7.5, targets, expansion_percent=200) == (3, 0)
+
+
+SENTENCES: Mapping[str, Callable[[], None]] = {
+    "The scaling operation will only be actually performed when |current_replicas - target_replicas| >="
+    " current_replicas * TolerancePercent.": tolerance,
+    "Metrics is the list of metrics used to evaluate scaling decisions.": several_metrics,
+    "TargetValue is the target value for the metric to trigger scaling.": target_value,
+    "Instances is the maximum number of instances to scale. (up)": instances_up,
+    "Instances is the maximum number of instances to scale. (down)": instances_down,
+    "Percent is the maximum percentage of instances to scaling. (up)": percent_up,
+    "Percent is the maximum percentage of instances to scaling. (down)": percent_down,
+    "Period is the duration over which scaling is evaluated.": period,
+    "'Or' represents the scaling operation will be performed as long as either the Percent requirement or the"
+    " Instances requirement is met.": select_or,
+    "'And' represents the scaling operation will be performed as long as both the Percent requirement and the"
+    " Instances requirement is met.": select_and,
+    "StabilizationWindow is the time window to stabilize scaling up actions.": window_up,
+    "This mechanism is relatively stable, as it can smooth out short-term small fluctuations and avoid overly"
+    " frequent and unnecessary Pod scaling.": window_down,
+    "Stable policy ... introduces a scaling-down cool-down period/delay.": delay,
+    "PanicThresholdPercent is the threshold percent to enter panic mode.": panic_threshold,
+    "Percent is the maximum percentage of instances to scale up. (panic)": panic_percent,
+    "Period is the duration over which scaling down is evaluated. (panic)": panic_period,
+    "PanicModeHold is the duration to hold in panic mode before returning to normal.": panic_hold,
+    "When the load surges sharply within a short period, using the average value over a long time window to"
+    " calculate the required number of replicas will cause significant lag.": surge,
+    "MinReplicas is the minimum number of replicas. MaxReplicas is the maximum number of replicas.": bounds,
+    "ScaleToZeroGracePeriod is the duration to wait before scaling to zero.": grace,
+    "It dynamically schedules replicas across different Model Infer groups based on overall computing power"
+    " requirements": optimizer,
+    "Use integer programming and similar methods to precisely meet computing requirements. Maximize hardware"
+    " utilization efficiency": precisely,
+}
+
+
+@pytest.mark.parametrize("holds", SENTENCES.values(), ids=SENTENCES.keys())
+def test_the_page_is_kept(holds: Callable[[], None]) -> None:
+    """Each sentence, by an example."""
+    holds()
+
+
+def test_defaults_are_those_of_the_page_and_nothing_is_left_open() -> None:
+    """Tolerance 10, one instance or 100 % in 15 s, windows of 0 s and 5 m, no panic."""
+    policy = read_policy(
+        {
+            "apiVersion": "registry.volcano.sh/v1alpha1",
+            "kind": "AutoscalingPolicy",
+            "metadata": {"name": "p"},
+            "spec": {"metrics": [{"metricName": "m", "targetValue": "1500m"}]},
+        }
+    )
+
+    assert policy == ScalingPolicy(metrics=(PolicyMetric(name="m", target=1.5),))

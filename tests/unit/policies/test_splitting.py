@@ -1,0 +1,118 @@
+"""How a load is shared among unlike targets: the reference's vectors that hold, and every mix tried out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.policies.splitting import Share, capacity_of, split
+
+H100 = Share(min_replicas=0, max_replicas=4, cost=100)
+A100 = Share(min_replicas=1, max_replicas=8, cost=60)
+
+O_VECTORS = {
+    "O1": ([(10, 1, 4), (5, 1, 3)], 5, (2, 3)),
+    "O2": ([(10, 2, 5)], 0, (2,)),
+    "O4": ([(10, 1, 4)], 4, (4,)),
+    "O5": ([(100, 1, 3), (60, 2, 5)], 8, (3, 5)),
+    "O8": ([(1, 1, 10)], 10, (10,)),
+}
+"""(cost, fewest, most) of each target, what is required, and what comes of it."""
+
+DIFFERENT = {
+    "O7": "there are no blocks: a mix is found as a whole",
+    "K table, rows a100 and h100": "spread by blocks, up to a third above the least cost: the seed says"
+    " integer programming, so the row `cheapest possible for K` holds",
+}
+"""Where the contract disagrees with the reference, and why."""
+
+
+@pytest.mark.parametrize(("targets", "required", "want"), O_VECTORS.values(), ids=O_VECTORS.keys())
+def test_vectors(targets: list[tuple[int, int, int]], required: int, want: tuple[int, ...]) -> None:
+    """Costs, bounds, and what is required."""
+    shares = [Share(cost=cost, min_replicas=low, max_replicas=high) for cost, low, high in targets]
+
+    assert split(required, shares, expansion_percent=100) == want
+
+
+CHEAPEST = {1: 60, 2: 120, 3: 180, 4: 240, 5: 300, 6: 360, 7: 420, 8: 480, 9: 580, 10: 680, 11: 780, 12: 880}
+GREEDY = {1: 60, 2: 120, 3: 220, 4: 320, 5: 380, 6: 440, 7: 540, 8: 640, 9: 700, 10: 760, 11: 820, 12: 880}
+
+
+@pytest.mark.parametrize("required", CHEAPEST)
+@pytest.mark.parametrize("rate", [0, 50, 100, 150, 200])
+def test_k_table(required: int, rate: int) -> None:
+    """Replicas that serve alike cost the least possible, never more than the reference's blocks do."""
+    found = split(required, (H100, A100), expansion_percent=rate)
+
+    assert sum(found) == required
+    assert found[0] * 100 + found[1] * 60 == CHEAPEST[required] <= GREEDY[required]
+
+
+SHARES = st.builds(
+    Share,
+    min_replicas=st.integers(0, 2),
+    max_replicas=st.integers(3, 5),
+    cost=st.integers(0, 6),
+    capacity=st.sampled_from((0.5, 1.0, 1.5, 2.5, 0.333)),
+    current_replicas=st.integers(0, 6),
+)
+
+
+@given(st.lists(SHARES, min_size=1, max_size=3), st.floats(0, 30), st.sampled_from((0, 100, 120, 150, 200)))
+def test_no_other_mix_is_better(shares: list[Share], required: float, rate: int) -> None:
+    """Of all mixes in bounds that serve it within the cost: least excess, least cost, fewest changes."""
+    required = round(required, 3)
+    found = split(required, shares, expansion_percent=rate)
+    mixes = list(itertools.product(*(range(s.min_replicas, s.max_replicas + 1) for s in shares)))
+    enough = [mix for mix in mixes if capacity_of(shares, mix) >= required - 1e-9]
+    assert found in mixes
+    if not enough:
+        assert found == tuple(share.max_replicas for share in shares)
+        return
+    least = min(_cost(shares, mix) for mix in enough)
+    allowed = [mix for mix in enough if _cost(shares, mix) <= least * max(100, rate) // 100]
+
+    assert _order(shares, found) == min(_order(shares, mix) for mix in allowed)
+
+
+def _cost(shares: list[Share], mix: tuple[int, ...]) -> int:
+    return sum(share.cost * count for share, count in zip(shares, mix, strict=True))
+
+
+def _order(shares: list[Share], mix: tuple[int, ...]) -> tuple[float, int, int]:
+    changes = sum(
+        max(0, count - max(share.current_replicas, share.min_replicas))
+        for share, count in zip(shares, mix, strict=True)
+    )
+    return round(capacity_of(shares, mix), 6), _cost(shares, mix), changes
+
+
+def test_what_is_there_is_kept_where_it_makes_no_difference() -> None:
+    """Equal costs: those that run stay, whatever the order."""
+    first = Share(min_replicas=0, max_replicas=9, cost=5, current_replicas=1)
+    second = Share(min_replicas=0, max_replicas=9, cost=5, current_replicas=4)
+
+    assert split(4, (first, second), expansion_percent=200) == (1, 3)
+    assert split(6, (first, second), expansion_percent=200) == (2, 4)
+
+
+def test_a_million_replicas_are_shared_at_once() -> None:
+    """Cheapest first; of capacities that are nearly alike, as precisely."""
+    many = 500_000
+    cheap = Share(min_replicas=0, max_replicas=many, cost=2)
+    dear = Share(min_replicas=0, max_replicas=many, cost=3, capacity=1.001)
+
+    assert split(
+        many + 7, (cheap, Share(min_replicas=0, max_replicas=many, cost=3)), expansion_percent=200
+    ) == (
+        many,
+        7,
+    )
+    found = split(900_000, (cheap, dear), expansion_percent=100)
+    assert 900_000 <= capacity_of((cheap, dear), found) <= 900_001
+    assert split(math.inf, (cheap, dear), expansion_percent=100) == (many, many)
