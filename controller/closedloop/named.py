@@ -1,4 +1,4 @@
-"""Policies by the names that people give them: `stowplan`, `concurrency:40@h100`, `clairvoyant`."""
+"""Policies by the names that people give them: `stowplan`, `concurrency:40@h100`, `clairvoyant`, a file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from controller.closedloop.bound import BoundPolicy, PolicyFile, unbound_problem
 from controller.closedloop.clairvoyant import clairvoyant
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.rivals import ConstantPolicy, LoadPolicy, chosen_variants
 from controller.closedloop.run import play
 from controller.closedloop.saturation_v1 import SaturationV1Policy
 from controller.closedloop.saturation_v2 import SaturationV2Policy
+from controller.sizing.records import DEFAULT_SIZING
 from controller.uncollected import uncollected
 
 if TYPE_CHECKING:
@@ -39,12 +41,14 @@ _FIGURE = re.compile(r"(?P<kind>[a-z]+):(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyName:
-    """A policy's name in its parts; `number` and `variant` are empty where it has none."""
+    """A policy's name in its parts; `number`, `variant` and `file` are empty where it has none."""
 
     text: str
     kind: str
     number: float = 0.0
     variant: str = ""
+    file: PolicyFile | None = None
+    """What the file of that name holds."""
 
 
 def policy_name(text: str) -> PolicyName:
@@ -64,6 +68,9 @@ def policy_name(text: str) -> PolicyName:
 
 def policy_problem(name: PolicyName, scenario: Scenario) -> str:
     """Return why a scenario cannot be played with a policy; empty if it can."""
+    if name.file is not None:
+        problem = unbound_problem(name.file, scenario)
+        return f"policy {name.text}: {problem}" if problem else ""
     variants = [variant.name for variant in scenario.variants]
     if name.variant and name.variant not in variants:
         return f"policy {name.text}: there is no variant {name.variant!r}; there are {', '.join(variants)}"
@@ -82,7 +89,7 @@ async def simulated(
 ) -> Outcome:
     """Play a scenario with a policy. Logs of the controller are not written meanwhile.
 
-    The settings are those of the controller, which `stowplan` alone uses.
+    The settings are those of the controller, which `stowplan` and policies in files use.
     """
     with silent():
         if name.kind == "clairvoyant":
@@ -91,6 +98,9 @@ async def simulated(
             policy: Policy = ReconciledPolicy(
                 scenario, manifests=manifests, settings=settings, cycle_settings=cycle_settings
             )
+        elif name.file is not None:
+            sizing = cycle_settings.sizing if cycle_settings else DEFAULT_SIZING
+            policy = BoundPolicy(scenario=scenario, file=name.file, name=name.text, settings=sizing)
         else:
             policy = _rival(scenario, name)
         scenario = _begun(scenario, policy)

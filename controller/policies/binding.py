@@ -58,6 +58,13 @@ def read_binding(value: Json) -> Binding:
     )
 
 
+def lone_binding(name: str, *, min_replicas: int, max_replicas: int) -> Binding:
+    """Return a binding of one Deployment, for a policy that nothing binds."""
+    target = TargetObject(api_version="apps/v1", kind="Deployment", name=name)
+    bound = BoundTarget(target=target, min_replicas=min_replicas, max_replicas=max_replicas)
+    return Binding(policy="", targets=(bound,))
+
+
 def _target(around: Json, capacity: float) -> BoundTarget:
     target = around["target"]
     endpoint = target.get("metricEndpoint") or {}

@@ -25,11 +25,16 @@ policies:
   constant:N[@VARIANT]   N replicas, always
   wva-v1, wva-v2         the saturation rules of the workload variant autoscaler
   clairvoyant            who knows what will come: a lower bound, some six runs long
+  FILE.yaml              an AutoscalingPolicy, with its binding if there is one
+
+Without SCENARIO and -f, FILE of --trace may hold metrics: CSV with the columns
+time, metric and value. Then policies in files are replayed on them.
 
 examples:
   stowplan simulate
   stowplan simulate scenario.yaml --policy stowplan --policy concurrency:40@h100
   stowplan simulate scenario.yaml --config controller.yaml --html outcome.html
+  stowplan simulate --policy policy.yaml --trace metrics.csv --html replay.html
   kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml > live.yaml
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
       --profile h100=8,0.05,0.03 --kv-tokens h100=384000
@@ -54,7 +59,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("scenario", nargs="?", metavar="SCENARIO", help="YAML file")
-    add("--policy", action="append", default=[], metavar="NAME", help="who decides; may be repeated")
+    add(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="who decides, or a FILE that says; may be repeated",
+    )
     add("--seed", type=_whole, metavar="N", help="of all chance; the same seed, the same outcome")
     add("--duration", type=_duration, metavar="SECONDS", help="how long is played and scored")
     add("--start", choices=("warm", "cold"), help="whether ten minutes are played ahead, unscored")

@@ -23,6 +23,8 @@ from controller.simulating.document import as_document
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given
 from controller.simulating.page import page
+from controller.simulating.policy_file import is_policy_file, read_policy_file
+from controller.simulating.replay_run import is_replay, run_replay
 from controller.simulating.results import Results
 from controller.simulating.scenario_file import read_scenario
 from controller.simulating.text import text_parts
@@ -57,6 +59,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     configuring = configured(options.config)
+    if is_replay(options):
+        problems = run_replay(options, configuring)
+        _tell(problems)
+        return _UNREADABLE if problems else _PLAYED
     given = _given(options, configuring)
     problems = [*map(_told, configuring.problems), *given.problems, *_misuses(options)]
     names, unknown = _policies(options.policy or given.policies, given.scenario)
@@ -170,15 +176,21 @@ def _misuses(options: argparse.Namespace) -> list[str]:
 
 
 def _policies(texts: Iterable[str], scenario: Scenario | None) -> tuple[list[PolicyName], list[str]]:
-    from controller.closedloop.named import policy_name, policy_problem  # noqa: PLC0415 (the solver takes a second to load: not for --help)
+    from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (the solver takes a second to load: not for --help)
 
-    names, problems = [], []
+    names: list[PolicyName] = []
+    problems: list[str] = []
     for text in dict.fromkeys(texts):
-        try:
-            name = policy_name(text)
-        except ValueError as error:
-            problems.append(str(error))
-            continue
+        if is_policy_file(text):
+            found = read_policy_file(text)
+            problems += found.problems
+            name = PolicyName(text=Path(text).name, kind="file", file=found.file)
+        else:
+            try:
+                name = policy_name(text)
+            except ValueError as error:
+                problems.append(str(error))
+                continue
         names.append(name)
         if scenario and (problem := policy_problem(name, scenario)):
             problems.append(problem)

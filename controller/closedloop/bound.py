@@ -1,0 +1,136 @@
+"""An AutoscalingPolicy in closed loop: the engines' own metrics, read pod by pod, and HPAs that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controller.closedloop.following import follower
+from controller.closedloop.policy import Told
+from controller.closedloop.rivals import chosen_variants
+from controller.policies.binding import Binding, BoundTarget, lone_binding
+from controller.policies.exposed import exposed
+from controller.policies.history import History
+from controller.policies.measuring import Look, PodMemory
+from controller.policies.observation import Value
+from controller.policies.policy import ScalingPolicy
+from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
+from controller.policies.wording import sentence
+from controller.simulation.exposition import EngineCollector
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controller.closedloop.autoscaler import Autoscaler
+    from controller.closedloop.cluster import VirtualCluster
+    from controller.closedloop.scenario import Scenario, VariantSetup
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyFile:
+    """A policy, and the binding that says what it scales; without one, the first variant of each model."""
+
+    policy: ScalingPolicy
+    binding: Binding | None = None
+
+
+def unbound_problem(found: PolicyFile, scenario: Scenario) -> str:
+    """Return why a scenario has not what a binding scales; empty if it has."""
+    names = {variant.name for variant in scenario.variants}
+    targets = found.binding.targets if found.binding else ()
+    strangers = sorted(target.target.name for target in targets if target.target.name not in names)
+    if not strangers:
+        return ""
+    return f"the binding scales {', '.join(strangers)}: variants are {', '.join(sorted(names))}"
+
+
+@dataclass(kw_only=True)
+class BoundPolicy:
+    """Decides once per interval by the same function as the controller does."""
+
+    scenario: Scenario
+    file: PolicyFile
+    name: str
+    settings: SizingSettings = DEFAULT_SIZING
+    told: list[Told] = field(default_factory=list)
+    _histories: dict[int, History] = field(default_factory=dict)
+    _memories: dict[str, PodMemory] = field(default_factory=dict)
+    _said: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def interval_seconds(self) -> float:
+        """As often as the controller decides."""
+        return self.settings.interval_seconds
+
+    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+        """Return the HPA of a variant that is scaled."""
+        scaled = {target.target.name for binding in self._bindings() for target in binding.targets}
+        return follower(self.scenario, variant) if variant.name in scaled else None
+
+    async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
+        """Return the replicas of each variant that is scaled, and none of the others."""
+        published = dict.fromkeys(cluster.variants, 0.0)
+        bindings = self._bindings()
+        seen = {
+            target.target.name: self._seen(cluster, target.target.name)
+            for binding in bindings
+            for target in binding.targets
+        }
+        self._memories = {name: item for name, item in self._memories.items() if name in cluster.pods}
+        for number, binding in enumerate(bindings):
+            here = tuple(seen[target.target.name] for target in binding.targets)
+            found = decide_binding(
+                self.file.policy,
+                binding,
+                self._histories.get(number, History()),
+                BindingSeen(targets=here),
+                cluster.now_seconds,
+                settings=self.settings,
+            )
+            self._histories[number] = found.history
+            text = sentence(found.whole)
+            for target, count, before in zip(binding.targets, found.replicas, here, strict=True):
+                published[target.target.name] = float(count)
+                if text != self._said.get(number):
+                    self._tell(cluster.now_seconds, target, count, before, text)
+            self._said[number] = text
+        return published
+
+    def _tell(self, now: float, target: BoundTarget, count: int, seen: TargetSeen, text: str) -> None:
+        self.told.append(
+            Told(
+                seconds=now,
+                variant=target.target.name,
+                replicas=count,
+                current_replicas=seen.current_replicas,
+                sentence=f"{target.target.name}: {count}; {text}",
+            )
+        )
+
+    def _bindings(self) -> Sequence[Binding]:
+        if self.file.binding is not None:
+            return (self.file.binding,)
+        return tuple(self._unbound())
+
+    def _unbound(self) -> Iterator[Binding]:
+        chosen = chosen_variants(self.scenario)
+        for variant in self.scenario.variants:
+            if variant.name in chosen:
+                yield lone_binding(
+                    variant.name, min_replicas=max(1, variant.min_replicas), max_replicas=variant.max_replicas
+                )
+
+    def _seen(self, cluster: VirtualCluster, variant: str) -> TargetSeen:
+        pods = [pod for pod in cluster.pods_of(variant) if pod.is_ready]
+        return TargetSeen(
+            current_replicas=cluster.replicas[variant],
+            pods=tuple(self._values(cluster, pod.name) for pod in pods),
+        )
+
+    def _values(self, cluster: VirtualCluster, pod: str) -> Mapping[str, Value]:
+        names = {metric.name for metric in self.file.policy.metrics}
+        families = EngineCollector(cluster.engine(cluster.pods[pod])).collect()
+        look = Look(cluster.now_seconds, exposed(families, names))
+        memory = self._memories[pod] = self._memories.get(pod, PodMemory()).with_look(look)
+        return {name: Value(value=value) for name, value in memory.values(look).items()}

@@ -1,0 +1,123 @@
+"""The decision on a whole binding: what its targets show together, and how many replicas each gets.
+
+Several targets are one number of replicas of capacity 1, by which the policy decides; it is then shared among
+them. Replicas of other capacities count by what they serve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.policies.binding import Binding
+from controller.policies.correcting import Limit
+from controller.policies.deciding import Decision, decide
+from controller.policies.history import History
+from controller.policies.observation import MetricSeen, Observation, PodValue, Value
+from controller.policies.policy import Bounds, ScalingPolicy
+from controller.policies.splitting import Share, capacity_of, split
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
+
+_NEARLY = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetSeen:
+    """One target: the replicas that are asked for, and what each of its ready pods says, by metric."""
+
+    current_replicas: int
+    pods: tuple[Mapping[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingSeen:
+    """The targets of a binding in their order, and totals of metrics, which go before what pods say."""
+
+    targets: tuple[TargetSeen, ...]
+    totals: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingDecision:
+    """The decision on all targets together, and the replicas of each."""
+
+    whole: Decision
+    replicas: tuple[int, ...]
+
+    @property
+    def history(self) -> History:
+        """What to remember."""
+        return self.whole.history
+
+
+def decide_binding(
+    policy: ScalingPolicy,
+    binding: Binding,
+    history: History,
+    seen: BindingSeen,
+    now_seconds: float,
+    *,
+    grace_seconds: float = 0.0,
+    settings: SizingSettings = DEFAULT_SIZING,
+) -> BindingDecision:
+    """Return the decision of this moment."""
+    shares = _shares(binding, seen.targets)
+    serving = capacity_of(shares, [share.current_replicas for share in shares])
+    bounds = Bounds(
+        min_replicas=math.floor(capacity_of(shares, [share.min_replicas for share in shares]) + _NEARLY),
+        max_replicas=math.ceil(capacity_of(shares, [share.max_replicas for share in shares]) - _NEARLY),
+        grace_seconds=grace_seconds,
+    )
+    observation = Observation(
+        current_replicas=math.ceil(serving - _NEARLY), metrics=_metrics(policy, binding, seen)
+    )
+    whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
+    if binding.expansion_percent is None:
+        return BindingDecision(whole=whole, replicas=(whole.replicas,))
+    required = _required(whole, serving)
+    return BindingDecision(
+        whole=whole, replicas=split(required, shares, expansion_percent=binding.expansion_percent)
+    )
+
+
+def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...]:
+    is_alone = binding.expansion_percent is None
+    return tuple(
+        Share(
+            min_replicas=target.min_replicas,
+            max_replicas=target.max_replicas,
+            cost=target.cost,
+            capacity=1.0 if is_alone else target.capacity,
+            current_replicas=seen.current_replicas,
+        )
+        for target, seen in zip(binding.targets, targets, strict=True)
+    )
+
+
+def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict[str, MetricSeen]:
+    is_alone = binding.expansion_percent is None
+    return {
+        metric.name: MetricSeen(
+            total=seen.totals.get(metric.name),
+            pods=tuple(
+                PodValue(seen=pod.get(metric.name), capacity=1.0 if is_alone else target.capacity)
+                for target, here in zip(binding.targets, seen.targets, strict=True)
+                for pod in here.pods
+            ),
+        )
+        for metric in policy.metrics
+    }
+
+
+def _required(whole: Decision, serving: float) -> float:
+    """Return what the targets are to serve together.
+
+    What stays as it is needs no whole replica of capacity 1 more: what is needed, or what is there within the
+    tolerance, may be a fraction.
+    """
+    if whole.replicas != whole.current_replicas:
+        return float(whole.replicas)
+    if whole.needed is None or Limit.TOLERANCE in whole.limits:
+        return serving
+    return max(serving, min(float(whole.replicas), whole.needed))

@@ -1,0 +1,158 @@
+"""Recorded metrics: CSV with the columns `time,metric,value`, or JSON lines with these members.
+
+A time is a number of seconds or a date, and a value the total over all replicas; an empty or NaN value is a
+moment at which the metric was not known.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from apiserver.checking.sources import read_sources
+from apiserver.schema.json import JsonValue
+from controller.policies.observation import Value
+
+_COLUMNS: Final = ("time", "metric", "value")
+_MOST_TOLD: Final = 20
+_MOST_SECONDS: Final = 31 * 86_400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricTrace:
+    """The samples of each metric in order of time, which begins at 0; or what is wrong with the file."""
+
+    moments: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def end_seconds(self) -> float:
+        """When the last sample was taken."""
+        return max((course[-1] for course in self.moments.values()), default=0.0)
+
+    def at(self, seconds: float) -> dict[str, Value]:
+        """Return the newest sample of each metric at a moment, with its age."""
+        found = {}
+        for name, course in self.moments.items():
+            place = bisect_right(course, seconds)
+            if place:
+                age = seconds - course[place - 1]
+                found[name] = Value(value=self.values[name][place - 1], age_seconds=age)
+        return found
+
+
+def is_metric_trace(name: str) -> bool:
+    """Tell whether a file holds metrics, not requests: by its first line."""
+    try:
+        with Path(name).open("rb") as file:
+            head = file.read(4096).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0]
+    except OSError:
+        return False
+    return '"metric"' in head if head.startswith("{") else "metric" in map(str.strip, head.split(","))
+
+
+def read_metric_trace(name: str) -> MetricTrace:
+    """Return the metrics of a file."""
+    (source,) = read_sources([name])
+    if source.problem:
+        return MetricTrace(problems=(f"{source.name}: {source.problem}",))
+    try:
+        text = source.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return MetricTrace(problems=(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}",))
+    lines = text.splitlines()
+    rows: list[tuple[float, str, float]] = []
+    problems = []
+    for number, cells in _json_lines(lines) if text.lstrip().startswith("{") else _csv_lines(lines):
+        row = cells if isinstance(cells, str) else _row(cells)
+        if isinstance(row, str):
+            problems.append(f"{name}:{number}: {row}")
+        else:
+            rows.append(row)
+    if len(problems) > _MOST_TOLD:
+        problems = [*problems[:_MOST_TOLD], f"{name}: {len(problems) - _MOST_TOLD} lines more are wrong"]
+    if not rows and not problems:
+        problems = [f"{name}: holds no sample"]
+    return MetricTrace(problems=tuple(problems)) if problems else _in_order(name, rows)
+
+
+def _in_order(name: str, rows: list[tuple[float, str, float]]) -> MetricTrace:
+    rows.sort(key=lambda row: row[0])
+    begin = rows[0][0]
+    if rows[-1][0] - begin > _MOST_SECONDS:
+        return MetricTrace(problems=(f"{name}: spans more than 31 days: are all times of one unit?",))
+    moments: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
+    for seconds, metric, value in rows:
+        moments.setdefault(metric, []).append(seconds - begin)
+        values.setdefault(metric, []).append(value)
+    return MetricTrace(moments=moments, values=values)
+
+
+def _csv_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if missing := [name for name in _COLUMNS if name not in header]:
+            yield 1, f"column {', '.join(missing)} is missing: the first line must be {','.join(_COLUMNS)}"
+            return
+        places = [header.index(name) for name in _COLUMNS]
+        for cells in reader:
+            if len(cells) > max(places):
+                yield reader.line_num, [cells[place].strip() for place in places]
+            elif any(cell.strip() for cell in cells):
+                yield reader.line_num, f"has {len(cells)} columns: the first line has more"
+    except csv.Error as error:
+        yield reader.line_num, f"is no CSV: {error}"
+
+
+def _json_lines(lines: list[str]) -> Iterator[tuple[int, list[JsonValue] | str]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            yield number, [found[name] for name in _COLUMNS]
+        except (ValueError, TypeError, RecursionError):
+            yield number, "is no JSON object: each line is one"
+        except KeyError as error:
+            yield number, f"{error.args[0]} is missing"
+
+
+def _row(cells: list[JsonValue]) -> tuple[float, str, float] | str:
+    moment, metric, value = cells
+    seconds = _seconds(moment)
+    number = math.nan if value in ("", None) else _number(value)
+    if seconds is None:
+        return f"time {str(moment)[:40]!r} is neither a number of seconds nor a date"
+    if not isinstance(metric, str) or not metric:
+        return "metric must be a name"
+    return "value must be a number" if number is None else (seconds, metric, number)
+
+
+def _seconds(value: JsonValue) -> float | None:
+    number = _number(value)
+    if number is not None:
+        return number if math.isfinite(number) else None
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _number(value: JsonValue) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,87 @@
+"""A file with an AutoscalingPolicy, and with the AutoscalingPolicyBinding that says what it scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.checking.documents import read_documents
+from apiserver.checking.sources import EXTENSIONS, Source, read_sources
+from apiserver.checking.tree import UnreadableError
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
+from apiserver.schema.json import Json, JsonValue
+from controller.closedloop.bound import PolicyFile
+from controller.policies.binding import read_binding
+from controller.policies.policy import UnreadablePolicyError, read_policy
+
+_KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadPolicy:
+    """What a file holds, or all that is wrong with it."""
+
+    file: PolicyFile | None = None
+    problems: tuple[str, ...] = ()
+
+
+def is_policy_file(name: str) -> bool:
+    """Tell whether the name of a policy is that of a file."""
+    return Path(name).suffix in EXTENSIONS
+
+
+def read_policy_file(name: str) -> ReadPolicy:
+    """Return the policy of a file, and its binding if there is one."""
+    if Path(name).is_dir():
+        return ReadPolicy(problems=(f"{name}: is a directory: name one file with an AutoscalingPolicy",))
+    (source,) = read_sources([name])
+    if source.problem:
+        return ReadPolicy(problems=(f"{source.name}: {source.problem}",))
+    documents = list(read_documents(source.data))
+    if wrong := [item for item in documents if isinstance(item, UnreadableError)]:
+        return ReadPolicy(problems=tuple(f"{name}:{item.line}: {item}" for item in wrong))
+    objects = [
+        part for item in documents if not isinstance(item, UnreadableError) for part in _parts(item.value)
+    ]
+    policies = [item for item in objects if _is(item, "AutoscalingPolicy")]
+    bindings = [item for item in objects if _is(item, "AutoscalingPolicyBinding")]
+    if len(policies) != 1 or len(bindings) > 1:
+        found = f"{len(policies)} policies and {len(bindings)} bindings"
+        return ReadPolicy(
+            problems=(f"{name}: must hold one AutoscalingPolicy and at most one binding, holds {found}",)
+        )
+    return _read(source, policies[0], bindings[0] if bindings else None)
+
+
+def _read(source: Source, policy: Json, binding: Json | None) -> ReadPolicy:
+    problems: list[str] = []
+    read, bound = None, None
+    try:
+        read = read_policy(policy)
+    except UnreadablePolicyError as error:
+        problems += (f"{source.name}: AutoscalingPolicy: {problem}" for problem in error.problems)
+    try:
+        bound = None if binding is None else read_binding(binding)
+    except UnreadablePolicyError as error:
+        problems += (f"{source.name}: AutoscalingPolicyBinding: {problem}" for problem in error.problems)
+    name = policy.get("metadata", {}).get("name")
+    if bound is not None and bound.policy != name:
+        problems.append(f"{source.name}: the binding names policy {bound.policy!r}, the policy is {name!r}")
+    if problems or read is None:
+        return ReadPolicy(problems=tuple(problems))
+    return ReadPolicy(file=PolicyFile(policy=read, binding=bound))
+
+
+def _parts(value: JsonValue) -> Iterator[Json]:
+    if isinstance(value, dict):
+        items = value.get("items") if value.get("kind") == "List" else None
+        yield from (
+            [item for item in items if isinstance(item, dict)] if isinstance(items, list) else [value]
+        )
+
+
+def _is(value: Json, kind: str) -> bool:
+    declared = _KINDS[kind]
+    group = str(value.get("apiVersion", "")).rpartition("/")[0]
+    return (group, value.get("kind")) == (declared.group, declared.kind)

@@ -1,0 +1,110 @@
+"""A policy on recorded metrics: what it would have decided, each decision done at once.
+
+Recorded metrics do not answer to decisions, so this tells what a policy makes of them, not how well that
+serves: for that, it is played in closed loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.closedloop.bound import PolicyFile
+from controller.policies.binding import Binding, lone_binding
+from controller.policies.history import History
+from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
+from controller.policies.wording import sentence
+from controller.simulating.metric_trace import MetricTrace
+from controller.sizing.records import SizingSettings
+
+MOST_UNBOUND = 1000
+"""Replicas, where no binding says how many there may be."""
+
+_UNBOUND = "target"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplayPoint:
+    """One decision. `wanted` is what the metrics ask for, without any limit; None while none is known."""
+
+    seconds: float
+    values: Mapping[str, float | None]
+    wanted: int | None
+    replicas: int
+    current_replicas: int
+    targets: tuple[int, ...]
+    in_panic: bool
+    limits: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """All decisions of one policy on one trace."""
+
+    policy: str
+    trace: str
+    targets: tuple[str, ...]
+    interval_seconds: float
+    points: tuple[ReplayPoint, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def replica_hours(self) -> float:
+        """What the decisions come to."""
+        return sum(point.replicas for point in self.points) * self.interval_seconds / 3600
+
+    @property
+    def changes(self) -> tuple[ReplayPoint, ...]:
+        """The decisions that changed the number of replicas."""
+        return tuple(point for point in self.points if point.replicas != point.current_replicas)
+
+
+def replayed(
+    found: PolicyFile, trace: MetricTrace, *, policy: str, file: str, settings: SizingSettings
+) -> Replay:
+    """Decide once per interval, from the first sample to the last, beginning with the fewest replicas."""
+    binding = found.binding or lone_binding(_UNBOUND, min_replicas=1, max_replicas=MOST_UNBOUND)
+    history, counts = History(), tuple(target.min_replicas for target in binding.targets)
+    points = []
+    for tick in range(int(trace.end_seconds / settings.interval_seconds) + 1):
+        now_seconds = tick * settings.interval_seconds
+        totals = trace.at(now_seconds)
+        targets = tuple(TargetSeen(current_replicas=count) for count in counts)
+        seen = BindingSeen(targets=targets, totals=totals)
+        made = decide_binding(found.policy, binding, history, seen, now_seconds, settings=settings)
+        values = {wish.metric: wish.total for wish in made.whole.wishes}
+        points.append(
+            ReplayPoint(
+                seconds=now_seconds,
+                values=values,
+                wanted=made.whole.wanted_replicas,
+                replicas=sum(made.replicas),
+                current_replicas=sum(counts),
+                targets=made.replicas,
+                in_panic=made.whole.panic_since_seconds is not None,
+                limits=tuple(str(limit) for limit in made.whole.limits),
+                sentence=sentence(made.whole),
+            )
+        )
+        history, counts = made.history, made.replicas
+    return Replay(
+        policy=policy,
+        trace=file,
+        targets=tuple(target.target.name for target in binding.targets),
+        interval_seconds=settings.interval_seconds,
+        points=tuple(points),
+        warnings=tuple(_warnings(found, binding, trace)),
+    )
+
+
+def _warnings(found: PolicyFile, binding: Binding, trace: MetricTrace) -> list[str]:
+    missing = [metric.name for metric in found.policy.metrics if metric.name not in trace.moments]
+    warnings = (
+        [f"the trace has no samples of {', '.join(missing)}: nothing is scaled down"] if missing else []
+    )
+    if found.binding is None:
+        warnings.append(f"no binding in the file: from 1 to {MOST_UNBOUND} replicas of one target")
+    elif not any(target.min_replicas for target in binding.targets):
+        warnings.append("all minReplicas are 0: the trace itself must show demand that no pod could report")
+    return warnings

@@ -1,0 +1,83 @@
+"""`stowplan simulate --policy FILE --trace FILE`: policies on recorded metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from controller.offline.configuring import Configuring
+from controller.offline.terminal import show
+from controller.simulating.metric_trace import MetricTrace, is_metric_trace, read_metric_trace
+from controller.simulating.policy_file import is_policy_file, read_policy_file
+from controller.simulating.replay import Replay, replayed
+from controller.simulating.replay_page import replay_page
+from controller.simulating.replay_text import replay_document, replay_parts
+
+
+def is_replay(options: argparse.Namespace) -> bool:
+    """Tell whether a trace of metrics is named: nothing else is needed then than policies."""
+    return not options.files and any(is_metric_trace(file) for file, _ in options.trace)
+
+
+def run_replay(options: argparse.Namespace, configuring: Configuring) -> list[str]:
+    """Replay, show and write what is asked for; or return what is wrong."""
+    problems = [*(f"{item.file}: {item.text}" for item in configuring.problems), *_misuses(options)]
+    if problems:
+        return problems
+    ((file, _),) = options.trace
+    trace = read_metric_trace(file)
+    replays, wrong = _replays(options, configuring, trace, file)
+    if problems := [*trace.problems, *wrong]:
+        return problems
+    if options.html:
+        try:
+            options.html.write_bytes(replay_page(replays).encode())
+        except OSError as error:
+            return [f"{options.html}: cannot be written: {error.strerror or error}"]
+    if options.output == "json":
+        sys.stdout.write(json.dumps(replay_document(replays), ensure_ascii=False) + "\n")
+    else:
+        show(replay_parts(replays))
+    sys.stdout.flush()
+    return []
+
+
+def _replays(
+    options: argparse.Namespace, configuring: Configuring, trace: MetricTrace, file: str
+) -> tuple[list[Replay], list[str]]:
+    replays: list[Replay] = []
+    problems: list[str] = []
+    for name in dict.fromkeys(options.policy):
+        found = read_policy_file(name)
+        problems += found.problems
+        if found.file is not None and not trace.problems:
+            replays.append(
+                replayed(
+                    found.file,
+                    trace,
+                    policy=Path(name).name,
+                    file=Path(file).name,
+                    settings=configuring.sizing,
+                )
+            )
+    return replays, problems
+
+
+def _misuses(options: argparse.Namespace) -> list[str]:
+    others = {
+        "SCENARIO": options.scenario,
+        "--copies": options.copies,
+        "--seed": options.seed,
+        "--duration": options.duration,
+        "--start": options.start,
+    }
+    wrong = [f"{name} means nothing for a trace of metrics" for name, value in others.items() if value]
+    if len(options.trace) > 1 or options.trace[0][1]:
+        wrong.append("name one trace of metrics, without =MODEL")
+    if not options.policy or not all(map(is_policy_file, options.policy)):
+        wrong.append(
+            "a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"
+        )
+    return wrong

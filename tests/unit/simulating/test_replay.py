@@ -1,0 +1,204 @@
+"""`stowplan simulate --policy FILE`: on recorded metrics, and in closed loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from apiserver import cli
+
+Simulate = Callable[..., tuple[int, str, list[str]]]
+POLICY = """\
+apiVersion: registry.volcano.sh/v1alpha1
+kind: AutoscalingPolicy
+metadata: {name: p}
+spec:
+  metrics: [{metricName: vllm:num_requests_running, targetValue: 10}]
+  tolerancePercent: 0
+  behavior:
+    scaleUp: {stablePolicy: {instances: 4, percent: 100, period: 60s}}
+    scaleDown: {stabilizationWindow: 60s, period: 0s}
+"""
+BINDING = """\
+---
+apiVersion: registry.volcano.sh/v1alpha1
+kind: AutoscalingPolicyBinding
+metadata:
+  name: b
+  annotations: {stowplan.dev/capacity: "big=2.5"}
+spec:
+  policyRef: {name: p}
+  optimizerConfiguration:
+    costExpansionRatePercent: 100
+    params:
+      - {cost: 20, minReplicas: 0, maxReplicas: 4, target: {targetRef: {name: big}}}
+      - {cost: 10, minReplicas: 1, maxReplicas: 9, target: {targetRef: {name: small}}}
+"""
+METRICS = "time,metric,value\n" + "".join(
+    f"{15 * tick},vllm:num_requests_running,{10 if tick < 4 else 180 if tick < 24 else 15}\n"
+    for tick in range(40)
+)
+
+
+@pytest.fixture
+def simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
+    """Run the verb beside some files; the exit code, the output, and the lines of errors."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(POLICY)
+    Path("both.yaml").write_text(POLICY + BINDING)
+    Path("m.csv").write_text(METRICS)
+
+    def run(*arguments: str) -> tuple[int, str, list[str]]:
+        code = cli.main(["simulate", *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err.splitlines()
+
+    return run
+
+
+def replicas(output: str) -> list[int]:
+    """Return the replicas after each change."""
+    found = [point["replicas"] for point in json.loads(output)["replays"][0]["points"]]
+    return [count for before, count in zip([1, *found], found, strict=False) if count != before]
+
+
+def test_the_reference_example_step_by_step(simulate: Simulate) -> None:
+    """E1 of the reference: 1, 5, 10, 18; and down once a window's load has passed (E2)."""
+    code, output, errors = simulate("--policy", "p.yaml", "--trace", "m.csv", "-o", "json")
+
+    assert (code, errors) == (0, [])
+    assert replicas(output) == [5, 10, 18, 2]
+    points = json.loads(output)["replays"][0]["points"]
+    changed = [point["seconds"] for point in points if point["replicas"] != point["current_replicas"]]
+    assert changed == [60.0, 120.0, 180.0, 420.0]
+    assert points[5]["limits"] == ["Rate"]
+
+
+def test_unlike_targets_share_what_is_wanted(simulate: Simulate) -> None:
+    """18 replicas of capacity 1: all big ones, which are cheaper for what they serve, and small ones."""
+    code, output, errors = simulate("--policy", "both.yaml", "--trace", "m.csv", "-o", "json")
+    replay = json.loads(output)["replays"][0]
+
+    assert (code, errors) == (0, [])
+    assert replay["targets"] == ["big", "small"]
+    assert replay["points"][20]["targets"] == [4, 8]
+    assert replay["points"][0]["targets"] == [0, 1]
+
+
+def test_a_replay_is_drawn_and_told(simulate: Simulate) -> None:
+    """In the terminal and on a page, with a reason for each change."""
+    code, output, _ = simulate("--policy", "p.yaml", "--trace", "m.csv", "--html", "page.html")
+    page = Path("page.html").read_text()
+
+    assert code == 0
+    assert "p.yaml on m.csv: 40 decisions in 0:09:45, 4 changes" in output
+    assert "▁" in output
+    assert "█" in output
+    assert "vllm:num_requests_running is 180, 10 per replica, which asks for 18" in " ".join(output.split())
+    assert page.count("<svg") == 2
+    assert "at most 4 or 100 % up within 60 s, from 1 replicas" in page
+
+
+def test_json_lines_with_dates_and_gaps_are_the_same(simulate: Simulate) -> None:
+    """An empty value is a moment at which nothing was known: what is, stays."""
+    lines = [
+        {
+            "time": f"2026-01-01T00:{tick // 4:02}:{tick % 4 * 15:02}Z",
+            "metric": "vllm:num_requests_running",
+            "value": 50,
+        }
+        for tick in range(4)
+    ]
+    Path("m.jsonl").write_text("\n".join(map(json.dumps, [*lines, lines[-1] | {"value": None}])))
+    code, output, _ = simulate("--policy", "p.yaml", "--trace", "m.jsonl", "-o", "json")
+
+    assert code == 0
+    assert replicas(output) == [5]
+    assert json.loads(output)["replays"][0]["points"][-1]["limits"] == ["Metrics"]
+
+
+WRONG = {
+    "no policy": (
+        ["--trace", "m.csv"],
+        ["a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"],
+    ),
+    "another policy": (
+        ["--policy", "stowplan", "--trace", "m.csv"],
+        ["a trace of metrics is replayed with --policy FILE, an AutoscalingPolicy in YAML or JSON"],
+    ),
+    "no such file": (
+        ["--policy", "q.yaml", "--trace", "m.csv"],
+        ["q.yaml: cannot be read: No such file or directory"],
+    ),
+    "of a model": (
+        ["--policy", "p.yaml", "--trace", "m.csv=llama"],
+        ["name one trace of metrics, without =MODEL"],
+    ),
+    "with copies": (
+        ["--policy", "p.yaml", "--trace", "m.csv", "--copies", "2"],
+        ["--copies means nothing for a trace of metrics"],
+    ),
+    "a bad row": (
+        ["--policy", "p.yaml", "--trace", "bad.csv"],
+        [
+            "bad.csv:2: value must be a number",
+            "bad.csv:3: time 'noon' is neither a number of seconds nor a date",
+        ],
+    ),
+    "an invalid policy": (
+        ["--policy", "bad.yaml", "--trace", "m.csv"],
+        [
+            "bad.yaml: AutoscalingPolicy: spec.metrics[0].targetValue: Invalid value: 0: must be greater than"
+            " or equal to 1"
+        ],
+    ),
+    "no policy in the file": (
+        ["--policy", "binding.yaml", "--trace", "m.csv"],
+        [
+            "binding.yaml: must hold one AutoscalingPolicy and at most one binding, holds 0 policies and"
+            " 1 bindings"
+        ],
+    ),
+    "another policy than the binding's": (
+        ["--policy", "other.yaml", "--trace", "m.csv"],
+        ["other.yaml: the binding names policy 'p', the policy is 'o'"],
+    ),
+    "a binding of no variant": (
+        ["--policy", "both.yaml"],
+        [
+            "policy both.yaml: the binding scales big, small: variants are llama-8b-h100, llama-8b-l40s",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "want"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_told_with_its_place(
+    simulate: Simulate, arguments: list[str], want: list[str]
+) -> None:
+    """All at once, and nothing is replayed."""
+    Path("bad.csv").write_text("time,metric,value\n1,m,many\nnoon,m,1\n")
+    Path("bad.yaml").write_text(POLICY.replace("targetValue: 10", "targetValue: 0"))
+    Path("binding.yaml").write_text(BINDING)
+    Path("other.yaml").write_text(POLICY.replace("name: p}", "name: o}") + BINDING)
+    code, output, errors = simulate(*arguments)
+
+    assert (code, output) == (2, "")
+    assert errors == [f"error: {text}" for text in want]
+
+
+def test_a_policy_is_played_in_closed_loop(simulate: Simulate) -> None:
+    """Beside others, by the metrics of the engines; HPAs follow what it publishes."""
+    code, output, errors = simulate(
+        "--policy", "p.yaml", "--policy", "constant:2", "--duration", "900", "--start", "cold", "-o", "json"
+    )
+    own, constant = json.loads(output)["outcomes"]
+
+    assert (code, errors) == (0, [])
+    assert (own["policy"], constant["policy"]) == ("p.yaml", "constant:2")
+    assert own["variants"][0]["peak_replicas"] > 2
+    assert own["variants"][1]["peak_replicas"] <= 1
+    assert any("vllm:num_requests_running" in item["sentence"] for item in own["told"])
