@@ -75,6 +75,10 @@ bench-placement: setup ## Measure placements of 20 to 10,000 models beside other
 bench-decisions: setup ## Play decisions in closed loop beside other policies' best settings: about an hour (ARGS=--quick: a quarter)
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
+.PHONY: bench-policies
+bench-policies: setup ## Measure a cycle of 1,000 AutoscalingPolicyBindings beside plain parsing of their pods' answers: about a minute
+	$(RUN) -m hack.bench.policies $(ARGS)
+
 .PHONY: lint
 lint: setup ## Check style, types and the arrows between packages
 	$(VENV)/bin/ruff check .

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from apiserver.cluster.cache import Cache, key_of, without_managed_fields
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
@@ -21,11 +24,12 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import World
 from controller.observe.projections import Projection
-from controller.observe.targets import TargetKey, TargetKind
-from controller.optional_cache import OptionalCache
+from controller.observe.scales import Scale, scaled_targets
+from controller.observe.targets import TargetKey, TargetKind, asked_replicas
 from controller.scale_reader import ScaleReader
 
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
@@ -58,7 +62,13 @@ class Caches:
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
         self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
-        self._scales = ScaleReader(cluster, self._autoscalings.items, silent_seconds=SILENT_SECONDS)
+        self._policies = _optional(
+            cluster, AUTOSCALING_POLICIES, without_managed_fields, without="AutoscalingPolicies"
+        )
+        self._bindings = _optional(
+            cluster, AUTOSCALING_POLICY_BINDINGS, without_managed_fields, without="AutoscalingPolicyBindings"
+        )
+        self._scales = ScaleReader(cluster, self._claims, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
             self._autoscalings,
@@ -85,6 +95,8 @@ class Caches:
         self._dynamic = _dynamic(cluster, projection)
         self._optional = (
             *self._dynamic.values(),
+            self._policies,
+            self._bindings,
             self._leader_worker_sets,
             self._quotas,
             self._node_pools,
@@ -114,8 +126,9 @@ class Caches:
                 return f"{cache.resource.plural} are not listed yet"
             if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
-        # Nodes that had devices a moment ago must not seem to have none.
-        return next(filter(None, (cache.why_lost() for cache in self._dynamic.values())), None)
+        # Nodes that had devices a moment ago must not seem to have none, nor bindings that were there.
+        watched = (*self._dynamic.values(), self._policies, self._bindings)
+        return next(filter(None, (cache.why_lost() for cache in watched)), None)
 
     def world(self) -> World:
         """Return everything as it stands now, devices and claims as if they were extended resources."""
@@ -126,11 +139,7 @@ class Caches:
             targets={key: dynamic.workload(item) for key, item in scaled.workloads.items()}
             | {
                 TargetKey(kind, *key_of(item)): dynamic.workload(item)
-                for kind, cache in (
-                    (TargetKind.DEPLOYMENT, self._deployments),
-                    (TargetKind.STATEFUL_SET, self._stateful_sets),
-                    (TargetKind.LEADER_WORKER_SET, self._leader_worker_sets),
-                )
+                for kind, cache in self._workloads()
                 for item in cache.items()
             },
             pods=tuple(map(dynamic.pod, scaled.pods)),
@@ -140,6 +149,38 @@ class Caches:
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
             unread=scaled.unread,
+            bound=bound_targets(self._bindings.items()),
+        )
+
+    def bound_world(self) -> BoundWorld:
+        """Return what decisions on bindings depend on, as it stands now."""
+        bindings = self._bindings.items()
+        scaled = self._scales.scaled(self._pods.items()) if bindings else None
+        known = {key: self._scales.said(key) for key in scaled_targets(scale_claims(bindings))}
+        return BoundWorld(
+            policies=self._policies.items(),
+            bindings=bindings,
+            autoscalings=self._autoscalings.items(),
+            autoscalers=self._autoscalers.items(),
+            replicas={key: said.replicas for key, said in known.items() if isinstance(said, Scale)}
+            | {
+                TargetKey(kind, *key_of(item)): asked_replicas(item)
+                for kind, cache in self._workloads()
+                for item in cache.items()
+            },
+            unread={key: said for key, said in known.items() if isinstance(said, str)},
+            pods=scaled.pods if scaled else (),
+        )
+
+    def _claims(self) -> Sequence[Json]:
+        """Return what VariantAutoscalings and bindings scale."""
+        return (*self._autoscalings.items(), *scale_claims(self._bindings.items()))
+
+    def _workloads(self) -> tuple[tuple[TargetKind, Cache | OptionalCache], ...]:
+        return (
+            (TargetKind.DEPLOYMENT, self._deployments),
+            (TargetKind.STATEFUL_SET, self._stateful_sets),
+            (TargetKind.LEADER_WORKER_SET, self._leader_worker_sets),
         )
 
     def _dynamic_resources(self) -> DynamicResources:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -24,6 +25,7 @@ from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
+from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
 from controller.config import ControllerConfig, CredentialsConfig, config_problems
 from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
@@ -33,6 +35,12 @@ from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
+from controller.reconcilers.autoscalingpolicybinding import (
+    AutoscalingPolicyBindingReconciler,
+    BindingSettings,
+    BindingTools,
+    EndpointSource,
+)
 from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
 from controller.reconcilers.clock import SteadyClock
 from controller.reconcilers.eviction_record import EvictionRecord
@@ -92,6 +100,7 @@ class Controller:
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("controller", version())
         self._telemetry = Telemetry(self.metrics.registry)
+        self._binding_telemetry = BindingTelemetry(self.metrics.registry)
 
     async def run(self) -> None:
         """Watch always; decide and issue certificates while this replica leads."""
@@ -125,15 +134,26 @@ class Controller:
                 eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
                 pulse=self._pulse,
             )
+            binding_tools = BindingTools(
+                cluster=cluster,
+                events=events,
+                source=source,
+                world=caches.bound_world,
+                now=_now,
+                steady=clock.seconds,
+                pulse=self._pulse,
+            )
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
                 group.create_task(events.run())
-                group.create_task(self._lead(cluster, caches, tools))
+                group.create_task(self._lead(cluster, caches, tools, binding_tools))
 
     def _why_not_current(self) -> str | None:
         return self._caches.why_not_current() if self._caches else "not connected yet"
 
-    async def _lead(self, cluster: Cluster, caches: Caches, tools: Tools) -> None:
+    async def _lead(
+        self, cluster: Cluster, caches: Caches, tools: Tools, binding_tools: BindingTools
+    ) -> None:
         options = LeaseOptions(namespace=self._config.namespace, name=LEASE_NAME, identity=self._identity)
         elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
 
@@ -141,18 +161,35 @@ class Controller:
             async with asyncio.TaskGroup() as group:
                 if self._config.certificates.enabled:
                     group.create_task(self._keep_certificates(cluster))
-                group.create_task(self._keep_deciding(caches, tools))
+                group.create_task(self._keep_deciding(caches, tools, binding_tools))
 
         await elector.run(lead)
 
-    async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
+    async def _keep_deciding(self, caches: Caches, tools: Tools, binding_tools: BindingTools) -> None:
         planning = self._config.planning
         reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
+        bindings = AutoscalingPolicyBindingReconciler(binding_tools, _binding_settings(planning))
         await caches.synced()
         while True:
             began = time.monotonic()
+            # Bindings first: the cycle of the variants ends with the beat that confirms both.
+            await self._decide_on_bindings(bindings, caches)
             await self._decide(reconciler, caches)
             await asyncio.sleep(max(0.0, planning.interval_seconds - (time.monotonic() - began)))
+
+    async def _decide_on_bindings(
+        self, reconciler: AutoscalingPolicyBindingReconciler, caches: Caches
+    ) -> None:
+        if caches.why_not_current() is not None:
+            return  # the cycle of the variants tells
+        try:
+            self._binding_telemetry.observe(await reconciler.cycle())
+        except ClusterError as error:
+            self._binding_telemetry.failed()
+            _log.warning("cycle of the bindings not finished", error=error.message)
+        except Exception:  # noqa: BLE001 (the boundary, as below)
+            self._binding_telemetry.failed()
+            _log.exception("cycle of the bindings failed: the last decisions stand")
 
     async def _decide(self, reconciler: VariantAutoscalingReconciler, caches: Caches) -> None:
         """Run one cycle; what the API server refuses or delays is tried anew in the next one."""
@@ -192,7 +229,11 @@ class Controller:
                 await asyncio.sleep(_CERTIFICATE_SECONDS)
 
 
-def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[EngineSource]:
+class _Source(EngineSource, EndpointSource, Protocol):
+    """What asks pods, for variants and for bindings."""
+
+
+def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[_Source]:
     prometheus, engines = config.prometheus, config.engines
     if prometheus.url:
         return PrometheusSource(
@@ -237,8 +278,20 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
             interval_seconds=float(planning.evictions.interval_seconds),
             per_hour=planning.evictions.per_hour,
         ),
-        advisory=Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces)),
+        advisory=_advisory(planning),
     )
+
+
+def _binding_settings(planning: PlanningConfig) -> BindingSettings:
+    return BindingSettings(
+        grace_seconds=float(planning.scale_to_zero_grace_seconds),
+        advisory=_advisory(planning),
+        sizing=sizing_of(planning),
+    )
+
+
+def _advisory(planning: PlanningConfig) -> Scope:
+    return Scope(everywhere=planning.advisory, namespaces=frozenset(planning.advisory_namespaces))
 
 
 def _now() -> datetime:

@@ -6,10 +6,11 @@ is no advice, and conversion does not even know that this module exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from apiserver.schema.kind import Reference
+from webhooks.claims import Claimant
 
 
 class Referents(Protocol):
@@ -20,6 +21,9 @@ class Referents(Protocol):
 
     def place(self, reference: Reference, namespace: str) -> str:
         """Return the namespace in which a named object is looked for."""
+
+    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
+        """Return who else scales a target, by kind and name."""
 
 
 class NoReferents:
@@ -35,10 +39,22 @@ class NoReferents:
         del reference
         return namespace
 
+    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
+        """Return nobody."""
+        del reference, namespace, own
+        return ()
 
-def advise(references: Sequence[Reference], namespace: str, referents: Referents) -> Iterator[str]:
-    """Yield one warning for each named object that is not there."""
+
+def advise(
+    references: Sequence[Reference], namespace: str, referents: Referents, own: Claimant
+) -> Iterator[str]:
+    """Yield one warning for each named object that is not there, and for each target that others scale."""
     for reference in references:
+        for kind, name in referents.others(reference, namespace, own) if reference.is_scaled else ():
+            yield (
+                f'{reference.path}: {reference.kind} "{reference.name}" is already scaled by {kind} "{name}":'
+                " the younger one of both stands back"
+            )
         if referents.has(reference, namespace) is False:
             what = f'{reference.kind} "{reference.name}"'
             what += f' with key "{reference.key}"' if reference.key else ""

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from apiserver.cluster.cache import Cache
 from apiserver.cluster.errors import ClusterError, NotFound
-from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, STATEFUL_SETS, Resource
+from apiserver.cluster.resource import (
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    VARIANT_AUTOSCALINGS,
+    Resource,
+)
 from apiserver.cluster.selection import Selection
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP
-from apiserver.kinds.kthena.groups import NETWORKING, REGISTRY
+from apiserver.kinds.kthena.groups import NETWORKING
+from webhooks.claims import Claimant, Claims, targets_only
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from apiserver.cluster.client import Cluster
     from apiserver.schema.json import Json
     from apiserver.schema.kind import Reference
@@ -22,16 +34,14 @@ _LOOK_AGAIN_SECONDS: Final = 60.0
 NAMED: Final = (
     DEPLOYMENTS,
     STATEFUL_SETS,
-    Resource(
-        group=REGISTRY,
-        version="v1alpha1",
-        plural="autoscalingpolicies",
-        kind="AutoscalingPolicy",
-    ),
+    AUTOSCALING_POLICIES,
     Resource(group=NETWORKING, version="v1alpha1", plural="modelservers", kind="ModelServer"),
     Resource(group=POOL_GROUP, version="v1", plural="inferencepools", kind="InferencePool"),
 )
 """What is looked up by name alone. A kind that the cluster does not serve may be installed later."""
+
+CLAIMING: Final = (AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS)
+"""What names targets to be scaled."""
 
 
 class CachedReferents:
@@ -41,6 +51,7 @@ class CachedReferents:
         self._namespace = namespace
         self._caches: dict[tuple[str, str], Cache] = {}
         self._settings: Cache | None = None
+        self._claims = Claims()
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
         """Tell whether what is named is there; None where nothing can be said."""
@@ -55,6 +66,10 @@ class CachedReferents:
         """Return the namespace in which a named object is looked for."""
         return self._namespace if reference.is_settings else namespace
 
+    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
+        """Return who else scales a target, as far as is known."""
+        return self._claims.others(reference, namespace, own)
+
     async def follow(self, cluster: Cluster) -> None:
         """Keep the caches current until cancelled."""
         self._settings = Cache(cluster, CONFIG_MAPS, namespace=self._namespace, reduce=_keys)
@@ -62,6 +77,14 @@ class CachedReferents:
             tasks.create_task(self._settings.run())
             for resource in NAMED:
                 tasks.create_task(self._follow(cluster, resource))
+            for resource in CLAIMING:
+                tasks.create_task(self._follow_claims(cluster, resource))
+
+    async def _follow_claims(self, cluster: Cluster, resource: Resource) -> None:
+        await _until_served(cluster, resource)
+        cache = Cache(cluster, resource, reduce=targets_only(resource.group, resource.kind))
+        cache.subscribe(partial(self._claims.take, resource.kind))
+        await cache.run()
 
     async def _follow(self, cluster: Cluster, resource: Resource) -> None:
         await _until_served(cluster, resource)

@@ -15,5 +15,6 @@ async def validate(request: AdmissionRequest, scaling: Scaling, referents: Refer
     if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:
         return Verdict(refusal=decision.refusal)
     warnings = [text for advice in subject.version.advise for text in advice(subject.value)]
-    missing = advise(subject.references(), subject.namespace, referents)
+    own = subject.kind.kind, subject.name
+    missing = advise(subject.references(), subject.namespace, referents, own)
     return Verdict(warnings=(*warnings, *missing))

@@ -109,6 +109,15 @@ SUBJECT_ACCESS_REVIEWS = Resource(
     kind="SubjectAccessReview",
     namespaced=False,
 )
+AUTOSCALING_POLICIES = Resource(
+    group="registry.volcano.sh", version="v1alpha1", plural="autoscalingpolicies", kind="AutoscalingPolicy"
+)
+AUTOSCALING_POLICY_BINDINGS = Resource(
+    group="registry.volcano.sh",
+    version="v1alpha1",
+    plural="autoscalingpolicybindings",
+    kind="AutoscalingPolicyBinding",
+)
 VARIANT_AUTOSCALINGS = Resource(
     group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
 )

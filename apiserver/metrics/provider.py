@@ -1,4 +1,4 @@
-"""An index over what is known of all variants, and the answer to one query."""
+"""An index over what is known of all variants and bound targets, and the answer to one query."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from typing import Final
 
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.selector import Selector
-from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
+from apiserver.metrics.series import SUBJECTS, Series, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
-
-_NAME_LABEL = "variant_name"
 
 _CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 
 
 class MetricIndex:
-    """Exactly one entry per metric and variant: HPA adds up whatever it gets.
+    """Exactly one entry per metric and variant or target: HPA adds up whatever it gets.
 
-    Entries are found by namespace, metric and, when the selector fixes it, the label `variant_name`. A
+    Entries are found by namespace, metric and, when the selector fixes it, the label that tells them apart. A
     number is as old as the newest cycle of the controller that confirmed it.
     """
 
@@ -32,19 +30,19 @@ class MetricIndex:
         self._heartbeat: Heartbeat | None = None
 
     def put(self, entries: Iterable[Series | Unknown]) -> None:
-        """Take the entries of one variant, instead of those that it had."""
+        """Take entries, each in the place of that of its name."""
         for entry in entries:
             bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
-            bucket[entry.labels[_NAME_LABEL]] = entry
+            bucket[_entry_name(entry)] = entry
             if isinstance(entry, Series):
                 self._newest = max(entry.time, self._newest or entry.time)
         self._prove()
 
-    def remove(self, *, namespace: str, variant_name: str) -> None:
-        """Forget a variant."""
-        for metric_name in METRIC_NAMES:
+    def remove(self, *, namespace: str, entry_name: str, metric_names: Iterable[str]) -> None:
+        """Forget the entries of one name."""
+        for metric_name in metric_names:
             bucket = self._buckets.get((namespace, metric_name), {})
-            bucket.pop(variant_name, None)
+            bucket.pop(entry_name, None)
             if not bucket:
                 self._buckets.pop((namespace, metric_name), None)
 
@@ -67,18 +65,19 @@ class MetricIndex:
     def query(
         self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
     ) -> Sequence[Series]:
-        """Return the series that match, by variant name, at least one.
+        """Return the series that match, by name, at least one.
 
-        Raises NotFoundError when there is no such metric or variant. Raises ServiceUnavailableError when
+        Raises NotFoundError when there is no such metric or object. Raises ServiceUnavailableError when
         anything about one that matches is unknown or stale: a part of a sum would be a wrong number.
         """
-        if metric_name not in METRIC_NAMES:
-            served = ", ".join(METRIC_NAMES)
+        if metric_name not in SUBJECTS:
+            served = ", ".join(SUBJECTS)
             raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
         found = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
         if not found:
             raise NotFoundError(
-                f"no VariantAutoscaling in namespace {namespace!r} matches the selector of {metric_name}"
+                f"no {SUBJECTS[metric_name].kind} in namespace {namespace!r} matches the selector of"
+                f" {metric_name}"
             )
         series = [entry for entry in found if isinstance(entry, Series) and not self._is_stale(entry, now)]
         if len(series) < len(found):
@@ -87,16 +86,16 @@ class MetricIndex:
 
     def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[Series | Unknown]:
         bucket = self._buckets.get((namespace, metric_name), {})
-        names = selector.allowed_values(_NAME_LABEL)
+        names = selector.allowed_values(SUBJECTS[metric_name].entry_label)
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
         found = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
-        return sorted(found, key=_variant_name) if len(found) > 1 else found
+        return sorted(found, key=_entry_name) if len(found) > 1 else found
 
     def _confirmed(self, entry: Series | Unknown) -> Series | Unknown:
         beat = self._heartbeat
         if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
             return entry
-        is_silent = (entry.namespace, _variant_name(entry)) in beat.unconfirmed
+        is_silent = (entry.namespace, _object_name(entry)) in beat.unconfirmed
         return entry if is_silent else replace(entry, time=beat.time)
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
@@ -105,7 +104,7 @@ class MetricIndex:
 
     def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
         reasons = [
-            f"VariantAutoscaling {entry.namespace}/{_variant_name(entry)}: {why}"
+            f"{SUBJECTS[entry.metric_name].kind} {entry.namespace}/{_object_name(entry)}: {why}"
             for entry in found
             if (why := self._why_unknown(entry, now))
         ]
@@ -121,5 +120,9 @@ class MetricIndex:
         return f"the last decision is {age_seconds} s old, and the limit is {limit_seconds} s"
 
 
-def _variant_name(entry: Series | Unknown) -> str:
-    return entry.labels[_NAME_LABEL]
+def _entry_name(entry: Series | Unknown) -> str:
+    return entry.labels[SUBJECTS[entry.metric_name].entry_label]
+
+
+def _object_name(entry: Series | Unknown) -> str:
+    return entry.labels[SUBJECTS[entry.metric_name].object_label]

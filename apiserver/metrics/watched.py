@@ -11,7 +11,13 @@ import structlog
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
-from apiserver.cluster.resource import CONFIG_MAPS, LEASES, VARIANT_AUTOSCALINGS
+from apiserver.cluster.optional_cache import OptionalCache
+from apiserver.cluster.resource import (
+    AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
+    LEASES,
+    VARIANT_AUTOSCALINGS,
+)
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
     CONFIG_MAP_NAMESPACE,
@@ -19,16 +25,19 @@ from apiserver.metrics.authentication import (
     FrontProxyUnknownError,
     Gate,
 )
+from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
 from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.series import METRIC_NAMES, TARGET_ID
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
 
 _LOG: Final = structlog.get_logger(__name__)
+_SILENT_SECONDS: Final = 600.0
 
 
 class Watched:
-    """Feeds the index from VariantAutoscalings and the controller's Lease, gate and TLS from a ConfigMap."""
+    """Feeds the index from our objects and the controller's Lease, gate and TLS from a ConfigMap."""
 
     def __init__(self, index: MetricIndex, tls: ServerTls) -> None:
         self._index = index
@@ -55,6 +64,7 @@ class Watched:
             lease.subscribe(self.take_lease)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._variants.run())
+                group.create_task(self._bindings(cluster).run())
                 group.create_task(front_proxy.run())
                 group.create_task(lease.run())
 
@@ -62,9 +72,31 @@ class Watched:
         """Take a VariantAutoscaling that is new, changed or gone."""
         if change.new is None:
             namespace, name = change.key
-            self._index.remove(namespace=namespace, variant_name=name)
+            self._index.remove(namespace=namespace, entry_name=name, metric_names=METRIC_NAMES)
         else:
             self._index.put(metrics_of(change.new))
+
+    def take_binding(self, change: Change) -> None:
+        """Take an AutoscalingPolicyBinding that is new, changed or gone, with all of its targets."""
+        for entry in bound_metrics_of(change.old) if change.old else ():
+            self._index.remove(
+                namespace=entry.namespace,
+                entry_name=entry.labels[TARGET_ID],
+                metric_names=(entry.metric_name,),
+            )
+        self._index.put(bound_metrics_of(change.new) if change.new else ())
+
+    def _bindings(self, cluster: Cluster) -> OptionalCache:
+        """Return the copy of the bindings; a cluster need not have the kind."""
+        cache = OptionalCache(
+            cluster,
+            AUTOSCALING_POLICY_BINDINGS,
+            without="AutoscalingPolicyBindings",
+            silent_seconds=_SILENT_SECONDS,
+            reduce=bound_essentials,
+        )
+        cache.subscribe(self.take_binding)
+        return cache
 
     def take_lease(self, change: Change) -> None:
         """Take what the controller's Lease says; when it is gone, statuses are as old as they say."""

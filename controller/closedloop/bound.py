@@ -15,7 +15,7 @@ from controller.policies.measuring import Look, PodMemory
 from controller.policies.observation import Value
 from controller.policies.policy import ScalingPolicy
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.policies.wording import sentence
+from controller.policies.wording import binding_sentence
 from controller.simulation.exposition import EngineCollector
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
@@ -89,7 +89,7 @@ class BoundPolicy:
                 settings=self.settings,
             )
             self._histories[number] = found.history
-            text = sentence(found.whole)
+            text = binding_sentence(binding, found)
             for target, count, before in zip(binding.targets, found.replicas, here, strict=True):
                 published[target.target.name] = float(count)
                 if text != self._said.get(number):

@@ -101,11 +101,11 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
         ready_replicas=ready,
         granted_replicas=desired.get("numReplicas"),
         decision=status.get("decision") or {},
-        age_seconds=_age_seconds(desired.get("lastRunTime"), now),
+        age_seconds=age_seconds(desired.get("lastRunTime"), now),
         confirmed_seconds=_confirmed_seconds(evidence, now),
         conditions=status.get("conditions") or [],
         autoscalers=evidence.autoscalers,
-        events=_events(evidence.events, now),
+        events=happenings(evidence.events, now),
         advice=tuple(_advice(evidence, status, now)),
     )
 
@@ -172,10 +172,11 @@ def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
         )
 
 
-def _events(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
+def happenings(events: Sequence[Json], now: datetime) -> tuple[Happening, ...]:
+    """Return the newest events, with their ages."""
     found = [
         Happening(
-            age_seconds=_age_seconds(_last_time(event), now),
+            age_seconds=age_seconds(_last_time(event), now),
             kind=event.get("type") or "",
             reason=event.get("reason") or "",
             count=(event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
@@ -193,7 +194,8 @@ def _last_time(event: Json) -> str | None:
     return next((moment for moment in moments if moment), None)
 
 
-def _age_seconds(moment: str | None, now: datetime) -> float | None:
+def age_seconds(moment: str | None, now: datetime) -> float | None:
+    """Return how long ago a moment was, as Kubernetes writes it; None for none."""
     return _seconds(now - datetime.fromisoformat(moment)) if moment else None
 
 

@@ -1,4 +1,4 @@
-"""`stowplan explain`: what the controller decided for one variant, and why, from a live cluster."""
+"""`stowplan explain`: what the controller decided for a variant or a binding, from a live cluster."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
 from controller.explaining.account import Account, account_of
+from controller.explaining.binding import BindingAccount, binding_account, binding_parts
 from controller.explaining.evidence import NoSuchVariantError, collect
 from controller.explaining.namespaces import current_namespace
 from controller.explaining.text import account_parts
@@ -27,13 +28,23 @@ _USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _KINDS: Final = frozenset({"va", "variantautoscaling", "variantautoscalings", "variantautoscalings.llmd.ai"})
 
+_BINDINGS: Final = frozenset(
+    {
+        "aspb",
+        "autoscalingpolicybinding",
+        "autoscalingpolicybindings",
+        "autoscalingpolicybindings.registry.volcano.sh",
+    }
+)
+
 _EPILOG: Final = """\
 examples:
   stowplan explain va/llama-8b-l40s -n chat
   stowplan explain llama-8b-l40s -o json | jq .decision
+  stowplan explain aspb/llama-70b -n chat
 
-exit code: 0 explained, 1 there is no such variant or no decision yet, 2 wrong
-usage, no cluster to speak to, or no right to read the variant
+exit code: 0 explained, 1 there is no such object or no decision yet, 2 wrong
+usage, no cluster to speak to, or no right to read the object
 """
 
 
@@ -41,11 +52,11 @@ def main(arguments: Sequence[str]) -> int:
     """Explain one variant; the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    name = _name(options.what)
+    is_binding, name = _named(options.what)
     if not name:
-        parser.error("say which variant, as in: stowplan explain va/NAME -n NAMESPACE")
+        parser.error("say which one, as in: stowplan explain va/NAME or aspb/NAME -n NAMESPACE")
     try:
-        return asyncio.run(_run(options, name))
+        return asyncio.run(_run(options, name, is_binding=is_binding))
     except NoSuchVariantError as error:
         return _told(str(error), _UNEXPLAINED)
     except ClusterError as error:
@@ -54,24 +65,28 @@ def main(arguments: Sequence[str]) -> int:
         return _INTERRUPTED
 
 
-async def _run(options: argparse.Namespace, name: str) -> int:
+async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> int:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        evidence = await collect(cluster, namespace=namespace, name=name)
-    account = account_of(evidence, now=datetime.now(UTC))
+        account: Account | BindingAccount
+        if is_binding:
+            account = await binding_account(cluster, namespace=namespace, name=name, now=datetime.now(UTC))
+        else:
+            evidence = await collect(cluster, namespace=namespace, name=name)
+            account = account_of(evidence, now=datetime.now(UTC))
     _show(options.output, account)
     sys.stdout.flush()
     return _EXPLAINED if account.is_decided else _UNEXPLAINED
 
 
-def _show(output: str, account: Account) -> None:
+def _show(output: str, account: Account | BindingAccount) -> None:
     match output:
         case "json":
             sys.stdout.write(json.dumps(account.as_json(), indent=2, ensure_ascii=False) + "\n")
         case "yaml":
             sys.stdout.write(as_yaml(account.as_json()))
         case _:
-            show(account_parts(account))
+            show(account_parts(account) if isinstance(account, Account) else binding_parts(account))
 
 
 def _why(error: ClusterError) -> str:
@@ -91,24 +106,25 @@ def _told(message: str, code: int) -> int:
     return code
 
 
-def _name(words: Sequence[str]) -> str:
-    """Return the name that `va/NAME`, `va NAME` or `NAME` says; nothing for what says none."""
+def _named(words: Sequence[str]) -> tuple[bool, str]:
+    """Return whether a binding is meant, and the name that `va/NAME`, `aspb NAME` or `NAME` says, if any."""
     parts = "/".join(words).split("/")
-    if parts[0].lower() in _KINDS:
+    is_binding = parts[0].lower() in _BINDINGS
+    if is_binding or parts[0].lower() in _KINDS:
         parts = parts[1:]
-    return parts[0] if len(parts) == 1 else ""
+    return is_binding, parts[0] if len(parts) == 1 else ""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stowplan explain",
-        description="Say what was decided for a variant in a live cluster, and why.",
-        usage="stowplan explain va/NAME [-n NAMESPACE] [options]",
+        description="Say what was decided for a variant or a binding in a live cluster, and why.",
+        usage="stowplan explain va/NAME|aspb/NAME [-n NAMESPACE] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("what", nargs="+", metavar="va/NAME", help="the variant; va NAME and NAME do as well")
+    add("what", nargs="+", metavar="va/NAME", help="the variant, or aspb/NAME; va NAME and NAME do as well")
     add("-n", "--namespace", metavar="NS", help="its namespace (default: the context's)")
     add("--kubeconfig", type=Path, metavar="FILE", help="which kubeconfig to use")
     add("--context", metavar="NAME", help="which of its contexts to use")

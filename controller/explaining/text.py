@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from apiserver.schema.json import Json
-from controller.explaining.account import Account, duration
+from controller.explaining.account import Account, Happening, duration
 from controller.offline.table import price
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import Reason
@@ -31,8 +31,8 @@ def account_parts(account: Account) -> Iterator[RenderableType]:
     yield ""
     for label, text in _facts(account):
         yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
-    yield from _conditions(account)
-    yield from _events(account)
+    yield from condition_parts(account.conditions)
+    yield from event_parts(account.events)
     yield from (labelled("check: ", text, Tone.ADVICE) for text in account.advice)
 
 
@@ -116,21 +116,23 @@ def _autoscaler(item: Json) -> str:
     return text
 
 
-def _conditions(account: Account) -> Iterator[RenderableType]:
-    if account.conditions:
+def condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
+    """Yield all conditions under a heading; nothing for none."""
+    if conditions:
         yield ""
         yield styled("conditions", Tone.HEADING)
-    for item in account.conditions:
+    for item in conditions:
         tone = Tone.PLAIN if item["status"] == "True" else Tone.ADVICE
         text = f"{item.get('reason', '')}: {item.get('message', '')}"
         yield labelled(f"  {item['type']:<22}{item['status']:<9}", text, tone)
 
 
-def _events(account: Account) -> Iterator[RenderableType]:
-    if account.events:
+def event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
+    """Yield all events under a heading; nothing for none."""
+    if events:
         yield ""
         yield styled("events", Tone.HEADING)
-    for item in account.events:
+    for item in events:
         ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
         times = f" x{item.count}" if item.count > 1 else ""
         tone = Tone.ADVICE if item.kind == "Warning" else Tone.PLAIN

@@ -65,6 +65,9 @@ class World:
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
     """Why targets are not there that are known by their scale only, one sentence each."""
 
+    bound: Mapping[TargetKey, tuple[str, Key]] = field(default_factory=dict)
+    """Targets of AutoscalingPolicyBindings: since when the oldest of these claims it, and which that is."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
@@ -328,6 +331,12 @@ def _obstacle(
         text = (
             f"an older VariantAutoscaling already decides on {target.called} {target.name!r};"
             " delete one of the two"
+        )
+        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
+    if target in world.bound and world.bound[target] < _seniority(autoscaling):
+        text = (
+            f"AutoscalingPolicyBinding {world.bound[target][1][1]!r} is older and already decides on"
+            f" {target.called} {target.name!r}; delete one of the two"
         )
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in unplannable:

@@ -24,11 +24,13 @@ import msgspec
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
+from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.observe.origins import of_one_origin
 from controller.observe.readings import Reading, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.scraping import Key, Scraped
 from controller.observe.series import NAMES, Kind, Meaning, names_of
+from controller.policies.measuring import Look
 
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
@@ -81,6 +83,44 @@ class PrometheusSource:
             except UnreadableMetricsError as error:
                 failures[key] = str(error)
         return Scraped(readings=readings, failures=failures)
+
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Return what Prometheus knows of the metrics of pods, at whatever endpoint it asked them."""
+        names = sorted({name for item in questions for name in item.names})
+        pods = {(item.namespace, item.name): item.pod for item in questions}
+        batches = batched(list(pods.values()))
+        answers = await asyncio.gather(*(self._looks(batch, names) for batch in batches))
+        found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+        looks: dict[Endpoint, Look] = {}
+        failures: dict[Endpoint, str] = {}
+        for item in questions:
+            answer = found[item.namespace, item.name]
+            if isinstance(answer, str):
+                failures[item.endpoint] = answer
+            elif look := answer.get((item.namespace, item.name)):
+                looks[item.endpoint] = look
+            else:
+                failures[item.endpoint] = "Prometheus knows none of the metrics of this pod"
+        return Exposures(looks=looks, failures=failures)
+
+    async def _looks(self, batch: Batch, names: Sequence[str]) -> Mapping[Key, Look] | str:
+        within = batch.matchers
+        try:
+            async with self._gate:
+                asked_seconds = self._clock()
+                stamps = [f"timestamp({name}{{{within}}})" for name in series_names(names)]
+                times = await self._query(" or ".join(stamps)) if stamps else []
+                moment = times[0].value[0] if times else None
+                chosen = _any(series_names(names))
+                values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
+        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
+            return f"Prometheus: {type(error).__name__}: {error}"
+        ages = {key: max(item.value for item in found) for key, found in _by_pod(_ages(times)).items()}
+        return {
+            key: Look(asked_seconds - ages[key], exposed_series(found, names))
+            for key, found in _by_pod(_values(values)).items()
+            if math.isfinite(ages.get(key, math.inf))
+        }
 
     def _reading(self, answer: _Answers | str, key: Key) -> Reading:
         if isinstance(answer, str):

@@ -1,9 +1,10 @@
 """Asks pods for their metrics, directly, and nobody but pods.
 
 The address comes from the pod's status and must lie in a network where pods are; the port is one that the
-pod declares; redirects are not followed, answers are bounded. So nothing that a tenant writes into an object
-can turn a question into a request elsewhere. A token is sent only where the configuration has one, which it
-may only with TLS and with networks that are named (see `controller.config`).
+pod declares, or that a binding of its own namespace names; redirects are not followed, answers are bounded.
+So nothing that a tenant writes into an object can turn a question into a request elsewhere. A token is sent
+only where the configuration has one, which it may only with TLS and with networks that are named (see
+`controller.config`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import aiohttp
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
+from controller.observe.endpoints import Exposures, Question, exposed_in
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
+from controller.policies.measuring import Look
 
 Key = tuple[str, str]
 
@@ -56,6 +59,11 @@ def parse_networks(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...
 
 def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
     """Return where a pod serves its metrics. Raises UnreadableMetricsError when it may not be asked."""
+    return f"{_origin(pod, None, limits)}/metrics"
+
+
+def _origin(pod: Json, port: int | None, limits: ScrapeLimits) -> str:
+    """Return what is asked of a pod: the port that is said, or else the one that its containers name."""
     address = (pod.get("status") or {}).get("podIP")
     if not address:
         raise UnreadableMetricsError("the pod has no address yet")
@@ -64,7 +72,7 @@ def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
     if not _may_ask(address, limits):
         raise UnreadableMetricsError(f"{address} lies outside the networks where pods are asked")
     host = f"[{address}]" if ":" in address else address
-    return f"{limits.scheme}://{host}:{_port(pod, limits.port_names)}/metrics"
+    return f"{limits.scheme}://{host}:{_port(pod, limits.port_names) if port is None else port}"
 
 
 class Scraper:
@@ -108,11 +116,28 @@ class Scraper:
         failures = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, str)}
         return Scraped(readings=readings, failures=failures)
 
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Return what pods expose at the endpoints that are named; one that fails costs nobody else anything.
+
+        An endpoint that several ask is asked once, for all that they want.
+        """
+        wanted: dict[Question, set[str]] = {}
+        for item in questions:
+            wanted.setdefault(item, set()).update(item.names)
+        try:
+            arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
+        except UnreadableMetricsError as error:
+            return Exposures(failures=dict.fromkeys((item.endpoint for item in wanted), str(error)))
+        answers = await asyncio.gather(*(self._answer(*item, arguments) for item in wanted.items()))
+        found = {item.endpoint: answer for item, answer in zip(wanted, answers, strict=True)}
+        return Exposures(
+            looks={endpoint: item for endpoint, item in found.items() if isinstance(item, Look)},
+            failures={endpoint: item for endpoint, item in found.items() if isinstance(item, str)},
+        )
+
     async def _ask(self, pod: Json, arguments: dict[str, Any]) -> Reading | str:
         try:
-            url = metrics_url(pod, self._limits)
-            async with self._gate, asyncio.timeout(self._limits.timeout_seconds):
-                text = await self._fetch(url, arguments)
+            text = await self._read(metrics_url(pod, self._limits), arguments)
             now_seconds, steady_seconds = self._clock(), self._steady()
             reading = reading_of(parse_exposition(text), time_seconds=now_seconds)
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
@@ -121,11 +146,25 @@ class Scraper:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return f"no answer: {type(error).__name__}: {error}"
 
-    async def _fetch(self, url: str, arguments: dict[str, Any]) -> str:
+    async def _answer(self, item: Question, names: set[str], arguments: dict[str, Any]) -> Look | str:
+        try:
+            url = f"{_origin(item.pod, item.port, self._limits)}{item.path}"
+            text = await self._read(url, arguments)
+            return Look(self._steady(), exposed_in(text, names))
+        except UnreadableMetricsError as error:
+            return str(error)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return f"no answer: {type(error).__name__}: {error}"
+
+    async def _read(self, url: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
-        async with self._session.get(url, allow_redirects=False, **arguments) as response:
+        async with (
+            self._gate,
+            asyncio.timeout(self._limits.timeout_seconds),
+            self._session.get(url, allow_redirects=False, **arguments) as response,
+        ):
             if response.status != _OK:
-                raise UnreadableMetricsError(f"/metrics answers with HTTP {response.status}")
+                raise UnreadableMetricsError(f"{response.url.path} answers with HTTP {response.status}")
             body = await read_bounded(response, self._limits.limit_bytes)
         return body.decode(errors="replace")
 

@@ -128,6 +128,11 @@ def target_of(key: TargetKey, value: Json) -> Target:
     )
 
 
+def asked_replicas(value: Json) -> int:
+    """Return how many replicas a workload asks for: one where it does not say."""
+    return _number((value.get("spec") or {}).get("replicas"))
+
+
 def _of_groups(key: TargetKey, value: Json) -> Target:
     """Return a LeaderWorkerSet: each replica is a group of a leader and workers."""
     spec, annotations = value["spec"], value["metadata"].get("annotations") or {}

@@ -15,6 +15,8 @@ from prometheus_client import Metric
 
 _COUNTED: Final = ("_total", "_count", "_sum", "_created")
 _BUCKET: Final = "_bucket"
+_LOOSE: Final = ("histogram", "summary", "unknown")
+"""Types whose series of these names count up."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +45,7 @@ def _said(family: Metric, name: str) -> Exposed | None:
     values = [sample.value for sample in family.samples if sample.name in wanted]
     if not values or not all(map(math.isfinite, values)):
         return None
-    is_counter = family.type == "counter" or (
-        family.type in ("histogram", "summary") and name != family.name and name.endswith(_COUNTED)
-    )
+    is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
     return Exposed(value=math.fsum(_countable(values)), is_counter=is_counter)
 
 

@@ -77,6 +77,10 @@ class PodMemory:
             return None
 
 
+NO_LOOKS: Final = PodMemory()
+"""Of a pod that was never asked."""
+
+
 def _goes_on(old: Exposed, new: Exposed) -> bool:
     """Tell whether what is counted now goes on from what was counted: it began anew where it fell."""
     fell = new.value < old.value or new.buckets.get(math.inf, 0.0) < old.buckets.get(math.inf, 0.0)

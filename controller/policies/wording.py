@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.planning.load import Signal
+from controller.policies.binding import Binding
 from controller.policies.correcting import Step
 from controller.policies.deciding import Decision
 from controller.policies.recommending import Wish
+from controller.policies.sharing import BindingDecision
 
 
 def sentence(decision: Decision) -> str:
@@ -17,6 +19,21 @@ def sentence(decision: Decision) -> str:
         begin = f"{begin}, now {decision.current_replicas}"
     reasons = [*_asking(decision), *map(_limited, decision.steps)]
     return f"{begin}: {'; '.join(reasons)}" if reasons else begin
+
+
+def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
+    """Return the same of a whole binding: of several targets, what each of them gets comes first."""
+    text = sentence(decision.whole)
+    if binding.expansion_percent is None:
+        return text
+    pairs = zip(binding.targets, decision.replicas, strict=True)
+    shares = ", ".join(f"{count} of {target.target.name}" for target, count in pairs)
+    return f"{shares}; together {_capacity(binding)}{text}"
+
+
+def _capacity(binding: Binding) -> str:
+    is_alike = all(target.capacity == 1 for target in binding.targets)
+    return "" if is_alike else "in replicas of capacity 1: "
 
 
 def wish_text(wish: Wish) -> str:

@@ -15,6 +15,7 @@ class Pulse:
 
     def __init__(self) -> None:
         self._last: Heartbeat | None = None
+        self._bound: tuple[datetime | None, frozenset[Key]] = (None, frozenset())
 
     def beat(
         self,
@@ -28,8 +29,8 @@ class Pulse:
 
         Where many could not be written the cycle counts for nothing, and all decisions grow old.
         """
-        unconfirmed: set[Key] = set()
-        newest: datetime | None = None
+        newest, bound_unconfirmed = self._bound
+        unconfirmed = set(bound_unconfirmed)
         for item in autoscalings:
             key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
             if key in published.unwritten or key not in statuses:
@@ -38,6 +39,10 @@ class Pulse:
             newest = max(filter(None, (newest, decided)), default=None)
         if len(unconfirmed) <= MOST_UNCONFIRMED:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=frozenset(unconfirmed))
+
+    def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
+        """Take note of the cycle of the bindings, which the next beat confirms together with all others."""
+        self._bound = newest, unconfirmed
 
     def annotations(self) -> Mapping[str, str]:
         """Return what to write; nothing before the first cycle, so that another leader's word stands."""

@@ -271,13 +271,14 @@ def _conditions(autoscaling: Json, findings: Mapping[ConditionType, Finding], *,
             "reason": str(reason),
             "message": message,
             "observedGeneration": autoscaling["metadata"].get("generation", 0),
-            "lastTransitionTime": _transition_time(known.get(kind), str(holds), now=now),
+            "lastTransitionTime": transition_time(known.get(kind), str(holds), now=now),
         }
         for kind, (holds, reason, message) in findings.items()
     ]
 
 
-def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:
+def transition_time(known: Json | None, status: str, *, now: datetime) -> str:
+    """Return when a condition came to its status, as is known of it; now, where it has changed."""
     if known is not None and known.get("status") == status and known.get("lastTransitionTime"):
         return str(known["lastTransitionTime"])
     return moment(now)

@@ -13,7 +13,7 @@ from controller.closedloop.bound import PolicyFile
 from controller.policies.binding import Binding, lone_binding
 from controller.policies.history import History
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.policies.wording import sentence
+from controller.policies.wording import binding_sentence
 from controller.simulating.metric_trace import MetricTrace
 from controller.sizing.records import SizingSettings
 
@@ -84,7 +84,7 @@ def replayed(
                 targets=made.replicas,
                 in_panic=made.whole.panic_since_seconds is not None,
                 limits=tuple(str(limit) for limit in made.whole.limits),
-                sentence=sentence(made.whole),
+                sentence=binding_sentence(binding, made),
             )
         )
         history, counts = made.history, made.replicas

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 
 from apiserver.kinds.scalable import Scalable
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
+from webhooks.claims import Claimant
 from webhooks.mutate import mutate as ask_mutate
 from webhooks.references import NoReferents, Referents
 from webhooks.review import AdmissionRequest, Verdict, decode_admission
@@ -33,6 +35,11 @@ class Deployments:
         """Return the object's own namespace."""
         del reference
         return namespace
+
+    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterable[Claimant]:
+        """Say that a VariantAutoscaling scales whatever is called `claimed`."""
+        claimant = ("VariantAutoscaling", "older")
+        return (claimant,) if (namespace, reference.name) == ("ns", "claimed") and own != claimant else ()
 
 
 class Permissions:

@@ -83,7 +83,23 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                 ),
                 _column("Min", "integer", ".spec.scalingConfiguration.minReplicas", "Fewest replicas."),
                 _column("Max", "integer", ".spec.scalingConfiguration.maxReplicas", "Most replicas."),
+                _column("Current", "integer", ".status.currentReplicas", "Replicas of all targets."),
+                _column("Desired", "integer", ".status.desiredReplicas", "Replicas that they should have."),
                 AGE,
+                _column(
+                    "Wanted",
+                    "integer",
+                    ".status.decision.wantedReplicas",
+                    "Replicas that the metrics ask for.",
+                    priority=1,
+                ),
+                _column(
+                    "Limited by",
+                    "string",
+                    ".status.decision.limitedBy",
+                    "What made something else of that.",
+                    priority=1,
+                ),
                 _column(
                     "First of several",
                     "string",

@@ -18,15 +18,16 @@ from typing import Annotated, Final
 
 from apiserver.kinds.core.labels import LABELS, LabelValue
 from apiserver.kinds.core.references import LocalObjectReference, ObjectReference
+from apiserver.kinds.kthena.autoscalingpolicybinding_status import AutoscalingPolicyBindingStatus
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     distinct_targets,
     fully_named,
     own_namespace,
 )
-from apiserver.kinds.meta import Condition, Int32
+from apiserver.kinds.meta import Int32
 from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
+from apiserver.schema.markers import Items, Length, Pattern, Properties, Range
 from apiserver.schema.members import NotEmpty, WithoutKey
 from apiserver.schema.presence import ExactlyOneOf
 from apiserver.schema.rules import WebhookOnly
@@ -151,17 +152,6 @@ class AutoscalingPolicyBindingSpec:
 
     scaling_configuration: Maybe[ScalingConfiguration] = UNSET
     """Scales one target by its own metrics."""
-
-
-@declaration()
-class AutoscalingPolicyBindingStatus:
-    """The observed state of an AutoscalingPolicyBinding."""
-
-    observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
-    """The generation of the spec that the status is about."""
-
-    conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """Aspects of the state of the binding."""
 
 
 @declaration(

@@ -50,7 +50,10 @@ def test_what_is_no_variant_is_refused(words: list[str], capsys: pytest.CaptureF
     assert "va/NAME" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["va/x"], ["va", "x"], ["VariantAutoscaling/x"], ["x"]])
+@pytest.mark.parametrize(
+    "words",
+    [["va/x"], ["va", "x"], ["VariantAutoscaling/x"], ["x"], ["aspb/x"], ["AutoscalingPolicyBinding", "x"]],
+)
 def test_a_variant_is_asked_for_in_any_way_that_kubectl_takes(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

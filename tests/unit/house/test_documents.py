@@ -8,10 +8,12 @@ from typing import get_args
 
 import pytest
 
+from controller.observe.bound import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
 from controller.observe.variants import CostSource
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
+from controller.policies.correcting import Limit
 from controller.reconcilers.status import UNPLANNED
 
 TOP = Path(__file__).resolve().parents[3]
@@ -64,6 +66,16 @@ def test_every_other_value_of_a_decision_is_explained() -> None:
     rows = re.findall(r"^\|[^|]*\| `(\w+)` \|", section("Other values of a decision"), flags=re.MULTILINE)
 
     assert set(rows) == {*Signal, *CapacitySource, *SolverStatus, *get_args(CostSource)}
+
+
+def test_every_condition_of_a_binding_is_explained_and_no_other() -> None:
+    """With all of its reasons, and every limit of a decision."""
+    text = text_of(TOP / "docs" / "policies.md")
+    rows = re.findall(r"^\|(?: `(\w+)`)? \| `(\w+)` \| ", text, flags=re.MULTILINE)
+
+    assert {condition for condition, _ in rows if condition} == {*BindingCondition}
+    assert {reason for _, reason in rows} == {*BindingReason}
+    assert [limit for limit in Limit if f"`{limit}`" not in text] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

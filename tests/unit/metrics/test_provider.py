@@ -10,6 +10,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.from_status import metrics_of
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
+from apiserver.metrics.series import METRIC_NAMES
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
@@ -177,7 +178,7 @@ def test_a_removed_variant_is_not_found() -> None:
     """Removing it twice, or one that never was, does no harm."""
     asked = index(("a", 1, 0))
     for name in ("a", "a", "never"):
-        asked.remove(namespace="team", variant_name=name)
+        asked.remove(namespace="team", entry_name=name, metric_names=METRIC_NAMES)
 
     with pytest.raises(NotFoundError):
         ask(asked)

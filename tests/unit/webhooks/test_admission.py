@@ -166,6 +166,17 @@ def test_no_advice_before_anything_is_known() -> None:
     assert validate(request, Deployments("llama")).warnings == ()
 
 
+def test_a_target_that_somebody_scales_already_is_told() -> None:
+    """Only to warn: the older one may be about to go."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "claimed"}
+    request = review(variant(variantCost="1", scaleTargetRef=target))
+
+    assert validate(request, Deployments("claimed")).warnings == (
+        'spec.scaleTargetRef: Deployment "claimed" is already scaled by VariantAutoscaling "older": the'
+        " younger one of both stands back",
+    )
+
+
 def test_a_verdict_is_encoded_as_the_contract_says() -> None:
     """The uid comes back, the patch is base64 of JSON."""
     answer = json.loads(encode_verdict("u1", mutate(review(variant()))))["response"]

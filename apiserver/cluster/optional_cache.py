@@ -1,4 +1,4 @@
-"""A local copy of objects that may not be there to be read: planning then goes on without them."""
+"""A local copy of objects that may not be there to be read: work then goes on without them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from apiserver.cluster.cache import Cache
+from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import Resource
@@ -47,6 +47,10 @@ class OptionalCache:
         self._has_told = False
         self.settled = asyncio.Event()
         """Set once it is known what there is, or that nothing can be."""
+
+    def subscribe(self, callback: Callable[[Change], None]) -> None:
+        """Have changes told to a callback, from now on."""
+        self._cache.subscribe(callback)
 
     async def run(self) -> None:
         """Ask until the objects can be read, then keep the copy current, until cancelled."""
@@ -98,5 +102,5 @@ class OptionalCache:
 
     def _tell(self, why: str) -> None:
         if not self._has_told:
-            _log.warning(f"planning goes on without {self._without}", kind=self._resource.kind, why=why)
+            _log.warning(f"going on without {self._without}", kind=self._resource.kind, why=why)
         self._has_told = True

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from apiserver.cluster.cache import without_managed_fields
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.optional_cache import OptionalCache
 from controller.caches import NODE_POOLS, RESOURCE_QUOTAS
-from controller.optional_cache import OptionalCache
 
 QUOTA = {"metadata": {"namespace": "ns", "name": "q", "resourceVersion": "1"}}
 
@@ -109,7 +109,7 @@ async def test_what_cannot_be_read_stops_nothing(tmp_path: Path, code: int, told
             assert cache.items() == ()
 
     warnings = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["event"] for line in warnings] == ["planning goes on without quotas"] * told
+    assert [line["event"] for line in warnings] == ["going on without quotas"] * told
 
 
 async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_once(tmp_path: Path) -> None:

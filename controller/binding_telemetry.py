@@ -1,0 +1,76 @@
+"""What the controller tells Prometheus of its decisions on bindings; KEDA can scale by it, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from controller.reconcilers.autoscalingpolicybinding import BindingOutcome
+from controller.reconcilers.binding_status import Verdict
+
+_BINDING: Final = ("namespace", "binding_name")
+_TARGET: Final = (*_BINDING, "target_kind", "target_name")
+
+
+class BindingTelemetry:
+    """Gauges of the last decisions on bindings, on a given registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._desired = Gauge(
+            "stowplan_policy_desired_replicas",
+            "Replicas that a target of a binding should have; without those that are advice only.",
+            _TARGET,
+            registry=registry,
+        )
+        self._wanted = Gauge(
+            "stowplan_policy_wanted_replicas",
+            "Replicas that the metrics of a binding's policy ask for, without any limit.",
+            _BINDING,
+            registry=registry,
+        )
+        self._panic = Gauge(
+            "stowplan_policy_panic", "1 while panic mode holds for a binding.", _BINDING, registry=registry
+        )
+        self._limited = Gauge(
+            "stowplan_policy_limited",
+            "1 for each limit that made something else of what the metrics ask for.",
+            (*_BINDING, "limit"),
+            registry=registry,
+        )
+        self._silent = Gauge(
+            "stowplan_policy_silent_pods", "Bound pods that did not answer.", registry=registry
+        )
+        self._written = Counter(
+            "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
+        )
+        self._failed = Counter(
+            "stowplan_policy_cycles_failed", "Cycles of bindings that did not go through.", registry=registry
+        )
+
+    def observe(self, outcome: BindingOutcome) -> None:
+        """Take in a cycle that went through; series of what is gone go too."""
+        for gauge in (self._desired, self._wanted, self._panic, self._limited):
+            gauge.clear()
+        for verdict in outcome.verdicts:
+            self._tell(verdict)
+        self._silent.set(outcome.scrape_failures)
+        self._written.inc(outcome.written)
+
+    def failed(self) -> None:
+        """Take in a cycle that did not go through."""
+        self._failed.inc()
+
+    def _tell(self, verdict: Verdict) -> None:
+        key = verdict.case.key
+        for state, replicas in zip(verdict.case.targets, verdict.replicas or (), strict=False):
+            target = state.bound.target
+            self._desired.labels(*key, target.kind, target.name).set(replicas)
+        if verdict.decision is None:
+            return
+        whole = verdict.decision.whole
+        if whole.wanted_replicas is not None:
+            self._wanted.labels(*key).set(whole.wanted_replicas)
+        self._panic.labels(*key).set(whole.panic_since_seconds is not None)
+        for limit in whole.limits:
+            self._limited.labels(*key, str(limit)).set(1)

@@ -1,0 +1,177 @@
+"""`stowplan explain aspb/NAME`: what was decided for a binding, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS, EVENTS
+from apiserver.schema.json import Json
+from controller.explaining.account import Happening, age_seconds, duration, happenings
+from controller.explaining.evidence import NoSuchVariantError
+from controller.explaining.text import condition_parts, event_parts
+from controller.offline.terminal import Tone, labelled, styled
+
+_LABEL_COLUMNS: Final = 12
+_MOST_NAMED: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingAccount:
+    """Everything to be told about a binding."""
+
+    binding: Json
+    policy: Json | None = None
+    events: Sequence[Happening] = ()
+    age_seconds: float | None = None
+    """Since the status was written."""
+
+    unread: Sequence[str] = ()
+
+    @property
+    def status(self) -> Json:
+        """What the controller said last."""
+        found: Json = self.binding.get("status") or {}
+        return found
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a decision to be explained."""
+        return bool(self.status.get("decision"))
+
+    def as_json(self) -> Json:
+        """Return the account as one document."""
+        metadata, status = self.binding["metadata"], self.status
+        return {
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "is_decided": self.is_decided,
+            "spec": self.binding["spec"],
+            "policy": None if self.policy is None else self.policy["spec"],
+            "current_replicas": status.get("currentReplicas"),
+            "desired_replicas": status.get("desiredReplicas"),
+            "decision": status.get("decision") or {},
+            "targets": status.get("targets") or [],
+            "metrics": status.get("metrics") or [],
+            "age_seconds": self.age_seconds,
+            "conditions": status.get("conditions") or [],
+            "events": [item.as_json() for item in self.events],
+            "advice": list(advice_on(self)),
+        }
+
+
+async def binding_account(cluster: Cluster, *, namespace: str, name: str, now: datetime) -> BindingAccount:
+    """Return what there is to tell. Raises NoSuchVariantError, and ClusterError."""
+    try:
+        binding = await cluster.get(AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace)
+    except NotFound as error:
+        raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
+    unread: list[str] = []
+    policy: Json | None = None
+    events: Sequence[Happening] = ()
+    try:
+        policy = await cluster.get(
+            AUTOSCALING_POLICIES, binding["spec"]["policyRef"]["name"], namespace=namespace
+        )
+    except NotFound:
+        pass
+    except Forbidden as error:
+        unread.append(error.message)
+    try:
+        selector = f"regarding.name={name},regarding.kind={AUTOSCALING_POLICY_BINDINGS.kind}"
+        found = await cluster.list(EVENTS, namespace=namespace, field_selector=selector)
+        uid = binding["metadata"].get("uid")
+        about = [
+            item for item in found["items"] if (item.get("regarding") or {}).get("uid") in ("", None, uid)
+        ]
+        events = happenings(about, now)
+    except Forbidden as error:
+        unread.append(error.message)
+    return BindingAccount(
+        binding=binding,
+        policy=policy,
+        events=events,
+        age_seconds=age_seconds((binding.get("status") or {}).get("lastDecisionTime"), now),
+        unread=tuple(unread),
+    )
+
+
+def binding_parts(account: BindingAccount) -> Iterator[RenderableType]:
+    """Yield the whole text, the sentence first."""
+    metadata, status = account.binding["metadata"], account.status
+    title = styled(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
+    yield Text.assemble(title, "  ", styled(f"by policy {account.binding['spec']['policyRef']['name']}"))
+    yield labelled("  ", (status.get("decision") or {}).get("message") or "no decision yet")
+    yield ""
+    for label, text in _facts(account):
+        yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
+    yield from condition_parts(status.get("conditions") or [])
+    yield from event_parts(account.events)
+    yield from (labelled("check: ", text, Tone.ADVICE) for text in advice_on(account))
+
+
+def advice_on(account: BindingAccount) -> Iterator[str]:
+    """Yield what to check next, one sentence each."""
+    metadata, status = account.binding["metadata"], account.status
+    if not status:
+        yield (
+            "there is no decision yet: see whether the controller runs (kubectl -n stowplan-system get pods)"
+            " and what it says (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+        )
+    elif status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        yield "the spec has changed since: the decision is about the former one"
+    if account.policy is None and not account.unread:
+        yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} is not there"
+    yield from (f"not everything could be read: {text}" for text in account.unread)
+
+
+def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
+    status = account.status
+    decision = status.get("decision") or {}
+    parts = [
+        f"{status[name]} {text}"
+        for name, text in (("currentReplicas", "now"), ("desiredReplicas", "desired"))
+        if status.get(name) is not None
+    ]
+    if "wantedReplicas" in decision:
+        parts.append(f"{decision['wantedReplicas']} asked for by the metrics")
+    yield "replicas", ", ".join(parts) or "unknown"
+    if decision.get("limitedBy"):
+        yield "limited by", ", ".join(decision["limitedBy"])
+    if "panicSince" in decision:
+        yield "panic", f"since {decision['panicSince']}"
+    if account.age_seconds is not None:
+        yield "written", f"{duration(account.age_seconds)} ago"
+    for item in status.get("targets") or []:
+        wanted = f", {item['replicas']} desired" if "replicas" in item else ""
+        yield "target", f"{item['kind']} {item['name']}: {item.get('currentReplicas', 0)} now{wanted}"
+    for item in status.get("metrics") or []:
+        yield "metric", _metric(item)
+
+
+def _metric(item: Json) -> str:
+    value = f"is {item['value']}" if "value" in item else "is not known"
+    asks = f", asks for {item['replicas']}" if "replicas" in item else ""
+    age = f", {item['ageSeconds']} s old" if item.get("ageSeconds") else ""
+    silent = f", {item['silentPods']} pods silent" if item.get("silentPods") else ""
+    return (
+        f"{item['name']} {value} of {item['targetValue']} per replica{asks} ({item['signal']}{age}{silent})"
+    )
+
+
+async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
+    what = f"no AutoscalingPolicyBinding {name!r} in namespace {namespace!r}"
+    try:
+        listed = await cluster.list(AUTOSCALING_POLICY_BINDINGS, namespace=namespace, metadata_only=True)
+    except (NotFound, Forbidden):
+        return f"{what}; kubectl get aspb -A lists them"
+    here = sorted(item["metadata"]["name"] for item in listed["items"])
+    more = ", ..." if len(here) > _MOST_NAMED else ""
+    return f"{what}; there are: {', '.join(here[:_MOST_NAMED]) or 'none'}{more}"

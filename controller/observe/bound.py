@@ -1,0 +1,367 @@
+"""What bindings scale: their policies, the state of their targets, and who else would scale those. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
+    TargetObject,
+    target_object,
+    targets_of,
+)
+from apiserver.schema.json import Json
+from controller.observe.orders import ADVISORY, PAUSED, PREFIX
+from controller.observe.pods import by_target, has_engine, is_ready
+from controller.observe.scales import is_reference
+from controller.observe.targets import TargetKey, target_key
+from controller.policies.binding import Binding, BoundTarget, read_binding
+from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, read_policy
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+BOUND_METRIC: Final = "policy_desired_replicas"
+"""The external metric by which a HorizontalPodAutoscaler follows a binding."""
+
+_SWITCHES: Final = (PAUSED, ADVISORY)
+
+
+class BindingCondition(StrEnum):
+    """What a condition of a binding is about. docs/policies.md explains each of them, and each reason."""
+
+    POLICY_RESOLVED = "PolicyResolved"
+    TARGETS_RESOLVED = "TargetsResolved"
+    METRICS_AVAILABLE = "MetricsAvailable"
+    ANNOTATIONS_RESOLVED = "AnnotationsResolved"
+    ADVISORY = "Advisory"
+
+
+class BindingReason(StrEnum):
+    """Why a condition of a binding has its status."""
+
+    POLICY_FOUND = "PolicyFound"
+    POLICY_NOT_FOUND = "PolicyNotFound"
+    INVALID_POLICY = "InvalidPolicy"
+    INVALID_BINDING = "InvalidBinding"
+
+    TARGETS_FOUND = "TargetsFound"
+    TARGET_NOT_FOUND = "TargetNotFound"
+    TARGET_CLAIMED = "TargetClaimed"
+    TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
+    TARGET_NOT_SCALED = "TargetNotScaled"
+
+    METRICS_AVAILABLE = "MetricsAvailable"
+    METRICS_BY_QUORUM = "MetricsByQuorum"
+    METRICS_HELD = "MetricsHeld"
+    METRICS_UNAVAILABLE = "MetricsUnavailable"
+
+    NO_ANNOTATIONS = "NoAnnotations"
+    ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
+    ANNOTATION_NOT_UNDERSTOOD = "AnnotationNotUnderstood"
+
+    CLUSTER_ADVISORY = "ClusterAdvisory"
+    NAMESPACE_ADVISORY = "NamespaceAdvisory"
+    OBJECT_ADVISORY = "ObjectAdvisory"
+
+
+BindingFinding = tuple[bool, BindingReason, str]
+"""Whether a condition holds, why, and a sentence that says so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundWorld:
+    """Everything that decisions on bindings depend on, as it stands now."""
+
+    policies: Sequence[Json] = ()
+    bindings: Sequence[Json] = ()
+    autoscalings: Sequence[Json] = ()
+    """VariantAutoscalings."""
+
+    autoscalers: Sequence[Json] = ()
+    """HorizontalPodAutoscalers."""
+
+    replicas: Mapping[TargetKey, int] = field(default_factory=dict)
+    """What targets ask for."""
+
+    unread: Mapping[TargetKey, str] = field(default_factory=dict)
+    """Why targets are not there that are known by their scale only."""
+
+    pods: Sequence[Json] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetState:
+    """One target, with the ready pods that are asked for it."""
+
+    bound: BoundTarget
+    current_replicas: int
+    pods: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One binding. Without a policy or targets there is nothing to decide; who stands back must not act."""
+
+    value: Json
+    findings: Mapping[BindingCondition, BindingFinding]
+    policy: ScalingPolicy | None = None
+    binding: Binding | None = None
+    targets: tuple[TargetState, ...] = ()
+    stands_back: bool = False
+    is_paused: bool = False
+    asks_advice: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return _key(self.value)
+
+    @property
+    def is_decidable(self) -> bool:
+        """Whether there is enough to decide on."""
+        return self.policy is not None and self.binding is not None and bool(self.targets)
+
+
+def keys_of(binding: Json) -> Iterator[TargetKey]:
+    """Yield what a binding scales; what its reference leaves open is no target."""
+    namespace = binding["metadata"]["namespace"]
+    for _, target in targets_of(binding.get("spec") or {}):
+        meant = target_object(target.get("targetRef") or {})
+        if meant.kind and meant.api_version and meant.name:
+            yield target_key(namespace, _reference(meant))
+
+
+def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
+    """Return what bindings scale, written as VariantAutoscalings do, for who reads scales."""
+    return tuple(
+        {"metadata": {"namespace": item["metadata"]["namespace"]}, "spec": {"scaleTargetRef": reference}}
+        for item in bindings
+        for _, target in targets_of(item.get("spec") or {})
+        if is_reference(reference := _reference(target_object(target.get("targetRef") or {})))
+        and reference["kind"]
+    )
+
+
+def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
+    """Return by target since when the oldest binding claims it, and which that is."""
+    found: dict[TargetKey, tuple[str, Key]] = {}
+    for item in sorted(bindings, key=_seniority):
+        for key in keys_of(item):
+            found.setdefault(key, _seniority(item))
+    return found
+
+
+Owner = tuple[str, str, Key]
+"""Since when something is there, its kind, and its namespace and name."""
+
+_Read = ScalingPolicy | Binding | UnreadablePolicyError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Around:
+    """What a binding is looked at beside."""
+
+    world: BoundWorld
+    policies: Mapping[Key, Json]
+    groups: Mapping[TargetKey, tuple[Json, ...]]
+    owners: Mapping[TargetKey, Sequence[Owner]]
+    autoscalers: Mapping[TargetKey, Json]
+
+
+class BoundReader:
+    """Reads bindings and policies once for each of their versions."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[object, ...], _Read] = {}
+        self._read: dict[tuple[object, ...], _Read] = {}
+
+    def cases(self, world: BoundWorld) -> list[Case]:
+        """Return all bindings with what they depend on."""
+        self._before, self._read = self._read, {}
+        around = _Around(
+            world=world,
+            policies={_key(item): item for item in world.policies},
+            groups=by_target(world.pods),
+            owners=_owners(world),
+            autoscalers={
+                target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]): item
+                for item in world.autoscalers
+                if is_reference((item.get("spec") or {}).get("scaleTargetRef"))
+            },
+        )
+        return [self._case(item, around) for item in world.bindings]
+
+    def _case(self, value: Json, around: _Around) -> Case:
+        findings = {BindingCondition.ANNOTATIONS_RESOLVED: annotations_finding(value)}
+        binding = self._once(value, read_binding)
+        if not isinstance(binding, Binding):
+            findings[BindingCondition.POLICY_RESOLVED] = False, BindingReason.INVALID_BINDING, str(binding)
+            return Case(value=value, findings=findings)
+        raw = around.policies.get((_key(value)[0], binding.policy))
+        policy = None if raw is None else self._once(raw, read_policy)
+        findings[BindingCondition.POLICY_RESOLVED] = _policy_finding(binding.policy, policy)
+        states, finding, stands_back = _targets(value, binding, around)
+        findings[BindingCondition.TARGETS_RESOLVED] = finding
+        return Case(
+            value=value,
+            findings=findings,
+            policy=policy if isinstance(policy, ScalingPolicy) else None,
+            binding=binding,
+            targets=states,
+            stands_back=stands_back,
+            is_paused=_says(value, PAUSED),
+            asks_advice=_says(value, ADVISORY),
+        )
+
+    def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
+        metadata = value["metadata"]
+        capacity = (metadata.get("annotations") or {}).get(CAPACITY)
+        version = (read, _key(value), metadata.get("uid"), metadata.get("generation"), capacity)
+        if version not in self._read:
+            self._read[version] = self._before[version] if version in self._before else _read(value, read)
+        return self._read[version]
+
+
+def annotations_finding(value: Json) -> BindingFinding:
+    """Return whether our annotations of a binding are understood."""
+    annotations = value["metadata"].get("annotations") or {}
+    ours = {name: str(text) for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
+    wrong = [*capacities_of(value).problems]
+    for name, text in ours.items():
+        if name in _SWITCHES and text not in {"true", "false"}:
+            wrong.append(f"metadata.annotations[{name}]: must be 'true' or 'false'")
+        elif name not in (*_SWITCHES, CAPACITY):
+            wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
+    if wrong:
+        return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
+    if ours:
+        followed = ", ".join(f"{name}={text}" for name, text in ours.items())
+        return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
+    return True, BindingReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
+
+
+def _read(value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
+    try:
+        return read(value)
+    except UnreadablePolicyError as error:
+        return error
+
+
+def _policy_finding(name: str, policy: _Read | None) -> BindingFinding:
+    if policy is None:
+        text = f"AutoscalingPolicy {name!r} does not exist in the namespace of the binding"
+        return False, BindingReason.POLICY_NOT_FOUND, text
+    if isinstance(policy, UnreadablePolicyError):
+        text = f"AutoscalingPolicy {name!r} is not valid: {'; '.join(policy.problems)}"
+        return False, BindingReason.INVALID_POLICY, text
+    return True, BindingReason.POLICY_FOUND, f"AutoscalingPolicy {name!r} is there"
+
+
+def _targets(
+    value: Json, binding: Binding, around: _Around
+) -> tuple[tuple[TargetState, ...], BindingFinding, bool]:
+    """Return the state of all targets, what is to be said of them, and whether others go first."""
+    namespace, world = value["metadata"]["namespace"], around.world
+    keys = [target_key(namespace, _reference(bound.target)) for bound in binding.targets]
+    for key in keys:
+        if key not in world.replicas:
+            why = world.unread.get(key, "it does not exist in the namespace of the binding")
+            return (), (False, BindingReason.TARGET_NOT_FOUND, f"{key.called} {key.name!r}: {why}"), True
+    states = tuple(
+        TargetState(
+            bound=bound,
+            current_replicas=world.replicas[key],
+            pods=tuple(pod for pod in around.groups.get(key, ()) if _is_asked(pod, bound)),
+        )
+        for key, bound in zip(keys, binding.targets, strict=True)
+    )
+    if rival := _rival(value, keys, around):
+        return states, rival, True
+    return states, _heeding(keys, around), False
+
+
+def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFinding | None:
+    """Return who scales one of the targets already and is older."""
+    stamp, own = _seniority(value)
+    for key in keys:
+        _, kind, owner = around.owners[key][0]
+        if (kind, owner) != (_BINDING, own):
+            text = f"{kind} {'/'.join(owner)} is older and already decides on {key.called} {key.name!r}"
+            return False, BindingReason.TARGET_CLAIMED, text
+        autoscaler = around.autoscalers.get(key)
+        why = _why_unheeded(key, autoscaler)
+        if autoscaler is not None and why and _seniority(autoscaler) < (stamp, own):
+            return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{why}, and is older"
+    return None
+
+
+def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
+    """Return whether all targets have a HorizontalPodAutoscaler that reads the decision."""
+    unheeded = {key: why for key in keys if (why := _why_unheeded(key, around.autoscalers.get(key)))}
+    others = [why for key, why in unheeded.items() if key in around.autoscalers]
+    if others:
+        return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
+    if unheeded:
+        return True, BindingReason.TARGET_NOT_SCALED, "; ".join(unheeded.values())
+    text = "all targets are there, and HorizontalPodAutoscalers read the decision"
+    return True, BindingReason.TARGETS_FOUND, text
+
+
+_BINDING: Final = "AutoscalingPolicyBinding"
+
+
+def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
+    """Return who claims each target, the oldest first."""
+    found: dict[TargetKey, list[Owner]] = {}
+    for item in world.bindings:
+        for key in keys_of(item):
+            found.setdefault(key, []).append((_seniority(item)[0], _BINDING, _key(item)))
+    for item in world.autoscalings:
+        reference = (item.get("spec") or {}).get("scaleTargetRef")
+        if is_reference(reference):
+            key = target_key(item["metadata"]["namespace"], reference)
+            found.setdefault(key, []).append((_seniority(item)[0], "VariantAutoscaling", _key(item)))
+    return {key: sorted(items) for key, items in found.items()}
+
+
+def _why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
+    what = f"{key.called} {key.name!r}"
+    if autoscaler is None:
+        return (
+            f"no HorizontalPodAutoscaler targets {what}, so unless something else reads the metric nothing"
+            " scales"
+        )
+    if BOUND_METRIC in _metric_names(autoscaler):
+        return ""
+    return f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {what} without {BOUND_METRIC}"
+
+
+def _metric_names(autoscaler: Json) -> set[str]:
+    metrics = (autoscaler.get("spec") or {}).get("metrics") or []
+    return {((item.get("external") or {}).get("metric") or {}).get("name", "") for item in metrics}
+
+
+def _is_asked(pod: Json, bound: BoundTarget) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return is_ready(pod) and has_engine(pod) and all(labels.get(name) == text for name, text in bound.labels)
+
+
+def _reference(meant: TargetObject) -> Json:
+    return {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
+
+
+def _says(value: Json, annotation: str) -> bool:
+    return (value["metadata"].get("annotations") or {}).get(annotation) == "true"
+
+
+def _key(obj: Json) -> Key:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+def _seniority(obj: Json) -> tuple[str, Key]:
+    return obj["metadata"].get("creationTimestamp") or "", _key(obj)

@@ -1,0 +1,110 @@
+"""The endpoints that bindings name, and what pods expose there of the metrics that policies name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from apiserver.schema.json import Json
+from controller.observe.said import Series, UnreadableMetricsError
+from controller.policies.exposed import Exposed, exposed
+from controller.policies.measuring import Look
+
+_SUFFIXES: Final = ("_total", "_count", "_sum", "_bucket")
+_BUCKET: Final = "_bucket"
+_TYPE: Final = "# TYPE "
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+class Endpoint(NamedTuple):
+    """Which page of which pod."""
+
+    namespace: str
+    pod: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """An endpoint of a pod, and the metrics that are wanted of it; the same endpoint is the same question."""
+
+    pod: Json = field(compare=False)
+    port: int
+    path: str
+    names: frozenset[str] = field(compare=False)
+    namespace: str
+    name: str
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it is asked."""
+        return Endpoint(self.namespace, self.name, self.port, self.path)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exposures:
+    """What the endpoints that answered expose, and why the others did not."""
+
+    looks: Mapping[Endpoint, Look] = field(default_factory=dict)
+    failures: Mapping[Endpoint, str] = field(default_factory=dict)
+
+
+def question(pod: Json, *, port: int, path: str, names: Collection[str]) -> Question:
+    """Return what is asked of a pod."""
+    metadata = pod["metadata"]
+    return Question(
+        pod=pod,
+        port=port,
+        path=path,
+        names=frozenset(names),
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+    )
+
+
+def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
+    """Return what an exposition says under the given names.
+
+    Raises UnreadableMetricsError for text that is none. Lines of other series, which are most, are passed
+    over before parsing.
+    """
+    stems = tuple(_stem(name) for name in names)
+    heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
+    wanted = "\n".join(line for line in text.splitlines() if line.startswith(heads)) + "\n"
+    try:
+        return exposed(list(text_string_to_metric_families(wanted)), names)
+    except ValueError as error:
+        raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
+
+
+def series_names(names: Collection[str]) -> list[str]:
+    """Return the series by which a source that knows no types is asked; a name that no series has is none."""
+    usable = [name for name in sorted(names) if _NAME.fullmatch(name)]
+    return [series for name in usable for series in (name, f"{name}{_BUCKET}")]
+
+
+def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, Exposed]:
+    """Return what series of unknown types say: counters are told by their names, histograms by buckets."""
+    families = []
+    for name in names:
+        buckets = [item for item in series if item.name == f"{name}{_BUCKET}"]
+        plain = [item for item in series if item.name == name]
+        kind = "histogram" if buckets else "counter" if name.endswith(_SUFFIXES) else "gauge"
+        family = Metric(name.removesuffix("_total") if kind == "counter" else name, "", kind)
+        for item in buckets or plain:
+            family.add_sample(item.name, dict(item.labels), item.value)
+        families.append(family)
+    return exposed(families, names)
+
+
+def _stem(name: str) -> str:
+    for suffix in _SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name

@@ -1,0 +1,254 @@
+"""All AutoscalingPolicyBindings together, once per interval: ask their pods, decide, publish.
+
+Nothing is scaled here: the decision stands in the status, where the external metrics API finds it. It may run
+twice without harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
+from apiserver.schema.json import Json
+from controller.observe.bound import BindingReason, BoundReader, BoundWorld, Case
+from controller.observe.endpoints import Exposures, Question
+from controller.policies.sharing import decide_binding
+from controller.reconcilers.advisory import NOT_ADVISORY, Scope, advised
+from controller.reconcilers.binding_memory import BindingMemory, questions_of
+from controller.reconcilers.binding_status import (
+    News,
+    Verdict,
+    binding_news,
+    binding_status,
+    written_time,
+)
+from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.publishing import FIELD_MANAGER
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
+
+WRITES_PER_SECOND: Final = 1.0
+"""Of statuses whose news can wait."""
+
+_WRITERS: Final = 16
+
+_log = structlog.get_logger(__name__)
+
+Key = tuple[str, str]
+
+
+class EndpointSource(Protocol):
+    """Where the metrics of bound pods come from: the pods, or a Prometheus."""
+
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Return what is exposed at some endpoints."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingTools:
+    """What a cycle works with."""
+
+    cluster: Cluster
+    events: EventRecorder
+    source: EndpointSource
+    world: Callable[[], BoundWorld]
+    now: Callable[[], datetime]
+    """The wall clock, by which histories are kept: the next leader has another steady one."""
+
+    steady: Callable[[], float]
+    """Seconds for durations, by which `source` dates what it says."""
+
+    pulse: Pulse = field(default_factory=Pulse)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingSettings:
+    """What a person may choose of it."""
+
+    grace_seconds: float = 0.0
+    """How long nothing must be asked for before the last replica goes."""
+
+    advisory: Scope = NOT_ADVISORY
+    sizing: SizingSettings = DEFAULT_SIZING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingOutcome:
+    """What one cycle did."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    written: int = 0
+    scrape_failures: int = 0
+
+
+class AutoscalingPolicyBindingReconciler:
+    """Runs cycles; between them it remembers what pods counted, and histories."""
+
+    def __init__(self, tools: BindingTools, settings: BindingSettings) -> None:
+        self._tools = tools
+        self._settings = settings
+        self._reader = BoundReader()
+        self._memory = BindingMemory()
+        self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
+
+    async def cycle(self) -> BindingOutcome:
+        """Ask, decide and publish once. Raises the ClusterError of a status that could not be written."""
+        tools = self._tools
+        world = tools.world()
+        # Until it is known better, nothing is confirmed.
+        tools.pulse.bound(newest=None, unconfirmed=frozenset(map(_key, world.bindings)))
+        cases = await asyncio.to_thread(self._reader.cases, world)
+        asked = [
+            item
+            for case in cases
+            if case.is_decidable and not case.stands_back
+            for state in case.targets
+            for item in questions_of(case, state)
+        ]
+        exposures = await tools.source.expose(asked) if asked else Exposures()
+        verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
+        written = await self._publish(verdicts)
+        return BindingOutcome(
+            verdicts=tuple(verdicts), written=written, scrape_failures=len(exposures.failures)
+        )
+
+    def _decided(
+        self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
+    ) -> list[Verdict]:
+        self._memory.take(asked, exposures)
+        now_seconds, steady_seconds = self._tools.now().timestamp(), self._tools.steady()
+        failed = {
+            (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
+        }
+        verdicts = [self._verdict(case, failed, now_seconds, steady_seconds) for case in cases]
+        self._memory.remember(
+            (item.case.value, item.decision.history) for item in verdicts if item.decision is not None
+        )
+        return verdicts
+
+    def _verdict(
+        self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
+    ) -> Verdict:
+        if case.policy is None or case.binding is None or not case.targets or case.stands_back:
+            return Verdict(case=case)
+        decision = decide_binding(
+            case.policy,
+            case.binding,
+            self._memory.history(case.value),
+            self._memory.seen(case, steady_seconds=steady_seconds),
+            now_seconds,
+            grace_seconds=self._settings.grace_seconds,
+            settings=self._settings.sizing,
+        )
+        why = advised(case.value, self._settings.advisory)
+        pods = [pod["metadata"] for state in case.targets for pod in state.pods]
+        said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
+        return Verdict(
+            case=case,
+            decision=decision,
+            advice=None if why is None else (BindingReason(str(why[0])), why[1]),
+            silence=next(filter(None, said), ""),
+        )
+
+    async def _publish(self, verdicts: Sequence[Verdict]) -> int:
+        """Write the statuses that are due; tell the pulse what is published now."""
+        now = self._tools.now()
+        statuses = await asyncio.to_thread(lambda: [binding_status(item, now=now) for item in verdicts])
+        due = _due(verdicts, statuses, most=self._most, now=now)
+        gate = asyncio.Semaphore(_WRITERS)
+
+        async def write(place: int) -> bool:
+            async with gate:
+                is_there = await self._write(verdicts[place].case.value, statuses[place])
+            if is_there:
+                self._announce(verdicts[place], statuses[place])
+            return is_there
+
+        results = await asyncio.gather(*(write(place) for place in due), return_exceptions=True)
+        ended = dict(zip(due, results, strict=True))
+        unwritten = {place: item for place, item in ended.items() if isinstance(item, BaseException)}
+        newest = None
+        for place, verdict in enumerate(verdicts):
+            is_new = ended.get(place) is True
+            shown = statuses[place] if is_new else verdict.case.value.get("status") or {}
+            if shown.get("desiredReplicas") is not None:
+                newest = max(filter(None, (newest, written_time(shown))), default=None)
+        self._tools.pulse.bound(
+            newest=newest, unconfirmed=frozenset(verdicts[place].case.key for place in unwritten)
+        )
+        for error in unwritten.values():
+            raise error
+        return sum(item is True for item in results)
+
+    async def _write(self, value: Json, status: Json) -> bool:
+        """Write one status; returns whether its object is still there."""
+        metadata = value["metadata"]
+        body = {
+            "apiVersion": AUTOSCALING_POLICY_BINDINGS.api_version,
+            "kind": AUTOSCALING_POLICY_BINDINGS.kind,
+            # The uid keeps a status from landing on a namesake that was created since.
+            "metadata": {name: metadata[name] for name in ("namespace", "name", "uid")},
+            "status": status,
+        }
+        try:
+            await self._tools.cluster.apply(
+                AUTOSCALING_POLICY_BINDINGS,
+                body,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                subresource="status",
+            )
+        except (NotFound, Conflict):
+            _log.info("gone before its status was written", binding="/".join(_key(value)))
+            return False
+        return True
+
+    def _announce(self, verdict: Verdict, status: Json) -> None:
+        """Tell of another number of replicas, and of conditions that failed or hold again."""
+        value, old = verdict.case.value, verdict.case.value.get("status") or {}
+        message = status["decision"]["message"]
+        desired, was = status.get("desiredReplicas"), old.get("desiredReplicas")
+        if desired is not None and desired != was:
+            _log.info("decided", binding="/".join(_key(value)), replicas=desired, was=was, message=message)
+            self._tools.events.record(
+                value, type="Normal", reason="Decided", action="Decide", note=message, meaning=str(desired)
+            )
+        before = {item.get("type"): item.get("status") for item in old.get("conditions") or []}
+        for item in status["conditions"]:
+            if item["type"] in before and before[item["type"]] == item["status"]:
+                continue
+            if item["status"] == "False" or item["type"] in before:
+                self._tools.events.record(
+                    value,
+                    type="Normal" if item["status"] == "True" else "Warning",
+                    reason=item["reason"],
+                    action="Observe",
+                    note=item["message"],
+                    meaning=item["reason"],
+                )
+
+
+def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, now: datetime) -> list[int]:
+    """Return which statuses are written now: all with urgent news, then those written longest ago."""
+    urgent, ordinary = [], []
+    for place, (verdict, status) in enumerate(zip(verdicts, statuses, strict=True)):
+        old = verdict.case.value.get("status") or {}
+        found = binding_news(old, status, now=now)
+        if found is News.URGENT:
+            urgent.append(place)
+        elif found is News.ORDINARY:
+            ordinary.append((str(old.get("lastDecisionTime") or ""), place))
+    ordinary.sort()
+    return [*urgent, *(place for _, place in ordinary[: max(0, most - len(urgent))])]
+
+
+def _key(value: Json) -> Key:
+    return value["metadata"]["namespace"], value["metadata"]["name"]

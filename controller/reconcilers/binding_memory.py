@@ -1,0 +1,102 @@
+"""What is remembered of the pods and histories of bindings from one cycle to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from apiserver.schema.json import Json
+from controller.observe.bound import Case, TargetState
+from controller.observe.endpoints import Endpoint, Exposures, Question, question
+from controller.policies.history import History, UnreadableHistoryError, read_history
+from controller.policies.measuring import NO_LOOKS, PodMemory
+from controller.policies.observation import Value
+from controller.policies.sharing import BindingSeen, TargetSeen
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pod:
+    """One endpoint of one pod: what it counted, and the last values with the moment they are from."""
+
+    uid: str
+    memory: PodMemory = NO_LOOKS
+    values: Mapping[str, Value] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+class BindingMemory:
+    """Of this process. Histories are in statuses, too, where the next leader finds them."""
+
+    def __init__(self) -> None:
+        self._pods: dict[Endpoint, _Pod] = {}
+        self._histories: dict[tuple[str, str, str], History] = {}
+
+    def take(self, questions: Iterable[Question], exposures: Exposures) -> None:
+        """Take in what pods said; those that were not asked are forgotten."""
+        kept: dict[Endpoint, _Pod] = {}
+        for item in questions:
+            uid = str(item.pod["metadata"].get("uid", ""))
+            before = self._pods.get(item.endpoint)
+            if before is None or before.uid != uid:
+                before = _Pod(uid=uid)
+            look = exposures.looks.get(item.endpoint)
+            if look is None or look.seconds <= before.seconds:
+                kept[item.endpoint] = before
+                continue
+            memory = before.memory.with_look(look)
+            values = {name: Value(value=value) for name, value in memory.values(look).items()}
+            kept[item.endpoint] = _Pod(uid=uid, memory=memory, values=values, seconds=look.seconds)
+        self._pods = kept
+
+    def seen(self, case: Case, *, steady_seconds: float) -> BindingSeen:
+        """Return what the pods of a binding's targets said last, with its age."""
+        return BindingSeen(
+            targets=tuple(
+                TargetSeen(
+                    current_replicas=state.current_replicas,
+                    pods=tuple(self._said(item, steady_seconds) for item in questions_of(case, state)),
+                )
+                for state in case.targets
+            )
+        )
+
+    def _said(self, item: Question, steady_seconds: float) -> Mapping[str, Value]:
+        pod = self._pods.get(item.endpoint)
+        if pod is None:
+            return {}
+        age_seconds = max(0.0, steady_seconds - pod.seconds)
+        return {name: Value(value=value.value, age_seconds=age_seconds) for name, value in pod.values.items()}
+
+    def history(self, value: Json) -> History:
+        """Return what decisions on a binding remember: ours, or what the leader before wrote down."""
+        known = self._histories.get(_identity(value))
+        if known is not None:
+            return known
+        text = (value.get("status") or {}).get("history")
+        if not isinstance(text, str):
+            return History()
+        try:
+            return read_history(text)
+        except UnreadableHistoryError as error:
+            _log.warning("history begins anew", binding="/".join(_identity(value)[:2]), why=str(error))
+            return History()
+
+    def remember(self, histories: Iterable[tuple[Json, History]]) -> None:
+        """Keep the histories of the bindings that were decided on, and no others."""
+        self._histories = {_identity(value): history for value, history in histories}
+
+
+def questions_of(case: Case, state: TargetState) -> list[Question]:
+    """Return what is asked of the ready pods of a target."""
+    names = [metric.name for metric in case.policy.metrics] if case.policy else []
+    bound = state.bound
+    return [question(pod, port=bound.port, path=bound.uri, names=names) for pod in state.pods]
+
+
+def _identity(value: Json) -> tuple[str, str, str]:
+    metadata = value["metadata"]
+    return metadata["namespace"], metadata["name"], str(metadata.get("uid", ""))

@@ -1,0 +1,206 @@
+"""The status of an AutoscalingPolicyBinding, as a pure function of what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.bound import BindingCondition, BindingFinding, BindingReason, Case
+from controller.planning.load import Signal
+from controller.policies.recommending import Wish
+from controller.policies.sharing import BindingDecision
+from controller.policies.wording import binding_sentence, wish_text
+from controller.reconcilers.status import moment, transition_time
+
+REFRESH_SECONDS: Final = 60.0
+"""Figures that moved are written at most so often, where nothing else is news."""
+
+_LONGEST_MESSAGE: Final = 1024
+_MOST_REPLICAS: Final = 2**31 - 1
+_SIGNALS: Final[Mapping[Signal, BindingReason]] = {
+    Signal.FRESH: BindingReason.METRICS_AVAILABLE,
+    Signal.QUORUM: BindingReason.METRICS_BY_QUORUM,
+    Signal.HELD: BindingReason.METRICS_HELD,
+    Signal.UNKNOWN: BindingReason.METRICS_UNAVAILABLE,
+}
+_WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
+_MOVING: Final = ("lastDecisionTime", "history", "metrics")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What came of one binding; without a decision the conditions say why."""
+
+    case: Case
+    decision: BindingDecision | None = None
+    advice: tuple[BindingReason, str] | None = None
+    """Why the decision is told only."""
+
+    silence: str = ""
+    """Why a pod did not answer, in one phrase."""
+
+    @property
+    def replicas(self) -> tuple[int, ...] | None:
+        """What is published for each target; None where nobody is to act."""
+        if self.decision is None or self.advice is not None:
+            return None
+        if self.case.is_paused:
+            return tuple(state.current_replicas for state in self.case.targets)
+        return self.decision.replicas
+
+    @property
+    def message(self) -> str:
+        """The decision in one sentence."""
+        if self.decision is None or self.case.binding is None:
+            wrong = [text for holds, _, text in self.case.findings.values() if not holds]
+            return _shortened("; ".join(wrong) or "nothing can be decided")
+        text = binding_sentence(self.case.binding, self.decision)
+        if self.case.is_paused:
+            text = f"paused: what runs stands; otherwise {text}"
+        if self.advice:
+            text = f"{text}; {self.advice[1]}: nothing is scaled"
+        return _shortened(text)
+
+
+def binding_status(verdict: Verdict, *, now: datetime) -> Json:
+    """Return the whole status after a decision, conditions included."""
+    case, decision, replicas = verdict.case, verdict.decision, verdict.replicas
+    metadata = case.value["metadata"]
+    status: Json = {
+        "observedGeneration": metadata.get("generation", 0),
+        "lastDecisionTime": moment(now),
+        "decision": {"message": verdict.message},
+        "conditions": _conditions(verdict, now=now),
+    }
+    if case.targets:
+        status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
+        status["targets"] = list(_targets(case, replicas))
+    if replicas is not None:
+        status["desiredReplicas"] = sum(replicas)
+    if decision is not None:
+        status["decision"] |= _reasons(decision)
+        status["metrics"] = [_metric(wish) for wish in decision.whole.wishes]
+        status["history"] = decision.history.document()
+    elif text := (case.value.get("status") or {}).get("history"):
+        status["history"] = text
+    return status
+
+
+class News(StrEnum):
+    """How soon a status is to be written."""
+
+    URGENT = "urgent"
+    """In this cycle: somebody acts on it, or waits for it."""
+
+    ORDINARY = "ordinary"
+    """When its turn comes: figures moved."""
+
+
+def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
+    """Return how soon a status is to be written; None where it says nothing new, or not for long enough."""
+    if _acted_on(old) != _acted_on(new):
+        return News.URGENT
+    if all(old.get(name) == new.get(name) for name in ("history", "decision")):
+        return None
+    written = written_time(old)
+    is_due = written is None or not 0 <= (now - written).total_seconds() < REFRESH_SECONDS
+    return News.ORDINARY if is_due else None
+
+
+def written_time(status: Json) -> datetime | None:
+    """Return when a status was written; None also for what somebody else wrote there."""
+    try:
+        return datetime.fromisoformat(status["lastDecisionTime"]).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _acted_on(status: Json) -> Json:
+    decision = status.get("decision") or {}
+    return {
+        "targets": status.get("targets"),
+        "generation": status.get("observedGeneration"),
+        "limits": decision.get("limitedBy"),
+        "panic": decision.get("panicSince"),
+        "conditions": [
+            [item.get("type"), item.get("status"), item.get("reason")]
+            for item in status.get("conditions") or []
+        ],
+    }
+
+
+def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
+    for place, state in enumerate(case.targets):
+        said: Json = {
+            "kind": state.bound.target.kind,
+            "name": state.bound.target.name,
+            "currentReplicas": state.current_replicas,
+        }
+        yield said if replicas is None else said | {"replicas": replicas[place]}
+
+
+def _reasons(decision: BindingDecision) -> Json:
+    whole = decision.whole
+    said: Json = {"limitedBy": [str(limit) for limit in whole.limits]}
+    if whole.wanted_replicas is not None:
+        said["wantedReplicas"] = min(whole.wanted_replicas, _MOST_REPLICAS)
+    if whole.panic_since_seconds is not None:
+        said["panicSince"] = moment(datetime.fromtimestamp(whole.panic_since_seconds, UTC))
+    return said
+
+
+def _metric(wish: Wish) -> Json:
+    said: Json = {
+        "name": wish.metric,
+        "targetValue": f"{wish.target:.6g}",
+        "value": None if wish.total is None else f"{wish.total:.6g}",
+        "replicas": None if wish.replicas is None else min(wish.replicas, _MOST_REPLICAS),
+        "signal": str(wish.signal),
+        "ageSeconds": None if wish.age_seconds is None else round(wish.age_seconds),
+        "silentPods": wish.silent_pods or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _conditions(verdict: Verdict, *, now: datetime) -> list[Json]:
+    value = verdict.case.value
+    known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
+    return [
+        {
+            "type": str(kind),
+            "status": str(holds),
+            "reason": str(reason),
+            "message": _shortened(text),
+            "observedGeneration": value["metadata"].get("generation", 0),
+            "lastTransitionTime": transition_time(known.get(str(kind)), str(holds), now=now),
+        }
+        for kind, (holds, reason, text) in _findings(verdict).items()
+    ]
+
+
+def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
+    found = dict(verdict.case.findings)
+    if verdict.decision is not None:
+        found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(verdict, verdict.decision)
+    else:
+        reason = BindingReason.METRICS_UNAVAILABLE
+        found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is asked"
+    if verdict.advice:
+        found[BindingCondition.ADVISORY] = True, *verdict.advice
+    return {kind: found[kind] for kind in BindingCondition if kind in found}
+
+
+def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFinding:
+    wishes = decision.whole.wishes
+    worst = next(signal for signal in _WORST_FIRST if any(wish.signal is signal for wish in wishes))
+    texts = "; ".join(wish_text(wish) for wish in wishes)
+    silence = f"; {verdict.silence}" if verdict.silence else ""
+    return worst.decides, _SIGNALS[worst], f"{texts}{silence}"
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"

@@ -1,0 +1,1 @@
+"""What a cycle of bindings costs, beside reading what pods expose in the plain way."""

@@ -1,0 +1,216 @@
+"""AutoscalingPolicyBindings on a real cluster: pods are asked, a decision is published, an HPA follows."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
+from support.stub_engine import StubEngine
+
+from hack.controlplane.nodes import Node, create_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-H20"
+WAITING = "vllm:num_requests_waiting"
+PATIENCE_SECONDS = 40.0
+
+
+@pytest.fixture(scope="module")
+def _node(control_plane: ControlPlane) -> Iterator[None]:
+    """One node of a type that no other test uses."""
+    create_nodes(control_plane, [Node(name="bound", accelerator=PRODUCT, accelerator_count=8)])
+    yield
+    control_plane.kubectl("delete", "node", "bound")
+
+
+class Bench:
+    """One namespace, and what tests do in it."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self.control_plane = control_plane
+        self.namespace = namespace
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl in the namespace."""
+        found = self.control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options)
+        return found.stdout
+
+    def apply(self, *manifests: Manifest) -> str:
+        """Apply manifests; what kubectl said, warnings included."""
+        found = self.control_plane.kubectl(
+            "apply", f"--namespace={self.namespace}", "--filename=-", input=listed(*manifests)
+        )
+        return found.stdout + found.stderr
+
+    def binding(self, name: str) -> Manifest:
+        """Read a binding."""
+        found: Manifest = json.loads(self.kubectl("get", "aspb", name, "--output=json"))
+        return found
+
+    def until(self, name: str, **want: Any) -> Manifest:
+        """Wait until the status of a binding has these members, or conditions of these reasons."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            status = self.binding(name).get("status") or {}
+            reasons = {item["type"]: item["reason"] for item in status.get("conditions", [])}
+            known = status | reasons | (status.get("decision") or {})
+            if all(known.get(name) == value for name, value in want.items()):
+                return status
+            assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
+            time.sleep(0.2)
+
+    def metric(self, target: str) -> str:
+        """Ask for the published number, through the aggregation layer."""
+        path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/policy_desired_replicas"
+        found = self.control_plane.kubectl(
+            "get", "--raw", f"{path}?labelSelector=target_name%3D{target}", check=False
+        )
+        return found.stdout + found.stderr
+
+    def engines(self, **waiting: int) -> ExitStack:
+        """Return engines on the pods of some Deployments, each with so many requests waiting."""
+        stack = ExitStack()
+        pods = json.loads(self.kubectl("get", "pods", "--output=json"))
+        for pod in pods["items"]:
+            name = pod["metadata"]["labels"]["app"]
+            if name in waiting and pod["status"].get("podIP"):
+                engine = StubEngine(
+                    pod["status"]["podIP"], model="m", usage=0.5, waiting=waiting[name], port=8100
+                )
+                stack.enter_context(engine)
+        return stack
+
+
+@pytest.fixture
+def bench(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> Bench:
+    """Apply a Deployment of one engine and a policy."""
+    made = Bench(control_plane, namespace)
+    made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
+    made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    return made
+
+
+def policy(name: str, **spec: Any) -> Manifest:
+    """Return a policy that follows waiting requests at once."""
+    at_once = {"period": "0s", "stabilizationWindow": "0s"}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "metrics": [{"metricName": WAITING, "targetValue": "10"}],
+            "tolerancePercent": 0,
+            "behavior": {"scaleUp": {"stablePolicy": at_once}, "scaleDown": at_once},
+        }
+        | spec,
+    }
+
+
+def bound(name: str, target: str = "chat", **metadata: Any) -> Manifest:
+    """Return a binding of one Deployment."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {"name": name} | metadata,
+        "spec": {
+            "policyRef": {"name": "waiting"},
+            "scalingConfiguration": {"minReplicas": 1, "maxReplicas": 6, "target": {"targetRef": reference}},
+        },
+    }
+
+
+def follower(name: str) -> Manifest:
+    """Return an HPA that reads the decision for a target."""
+    made = autoscaler(name)
+    (metric,) = made["spec"]["metrics"]
+    metric["external"]["metric"] = {
+        "name": "policy_desired_replicas",
+        "selector": {"matchLabels": {"target_name": name}},
+    }
+    return made
+
+
+def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench) -> None:
+    """From the endpoint of the binding by status and metric to `spec.replicas`, with a why everywhere."""
+    bench.apply(bound("chat"), follower("chat"))
+    with bench.engines(chat=35):
+        bench.until("chat", desiredReplicas=4, TargetsResolved="TargetsFound")
+        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=4", "--timeout=60s")
+
+    text = bench.kubectl("describe", "aspb", "chat")
+    assert "4 replicas, now 1: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
+    assert "Decided" in bench.kubectl("events", "--for=aspb/chat")
+    columns = bench.kubectl("get", "aspb", "chat").split()
+    assert columns[columns.index("waiting") :][:4] == ["waiting", "chat", "1", "6"]
+
+
+def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
+    """What is missing is no zero; a policy that is deleted is a condition, and nothing is published."""
+    bench.apply(bound("chat"))
+    status = bench.until("chat", MetricsAvailable="MetricsUnavailable", desiredReplicas=1)
+    assert status["decision"]["limitedBy"] == ["Metrics"]
+
+    bench.kubectl("delete", "asp", "waiting")
+    status = bench.until("chat", PolicyResolved="PolicyNotFound")
+    assert "desiredReplicas" not in status
+    assert "nothing has been decided" in bench.metric("chat")
+    bench.apply(policy("waiting"))
+    bench.until("chat", PolicyResolved="PolicyFound", desiredReplicas=1)
+
+
+def test_the_younger_of_two_stands_back_and_names_the_other(bench: Bench) -> None:
+    """A second binding, and a VariantAutoscaling: nothing flaps."""
+    bench.apply(bound("first"))
+    bench.until("first", PolicyResolved="PolicyFound")
+    time.sleep(1.1)  # creation times have whole seconds
+    warned = bench.apply(bound("second"), variant("chat"))
+
+    status = bench.until("second", TargetsResolved="TargetClaimed")
+    assert "desiredReplicas" not in status
+    assert "first is older" in json.dumps(status["conditions"])
+    want = "--for=jsonpath={.status.conditions[?(@.type=='TargetResolved')].reason}=TargetClaimed"
+    bench.kubectl("wait", "va/chat", want, "--timeout=40s")
+    assert bench.until("first")["desiredReplicas"] == 1
+    assert "already scaled by AutoscalingPolicyBinding" in warned
+
+
+def test_paused_and_advised_are_told_only(bench: Bench) -> None:
+    """The annotations of Stowplan hold for bindings, too."""
+    bench.apply(bound("chat", annotations={"stowplan.dev/paused": "true"}))
+    with bench.engines(chat=35):
+        status = bench.until("chat", desiredReplicas=1, MetricsAvailable="MetricsAvailable")
+        assert status["decision"]["message"].startswith("paused: what runs stands; otherwise 4 replicas")
+        bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")
+        status = bench.until("chat", Advisory="ObjectAdvisory")
+    assert "desiredReplicas" not in status
+
+
+def test_the_next_leader_goes_on_in_the_middle_of_a_window(bench: Bench, installation: Installation) -> None:
+    """The highest recommendation of ten minutes holds, whoever leads."""
+    bench.apply(policy("waiting", behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "10m"}}))
+    bench.apply(bound("chat"))
+    with bench.engines(chat=35):
+        bench.until("chat", desiredReplicas=2)
+        bench.kubectl("scale", "deploy/chat", "--replicas=4")
+        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
+    with bench.engines(chat=1):
+        bench.until("chat", desiredReplicas=4, currentReplicas=4, limitedBy=["StabilizationWindow"])
+        installation.processes["controller"].stop(patience_seconds=20.0)
+        installation.start_component("controller")
+        time.sleep(3.0)
+        after = bench.until("chat", desiredReplicas=4)
+
+    assert after["decision"]["limitedBy"] == ["StabilizationWindow"]
+    assert after["decision"]["wantedReplicas"] == 1

@@ -1,0 +1,101 @@
+"""A binding's status gives a number for each target, or says why it gives none."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.cluster.cache import Change
+from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
+from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.selector import parse_selector
+from apiserver.metrics.series import BOUND_REPLICAS, Series
+from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
+from apiserver.metrics.watched import Watched
+
+NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+
+
+def binding(name: str = "b", **replicas: int | None) -> dict[str, Any]:
+    """Return a binding whose Deployments should have so many replicas."""
+    targets = [
+        {"kind": "Deployment", "name": target} | ({} if count is None else {"replicas": count})
+        for target, count in replicas.items()
+    ]
+    return {
+        "metadata": {"namespace": "ns", "name": name},
+        "spec": {"policyRef": {"name": "p"}},
+        "status": {"lastDecisionTime": "2026-11-21T12:00:00Z", "targets": targets, "history": "long"},
+    }
+
+
+def watched() -> tuple[MetricIndex, Watched]:
+    """Return an index and who feeds it."""
+    index = MetricIndex(stale_after_seconds=180)
+    return index, Watched(index, tls=None)  # type: ignore[arg-type] # no front proxy comes by
+
+
+def ask(index: MetricIndex, selector: str) -> dict[str, int]:
+    """Ask for the replicas of what a selector matches, by target."""
+    found = index.query(
+        namespace="ns", metric_name=BOUND_REPLICAS, selector=parse_selector(selector), now=NOW
+    )
+    return {item.labels["target_name"]: item.value_milli for item in found}
+
+
+def test_each_target_has_its_own_series() -> None:
+    """By target, by binding, or by both."""
+    index, feeder = watched()
+    for value in (binding("b", a=3, c=0), binding("d", e=5)):
+        key = ("ns", value["metadata"]["name"])
+        feeder.take_binding(Change(key=key, old=None, new=bound_essentials(value)))
+
+    assert ask(index, "target_name=a") == {"a": 3000}
+    assert ask(index, "binding_name=b") == {"a": 3000, "c": 0}
+    assert ask(index, "target_id=d/Deployment/e") == {"e": 5000}
+    assert ask(index, "policy_name=p,target_kind=Deployment") == {"a": 3000, "c": 0, "e": 5000}
+
+
+def test_a_target_that_is_gone_has_no_series() -> None:
+    """Of a binding that was changed, or deleted."""
+    index, feeder = watched()
+    first, second = bound_essentials(binding(a=3, c=1)), bound_essentials(binding(c=2))
+    feeder.take_binding(Change(key=("ns", "b"), old=None, new=first))
+    feeder.take_binding(Change(key=("ns", "b"), old=first, new=second))
+    assert ask(index, "binding_name=b") == {"c": 2000}
+
+    feeder.take_binding(Change(key=("ns", "b"), old=second, new=None))
+    with pytest.raises(NotFoundError, match="no AutoscalingPolicyBinding in namespace 'ns'"):
+        ask(index, "binding_name=b")
+
+
+def test_advice_is_no_number() -> None:
+    """The error names the binding."""
+    index, feeder = watched()
+    feeder.take_binding(Change(key=("ns", "b"), old=None, new=binding(a=None)))
+
+    with pytest.raises(ServiceUnavailableError, match="AutoscalingPolicyBinding ns/b: nothing has been"):
+        ask(index, "target_name=a")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+)
+
+
+@given(JSON, JSON, st.lists(st.dictionaries(st.sampled_from(["kind", "name", "replicas"]), JSON)) | JSON)
+def test_no_status_makes_it_fail(spec: object, time: object, targets: object) -> None:
+    """What cannot be read is said to be unknown."""
+    value = {
+        "metadata": {"namespace": "ns", "name": "b"},
+        "spec": spec,
+        "status": {"lastDecisionTime": time, "targets": targets},
+    }
+
+    for entry in bound_metrics_of(bound_essentials(value)):
+        assert not isinstance(entry, Series)

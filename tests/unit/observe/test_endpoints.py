@@ -1,0 +1,184 @@
+"""The endpoints that bindings name: pods asked there, within the same fence, and Prometheus instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from apiserver.schema.json import Json
+from controller.observe.endpoints import Endpoint, exposed_in, exposed_series, question, series_names
+from controller.observe.prometheus import PrometheusSource
+from controller.observe.said import Series, UnreadableMetricsError
+from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.policies.exposed import Exposed
+
+TEXT = """\
+# HELP queue Requests.
+# TYPE queue gauge
+queue{engine="0"} 3
+queue{engine="1"} 4
+# TYPE done counter
+done_total 12
+unrelated{a="b
+"""
+NAMES = ("queue", "done_total", "missing")
+NOW = 5000.0
+
+
+def pod(address: str = "127.0.0.1", *, name: str = "p", **spec: object) -> Json:
+    """Return a pod that declares no port at all."""
+    return {
+        "metadata": {"namespace": "ns", "name": name},
+        "spec": {"containers": [{}], **spec},
+        "status": {"podIP": address},
+    }
+
+
+def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
+    """Return a scraper that may ask the loopback network."""
+    limits = ScrapeLimits(
+        port_names=("http",),
+        pod_networks=parse_networks(["127.0.0.0/8"]),
+        timeout_seconds=0.5,
+        limit_bytes=limit_bytes,
+        concurrency=4,
+    )
+    return Scraper(limits, clock=lambda: NOW)
+
+
+@asynccontextmanager
+async def served(handler: Handler, *, path: str = "/custom/metrics") -> AsyncIterator[int]:
+    """Serve one path; the port."""
+    app = web.Application()
+    app.router.add_route("*", path, handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def _text(_: web.Request) -> web.StreamResponse:
+    return web.Response(text=TEXT)
+
+
+async def test_an_endpoint_is_asked_once_for_all_that_want_it() -> None:
+    """Two bindings that name the same page of a pod are one request; each gets what it asked for."""
+    count = 0
+
+    async def counting(request: web.Request) -> web.StreamResponse:
+        nonlocal count
+        count += 1
+        return await _text(request)
+
+    async with served(counting) as port, scraper() as asking:
+        found = await asking.expose(
+            [question(pod(), port=port, path="/custom/metrics", names=[name]) for name in NAMES]
+        )
+
+    (look,) = found.looks.values()
+    assert (count, look.seconds) == (1, NOW)
+    assert look.exposed == {"queue": Exposed(value=7), "done_total": Exposed(value=12, is_counter=True)}
+
+
+async def _redirect(_: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("http://127.0.0.1:1/elsewhere")
+
+
+async def _endless(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="x" * 200_000)
+
+
+async def _garbage(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="queue{ 3\n")
+
+
+@pytest.mark.parametrize(
+    ("handler", "why"),
+    [(_redirect, "HTTP 302"), (_endless, "bytes"), (_garbage, "no Prometheus exposition")],
+    ids=["a redirect", "a gigabyte", "garbage"],
+)
+async def test_an_answer_that_is_none_is_a_failure(handler: Handler, why: str) -> None:
+    """It says what is wrong, and costs nobody else anything."""
+    async with served(handler) as bad, served(_text) as good, scraper() as asking:
+        found = await asking.expose(
+            [
+                question(pod(), port=bad, path="/custom/metrics", names=NAMES),
+                question(pod(name="q"), port=good, path="/custom/metrics", names=NAMES),
+            ]
+        )
+
+    assert list(found.looks) == [Endpoint("ns", "q", good, "/custom/metrics")]
+    assert why in found.failures[Endpoint("ns", "p", bad, "/custom/metrics")]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [pod("169.254.169.254"), pod("10.0.0.1"), pod("evil.example"), pod(""), pod(hostNetwork=True)],
+    ids=["link-local", "another network", "a name", "no address", "the node's network"],
+)
+async def test_only_pods_are_asked(value: Json) -> None:
+    """Whatever a binding says, the address is that of a pod within the pods' networks."""
+    async with scraper() as asking:
+        found = await asking.expose([question(value, port=80, path="/", names=NAMES)])
+
+    assert len(found.failures) == 1
+    assert not found.looks
+
+
+def test_lines_of_other_series_are_not_even_parsed() -> None:
+    """One that is broken spoils nothing."""
+    assert exposed_in(TEXT, ["queue"]) == {"queue": Exposed(value=7)}
+    with pytest.raises(UnreadableMetricsError):
+        exposed_in(TEXT, ["unrelated"])
+
+
+def test_series_without_types_are_told_by_their_names() -> None:
+    """As Prometheus answers: without types."""
+    series = [
+        Series(name="queue", labels={"engine": "0"}, value=3.0),
+        Series(name="done_total", labels={}, value=12.0),
+        Series(name="ttft_bucket", labels={"le": "0.5"}, value=1.0),
+        Series(name="ttft_bucket", labels={"le": "+Inf"}, value=2.0),
+    ]
+
+    assert exposed_series(series, ["queue", "done_total", "ttft"]) == {
+        "queue": Exposed(value=3),
+        "done_total": Exposed(value=12, is_counter=True),
+        "ttft": Exposed(buckets={0.5: 1.0, float("inf"): 2.0}),
+    }
+    assert series_names(["queue", 'x"} or vector(1) #']) == ["queue", "queue_bucket"]
+
+
+async def test_prometheus_is_asked_for_the_names_of_policies() -> None:
+    """A look is as old as its scrape; a pod that Prometheus does not know is a failure."""
+    queries = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        query = str((await request.post())["query"])
+        queries.append(query)
+        labels = {"namespace": "ns", "pod": "p"}
+        name: dict[str, Any] = {} if query.startswith("timestamp(") else {"__name__": "queue"}
+        value = "993" if query.startswith("timestamp(") else "7"
+        result = [{"metric": labels | name, "value": [1000.0, value]}]
+        return web.Response(text=json.dumps({"data": {"result": result}}))
+
+    async with (
+        served(answer, path="/api/v1/query") as port,
+        PrometheusSource(f"http://127.0.0.1:{port}", clock=lambda: NOW) as source,
+    ):
+        asked = [question(pod(name=name), port=1, path="/x", names=["queue"]) for name in ("p", "q")]
+        found = await source.expose(asked)
+
+    assert found.looks[asked[0].endpoint].seconds == NOW - 7
+    assert found.looks[asked[0].endpoint].exposed == {"queue": Exposed(value=7)}
+    assert found.failures[asked[1].endpoint] == "Prometheus knows none of the metrics of this pod"
+    assert queries[1] == '{__name__=~"queue|queue_bucket",namespace=~"ns"}'

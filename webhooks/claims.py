@@ -1,0 +1,67 @@
+"""Who scales what already: an index over our objects that name targets, to warn whoever names one again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from apiserver.kinds.registry import find_kind
+
+if TYPE_CHECKING:
+    from apiserver.cluster.cache import Change
+    from apiserver.schema.json import Json
+    from apiserver.schema.kind import Reference
+
+Claimant = tuple[str, str]
+"""Kind and name of who scales."""
+
+_Target = tuple[str, str, str, str]
+
+
+class Claims:
+    """Targets with their claimants, kept current by `take`."""
+
+    def __init__(self) -> None:
+        self._claimants: dict[_Target, set[Claimant]] = {}
+
+    def take(self, kind: str, change: Change) -> None:
+        """Take an object of a kind that is new, changed or gone, as `targets_only` left it."""
+        namespace, name = change.key
+        for target in _targets(change.old, namespace):
+            claimants = self._claimants.get(target, set())
+            claimants.discard((kind, name))
+            if not claimants:
+                self._claimants.pop(target, None)
+        for target in _targets(change.new, namespace):
+            self._claimants.setdefault(target, set()).add((kind, name))
+
+    def others(self, reference: Reference, namespace: str, own: Claimant) -> Iterator[Claimant]:
+        """Yield who else scales a target, in order."""
+        target = (namespace, reference.group, reference.kind, reference.name)
+        yield from sorted(self._claimants.get(target, set()) - {own})
+
+
+def targets_only(group: str, kind: str) -> _Reducer:
+    """Return what reduces an object of a kind of ours to the targets that it names."""
+    return _Reducer(group, kind)
+
+
+class _Reducer:
+    def __init__(self, group: str, kind: str) -> None:
+        found = find_kind(group, kind)
+        assert found is not None, f"{kind} of {group} is one of ours"
+        self._references = found.storage_version.references
+
+    def __call__(self, value: Json) -> Json:
+        try:
+            named = list(self._references(value))
+        except (KeyError, TypeError, AttributeError):
+            named = []  # stored around admission: what it names nobody can tell
+        return {
+            "targets": [(item.group, item.kind, item.name) for item in named if item.is_scaled and item.name]
+        }
+
+
+def _targets(value: Json | None, namespace: str) -> Iterator[_Target]:
+    for group, kind, name in value["targets"] if value else ():
+        yield namespace, group, kind, name
