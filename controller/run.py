@@ -58,6 +58,8 @@ from controller.telemetry import Telemetry
 REPORTER = "stowplan.dev/controller"
 _CERTIFICATE_SECONDS = 60.0
 _CERTIFICATE_RETRY_SECONDS = 2.0
+_LONGEST_BINDING_CYCLE_SECONDS = 120.0
+"""Nothing of the bindings is confirmed by a cycle that takes longer."""
 
 _log = structlog.get_logger(__name__)
 
@@ -161,33 +163,46 @@ class Controller:
             async with asyncio.TaskGroup() as group:
                 if self._config.certificates.enabled:
                     group.create_task(self._keep_certificates(cluster))
-                group.create_task(self._keep_deciding(caches, tools, binding_tools))
+                group.create_task(self._keep_deciding(caches, tools))
+                group.create_task(self._keep_deciding_on_bindings(caches, binding_tools))
 
         await elector.run(lead)
 
-    async def _keep_deciding(self, caches: Caches, tools: Tools, binding_tools: BindingTools) -> None:
+    async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
         planning = self._config.planning
         reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
-        bindings = AutoscalingPolicyBindingReconciler(binding_tools, _binding_settings(planning))
         await caches.synced()
         while True:
             began = time.monotonic()
-            # Bindings first: the cycle of the variants ends with the beat that confirms both.
-            await self._decide_on_bindings(bindings, caches)
             await self._decide(reconciler, caches)
+            await asyncio.sleep(max(0.0, planning.interval_seconds - (time.monotonic() - began)))
+
+    async def _keep_deciding_on_bindings(self, caches: Caches, tools: BindingTools) -> None:
+        """Decide on bindings beside the variants: silent pods of the ones must not delay the others."""
+        planning = self._config.planning
+        reconciler = AutoscalingPolicyBindingReconciler(tools, _binding_settings(planning))
+        self._pulse.unbound()
+        await caches.synced()
+        while True:
+            began = time.monotonic()
+            await self._decide_on_bindings(reconciler, caches)
             await asyncio.sleep(max(0.0, planning.interval_seconds - (time.monotonic() - began)))
 
     async def _decide_on_bindings(
         self, reconciler: AutoscalingPolicyBindingReconciler, caches: Caches
     ) -> None:
         if caches.why_not_current() is not None:
-            return  # the cycle of the variants tells
+            self._pulse.unbound()  # the cycle of the variants tells why
+            return
         try:
-            self._binding_telemetry.observe(await reconciler.cycle())
+            async with asyncio.timeout(_LONGEST_BINDING_CYCLE_SECONDS):
+                self._binding_telemetry.observe(await reconciler.cycle())
         except ClusterError as error:
+            # What could not be written is known not to be confirmed.
             self._binding_telemetry.failed()
             _log.warning("cycle of the bindings not finished", error=error.message)
         except Exception:  # noqa: BLE001 (the boundary, as below)
+            self._pulse.unbound()
             self._binding_telemetry.failed()
             _log.exception("cycle of the bindings failed: the last decisions stand")
 

@@ -28,7 +28,10 @@ NEWEST_DECISION = "stowplan.dev/newest-decision"
 """Annotation: the newest `lastRunTime` of any status then. Who has not seen it yet has an old copy."""
 
 UNCONFIRMED = "stowplan.dev/unconfirmed"
-"""Annotation: the VariantAutoscalings, as `namespace/name`, whose status that cycle could not confirm."""
+"""Annotation: the objects of ours, as `namespace/name`, whose status that cycle could not confirm."""
+
+WHOLE_KIND = "*"
+"""Stands there in the place of a namespace, before the name of a kind: none of it is confirmed."""
 
 MOST_UNCONFIRMED = 100
 """A cycle that failed more of them than an annotation should hold was not finished."""

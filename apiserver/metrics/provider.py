@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.cluster.heartbeat import Heartbeat
+from apiserver.cluster.heartbeat import WHOLE_KIND, Heartbeat
 from apiserver.metrics.selector import Selector
 from apiserver.metrics.series import SUBJECTS, Series, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
@@ -95,8 +95,8 @@ class MetricIndex:
         beat = self._heartbeat
         if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
             return entry
-        is_silent = (entry.namespace, _object_name(entry)) in beat.unconfirmed
-        return entry if is_silent else replace(entry, time=beat.time)
+        named = {(entry.namespace, _object_name(entry)), (WHOLE_KIND, SUBJECTS[entry.metric_name].kind)}
+        return entry if named & beat.unconfirmed else replace(entry, time=beat.time)
 
     def _is_stale(self, series: Series, now: dt.datetime) -> bool:
         # A time ahead of ours by more than clocks may differ would never grow old.

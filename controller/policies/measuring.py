@@ -41,7 +41,7 @@ class PodMemory:
     looks: tuple[Look, ...] = ()
 
     def with_look(self, look: Look) -> PodMemory:
-        """Return the memory with one look more; values that are counted from looks are kept, no others."""
+        """Return the memory with one look more: of those that are a window old, only the newest is kept."""
         counted = {name: item for name, item in look.exposed.items() if item.is_counter or item.buckets}
         latest = self.looks[-1].exposed if self.looks else {}
         anew = {name for name, item in counted.items() if not _goes_on(latest.get(name, item), item)}
@@ -50,7 +50,9 @@ class PodMemory:
             for item in self.looks
             if look.seconds - KEPT_SECONDS <= item.seconds < look.seconds
         ]
-        return PodMemory(looks=(*kept, Look(look.seconds, counted))[-MOST_LOOKS:])
+        compared = [place for place, item in enumerate(kept) if look.seconds - item.seconds >= WINDOW_SECONDS]
+        needed = kept[compared[-1] :] if compared else kept
+        return PodMemory(looks=(*needed, Look(look.seconds, counted))[-MOST_LOOKS:])
 
     def values(self, look: Look) -> dict[str, float]:
         """Return the numbers of a look by metric; those that cannot be told yet are left out."""

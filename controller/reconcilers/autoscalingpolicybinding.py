@@ -103,8 +103,6 @@ class AutoscalingPolicyBindingReconciler:
         """Ask, decide and publish once. Raises the ClusterError of a status that could not be written."""
         tools = self._tools
         world = tools.world()
-        # Until it is known better, nothing is confirmed.
-        tools.pulse.bound(newest=None, unconfirmed=frozenset(map(_key, world.bindings)))
         cases = await asyncio.to_thread(self._reader.cases, world)
         asked = [
             item

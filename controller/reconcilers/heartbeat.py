@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Final
 
-from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, Heartbeat, Key
+from apiserver.cluster.heartbeat import MOST_UNCONFIRMED, WHOLE_KIND, Heartbeat, Key
 from apiserver.schema.json import Json
 from controller.reconcilers.publishing import Published
+
+NO_BINDINGS: Final = frozenset({(WHOLE_KIND, "AutoscalingPolicyBinding")})
+"""Unconfirmed: all of them."""
 
 
 class Pulse:
@@ -30,7 +34,7 @@ class Pulse:
         Where many could not be written the cycle counts for nothing, and all decisions grow old.
         """
         newest, bound_unconfirmed = self._bound
-        unconfirmed = set(bound_unconfirmed)
+        unconfirmed: set[Key] = set()
         for item in autoscalings:
             key, old = (item["metadata"]["namespace"], item["metadata"]["name"]), item.get("status") or {}
             if key in published.unwritten or key not in statuses:
@@ -38,11 +42,17 @@ class Pulse:
             decided = _decided(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
         if len(unconfirmed) <= MOST_UNCONFIRMED:
-            self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=frozenset(unconfirmed))
+            silent = bound_unconfirmed | unconfirmed
+            self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=silent)
 
     def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
-        """Take note of the cycle of the bindings, which the next beat confirms together with all others."""
-        self._bound = newest, unconfirmed
+        """Take note of a cycle of the bindings, which the next beats confirm together with all others."""
+        is_told = len(unconfirmed) <= MOST_UNCONFIRMED
+        self._bound = (newest, unconfirmed) if is_told else (None, NO_BINDINGS)
+
+    def unbound(self) -> None:
+        """Take note that a cycle of the bindings did not go through: nothing of them is confirmed."""
+        self._bound = None, NO_BINDINGS
 
     def annotations(self) -> Mapping[str, str]:
         """Return what to write; nothing before the first cycle, so that another leader's word stands."""

@@ -11,6 +11,7 @@ import pytest
 from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.stub_engine import StubEngine
 
+from apiserver import cli
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -142,13 +143,20 @@ def follower(name: str) -> Manifest:
     return made
 
 
-def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench) -> None:
+def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """From the endpoint of the binding by status and metric to `spec.replicas`, with a why everywhere."""
     bench.apply(bound("chat"), follower("chat"))
     with bench.engines(chat=35):
         bench.until("chat", desiredReplicas=4, TargetsResolved="TargetsFound")
         bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=4", "--timeout=60s")
 
+    place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)
+    assert cli.main(["explain", "aspb/chat", *place]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "vllm:num_requests_waiting is 35 of 10 per replica, asks for 4 (Fresh" in told
+    assert "TargetsFound" in told
+    assert cli.main(["explain", "aspb/chatt", *place]) == 1
+    assert "there are: chat" in capsys.readouterr().err
     text = bench.kubectl("describe", "aspb", "chat")
     assert "4 replicas, now 1: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")
@@ -214,3 +222,44 @@ def test_the_next_leader_goes_on_in_the_middle_of_a_window(bench: Bench, install
 
     assert after["decision"]["limitedBy"] == ["StabilizationWindow"]
     assert after["decision"]["wantedReplicas"] == 1
+
+
+def test_an_unlike_pair_shares_a_load(bench: Bench) -> None:
+    """Dear replicas that serve two and a half times as much, and cheap ones: the cheapest mix."""
+    bench.apply(deployment("dear", product=PRODUCT, accelerators=1), follower("chat"), follower("dear"))
+    pair = bound("pair", annotations={"stowplan.dev/capacity": "dear=2.5,chat=1"})
+    reference = pair["spec"].pop("scalingConfiguration")["target"]["targetRef"]
+    pair["spec"]["optimizerConfiguration"] = {
+        "costExpansionRatePercent": 100,
+        "params": [
+            {
+                "cost": cost,
+                "minReplicas": 0,
+                "maxReplicas": 4,
+                "target": {"targetRef": reference | {"name": name}},
+            }
+            for name, cost in (("dear", 20), ("chat", 10))
+        ],
+    }
+    bench.apply(pair)
+    bench.kubectl("wait", "deploy/dear", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    with bench.engines(chat=0, dear=50):
+        status = bench.until("pair", desiredReplicas=2, wantedReplicas=5)
+
+    assert {item["name"]: item["replicas"] for item in status["targets"]} == {"dear": 2, "chat": 0}
+    assert (
+        "2 of dear, 0 of chat; together in replicas of capacity 1: 5 replicas"
+        in status["decision"]["message"]
+    )
+    assert '"value":"2"' in bench.metric("dear")
+
+
+def test_a_target_that_cannot_be_scaled_is_named(bench: Bench) -> None:
+    """A ModelInfer, of which this cluster has no scale: nothing is decided, and the reason says so."""
+    lonely = bound("lonely")
+    lonely["spec"]["scalingConfiguration"]["target"]["targetRef"] = {"name": "llama"}
+    bench.apply(lonely)
+    status = bench.until("lonely", TargetsResolved="TargetNotFound")
+
+    assert "desiredReplicas" not in status
+    assert "ModelInfer 'llama'" in status["decision"]["message"]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.cluster.cache import Change
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
@@ -80,6 +81,25 @@ def test_advice_is_no_number() -> None:
 
     with pytest.raises(ServiceUnavailableError, match="AutoscalingPolicyBinding ns/b: nothing has been"):
         ask(index, "target_name=a")
+
+
+def test_no_beat_confirms_bindings_that_nobody_decided_on() -> None:
+    """A kind as a whole grows old; others are confirmed."""
+    index, feeder = watched()
+    feeder.take_binding(Change(key=("ns", "b"), old=None, new=binding(a=3)))
+    later = NOW + dt.timedelta(seconds=600)
+
+    def at(unconfirmed: frozenset[tuple[str, str]]) -> int:
+        index.beat(Heartbeat(time=later, newest_decision=NOW, unconfirmed=unconfirmed))
+        found = index.query(
+            namespace="ns", metric_name=BOUND_REPLICAS, selector=parse_selector(""), now=later
+        )
+        return found[0].value_milli
+
+    assert at(frozenset({("*", "VariantAutoscaling"), ("ns", "other")})) == 3000
+    for silent in (("*", "AutoscalingPolicyBinding"), ("ns", "b")):
+        with pytest.raises(ServiceUnavailableError, match="600 s old"):
+            at(frozenset({silent}))
 
 
 JSON = st.recursive(

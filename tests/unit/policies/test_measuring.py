@@ -111,9 +111,13 @@ def test_what_is_remembered_of_a_pod_is_bounded() -> None:
     """By number and by age; gauges are not remembered at all."""
     memory = PodMemory()
     for number in range(1000):
-        memory = memory.with_look(Look(number, {"m": counter(number), "g": Exposed(value=1)}))
+        memory = memory.with_look(Look(number / 2, {"m": counter(number), "g": Exposed(value=1)}))
 
     assert len(memory.looks) == MOST_LOOKS
+    seldom = PodMemory()
+    for number in range(100):
+        seldom = seldom.with_look(Look(15.0 * number, {"m": counter(number)}))
+    assert [look.seconds for look in seldom.looks] == [1425.0, 1440.0, 1455.0, 1470.0, 1485.0]
     assert {name for look in memory.looks for name in look.exposed} == {"m"}
     memory = memory.with_look(Look(1000 + KEPT_SECONDS, {}))
     assert len(memory.looks) == 1

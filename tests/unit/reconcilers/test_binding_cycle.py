@@ -401,6 +401,9 @@ async def test_what_could_not_be_written_is_not_confirmed() -> None:
     stage.pulse.beat([], {}, Published(), time=NOW)
 
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "ns/b"
+    stage.pulse.unbound()
+    stage.pulse.beat([], {}, Published(), time=NOW)
+    assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "*/AutoscalingPolicyBinding"
     stage.unwritable = ""
     await stage.cycle()
     stage.pulse.beat([], {}, Published(), time=NOW)

@@ -1,0 +1,120 @@
+"""The reference's algorithm, replayed: Kthena at the revision of the seeds, and as it was mended later.
+
+Source: `pkg/autoscaler/algorithm` and `pkg/autoscaler/autoscaler` of volcano-sh/kthena. At the revision of
+the seeds a pod that is not ready freezes its target, the corrected number is remembered as the
+recommendation, and the most replicas of a period are found as if the fewest were wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from controller.policies.policy import Bounds, ScalingPolicy, StableLimits
+
+Best = Callable[[Iterable[int]], int]
+
+
+@dataclass(kw_only=True)
+class _Records:
+    """The best of what was said within a window."""
+
+    window_seconds: float
+    best: Best
+    said: list[tuple[float, int]] = field(default_factory=list)
+
+    def add(self, now_seconds: float, value: int) -> None:
+        self.said.append((now_seconds, value))
+
+    def get(self, now_seconds: float) -> int | None:
+        self.said = [item for item in self.said if item[0] + self.window_seconds >= now_seconds]
+        return self.best(value for _, value in self.said) if self.said and self.window_seconds else None
+
+
+@dataclass(kw_only=True)
+class _Line:
+    """The best of what held within a window: each value lasts until the next, or for two windows."""
+
+    window_seconds: float
+    best: Best
+    closed: list[tuple[float, int]] = field(default_factory=list)
+    open: tuple[float, int] | None = None
+
+    def add(self, now_seconds: float, value: int) -> None:
+        if self.open is not None:
+            self.closed.append((now_seconds, self.open[1]))
+        self.open = now_seconds, value
+
+    def get(self, now_seconds: float, current: int) -> int:
+        self.closed = [item for item in self.closed if item[0] + self.window_seconds >= now_seconds]
+        values = [current, *(value for _, value in self.closed)]
+        if self.open is not None and self.open[0] + 2 * self.window_seconds >= now_seconds:
+            values.append(self.open[1])
+        return self.best(values) if self.window_seconds else current
+
+
+class Reference:
+    """Decides on the sum of one metric over the pods."""
+
+    def __init__(self, policy: ScalingPolicy, bounds: Bounds, *, is_mended: bool) -> None:
+        self._policy = policy
+        self._bounds = bounds
+        self._is_mended = is_mended
+        up, down, panic = policy.up, policy.down, policy.panic
+        self._most_said = _Records(window_seconds=down.window_seconds, best=max)
+        self._least_said = _Records(window_seconds=up.window_seconds, best=min)
+        self._most_held = _Line(window_seconds=down.period_seconds, best=max if is_mended else min)
+        self._least_held = _Line(window_seconds=up.period_seconds, best=min)
+        self._least_in_panic = _Line(window_seconds=panic.period_seconds if panic else 0.0, best=min)
+        self._panic_until = -math.inf
+
+    def decide(self, now_seconds: float, *, current: int, ready: int, total: float) -> int:
+        """Return the replicas that there are to be."""
+        if not ready or (ready < current and not self._is_mended):
+            return current
+        said = self._recommended(current, total)
+        panic = self._policy.panic
+        if panic and panic.hold_seconds and said * 100 >= current * panic.threshold_percent:
+            self._panic_until = now_seconds + panic.hold_seconds
+        done = self._corrected(now_seconds, current, said)
+        for records in (self._most_said, self._least_said):
+            records.add(now_seconds, said if self._is_mended else done)
+        for line in (self._most_held, self._least_held, self._least_in_panic):
+            line.add(now_seconds, done)
+        return done
+
+    def _recommended(self, current: int, total: float) -> int:
+        bounds = self._bounds
+        if not bounds.min_replicas <= current <= bounds.max_replicas:
+            return min(max(current, bounds.min_replicas), bounds.max_replicas)
+        ratio = total / self._policy.metrics[0].target
+        # The sum of all pods against the target of one.
+        near = abs(ratio - 1) <= self._policy.tolerance_percent / 100
+        wanted = current if near else math.ceil(ratio)
+        return min(max(wanted, bounds.min_replicas), bounds.max_replicas)
+
+    def _corrected(self, now_seconds: float, current: int, said: int) -> int:
+        bounds, policy = self._bounds, self._policy
+        if now_seconds <= self._panic_until and policy.panic:
+            start = self._least_in_panic.get(now_seconds, current)
+            reach = start + start * policy.panic.percent // 100
+            done = max(min(said, reach) if policy.panic.period_seconds else said, current)
+        elif said < current:
+            most = self._most_said.get(now_seconds)
+            steady = said if most is None else max(said, most)
+            start = self._most_held.get(now_seconds, current)
+            done = min(max(steady, start - _step(policy.down, start)), current)
+        elif said > current:
+            least = self._least_said.get(now_seconds)
+            steady = said if least is None else min(said, least)
+            start = self._least_held.get(now_seconds, current)
+            done = max(min(steady, start + _step(policy.up, start)), current)
+        else:
+            done = said
+        return min(max(done, bounds.min_replicas), bounds.max_replicas)
+
+
+def _step(limits: StableLimits, start: int) -> int:
+    choose = max if limits.select == "Or" else min
+    return choose(limits.instances, start * limits.percent // 100)

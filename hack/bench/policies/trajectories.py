@@ -1,0 +1,163 @@
+"""Loads of several shapes under a policy: what ours makes of it, and what the reference does.
+
+A replica serves what its target says, once it has started. The gauge of the policy is the load, spread over
+the ready replicas. A second counts as overloaded while the load is more than those serve and the policy
+tolerates: within the tolerance, nothing is to be scaled.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controller.policies.deciding import decide
+from controller.policies.history import History
+from controller.policies.observation import MetricSeen, Observation, PodValue, Value
+from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+from hack.bench.policies.kthena import Reference
+
+STARTS_SECONDS: Final = (0.0, 60.0, 180.0)
+_TICK_SECONDS: Final = 15.0
+_STEP_SECONDS: Final = 5.0
+_HOUR_SECONDS: Final = 3600.0
+_TARGET: Final = 10.0
+_BOUNDS: Final = Bounds(min_replicas=1, max_replicas=40)
+_POLICY: Final = ScalingPolicy(
+    metrics=(PolicyMetric(name="m", target=_TARGET),),
+    up=StableLimits(instances=4, percent=100, period_seconds=60.0),
+    down=StableLimits(instances=0, percent=100, period_seconds=60.0, window_seconds=300.0),
+    panic=PanicRules(percent=200, period_seconds=30.0, threshold_percent=200, hold_seconds=60.0),
+)
+
+_LONG: Final = (600.0, 2400.0)
+_SHORT: Final = ((600.0, 900.0), (2100.0, 2400.0))
+_TOLERATED: Final = 1 + _POLICY.tolerance_percent / 100
+
+Load = Callable[[float], float]
+Decider = Callable[[float, int, int, float], int]
+"""Moment, replicas asked for, ready ones, and the sum of the gauge; the replicas that there are to be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Course:
+    """What came of one load under one way to decide."""
+
+    replica_hours: float
+    overload_seconds: float
+    replicas: tuple[int, ...]
+    """At each decision."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trajectory:
+    """One load with one time to start, by one policy."""
+
+    shape: str
+    start_seconds: float
+    released: Course
+    """By the reference at the revision of the seeds."""
+
+    mended: Course
+    """By the reference as it was mended later. It compares one pod's target with the sum of all pods, so its
+    tolerance tolerates nothing here."""
+
+    ours: Course
+    exact: Course
+    """By ours without a tolerance, as the mended reference decides."""
+
+
+def trajectories() -> list[Trajectory]:
+    """Return all shapes with all times to start."""
+    return [_trajectory(name, load, start) for name, load in LOADS.items() for start in STARTS_SECONDS]
+
+
+def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
+    def by_reference(*, is_mended: bool) -> Course:
+        found = Reference(_POLICY, _BOUNDS, is_mended=is_mended)
+        return _played(
+            load,
+            start_seconds,
+            lambda now, current, ready, total: found.decide(now, current=current, ready=ready, total=total),
+        )
+
+    return Trajectory(
+        shape=shape,
+        start_seconds=start_seconds,
+        released=by_reference(is_mended=False),
+        mended=by_reference(is_mended=True),
+        ours=_played(load, start_seconds, ours(_POLICY)),
+        exact=_played(load, start_seconds, ours(replace(_POLICY, tolerance_percent=0))),
+    )
+
+
+def ours(policy: ScalingPolicy) -> Decider:
+    """Return our own decisions, by the pods."""
+    histories = [History()]
+
+    def decided(now: float, current: int, ready: int, total: float) -> int:
+        pods = tuple(PodValue(seen=Value(value=total / ready)) for _ in range(ready))
+        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
+        found = decide(policy, _BOUNDS, histories[-1], seen, now)
+        histories[:] = [found.history]
+        return found.replicas
+
+    return decided
+
+
+def _played(load: Load, start_seconds: float, decider: Decider) -> Course:
+    first = math.ceil(load(0.0))
+    ready_at = [0.0] * first
+    overloaded = held = 0.0
+    counts = []
+    for step in range(int(_HOUR_SECONDS / _STEP_SECONDS)):
+        now = step * _STEP_SECONDS
+        ready = sum(moment <= now for moment in ready_at)
+        if now % _TICK_SECONDS == 0:
+            wanted = decider(now, len(ready_at), ready, load(now) * _TARGET)
+            counts.append(wanted)
+            new = wanted - len(ready_at)
+            ready_at = sorted(ready_at)[:wanted] + [now + start_seconds] * max(0, new)
+            ready = sum(moment <= now for moment in ready_at)
+        overloaded += _STEP_SECONDS * (load(now) > ready * _TOLERATED + 1e-9)
+        held += _STEP_SECONDS * len(ready_at)
+    return Course(replica_hours=held / _HOUR_SECONDS, overload_seconds=overloaded, replicas=tuple(counts))
+
+
+def _step(now: float) -> float:
+    return 12.0 if _is_within(now, _LONG) else 2.0
+
+
+def _spike(now: float) -> float:
+    return 16.0 if any(_is_within(now, part) for part in _SHORT) else 2.0
+
+
+def _is_within(now: float, part: tuple[float, float]) -> bool:
+    return part[0] <= now < part[1]
+
+
+def _ramp(now: float) -> float:
+    up, down = (now - 300) / 1200, (3300 - now) / 1200
+    return 2.0 + 14.0 * min(1.0, max(0.0, min(up, down)))
+
+
+def _noise() -> Sequence[float]:
+    chance = random.Random(17)  # noqa: S311 (what is drawn is nobody's secret)
+    level, drawn = 0.0, []
+    for _ in range(int(_HOUR_SECONDS / _STEP_SECONDS) + 1):
+        level = 0.9 * level + chance.gauss(0.0, 0.5)
+        drawn.append(max(0.5, 8.0 + level))
+    return drawn
+
+
+_NOISE: Final = _noise()
+
+
+def _noisy(now: float) -> float:
+    return _NOISE[int(now / _STEP_SECONDS)]
+
+
+LOADS: Final[Mapping[str, Load]] = {"step": _step, "spike": _spike, "ramp": _ramp, "noisy": _noisy}
+"""In replicas, by their names."""
