@@ -333,10 +333,12 @@ def _obstacle(
             " delete one of the two"
         )
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-    if target in world.bound and world.bound[target] < _seniority(autoscaling):
+    bound = world.bound.get(target)
+    # Of the same age the binding goes first, as bindings take it, too.
+    if bound is not None and bound[0] <= _seniority(autoscaling)[0]:
         text = (
-            f"AutoscalingPolicyBinding {world.bound[target][1][1]!r} is older and already decides on"
-            f" {target.called} {target.name!r}; delete one of the two"
+            f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
+            f" {target.name!r}; delete one of the two"
         )
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in unplannable:

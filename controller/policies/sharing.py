@@ -1,14 +1,16 @@
 """The decision on a whole binding: what its targets show together, and how many replicas each gets.
 
 Several targets are one number of replicas of capacity 1, by which the policy decides; it is then shared among
-them. Replicas of other capacities count by what they serve.
+them. Replicas of other capacities count by what they serve. What runs is not exchanged for something else:
+while more is required nothing is stopped, and while less is required nothing is started, since what is
+stopped is gone at once and what is started serves minutes later.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.policies.binding import Binding
 from controller.policies.correcting import Limit
@@ -76,9 +78,18 @@ def decide_binding(
     if binding.expansion_percent is None:
         return BindingDecision(whole=whole, replicas=(whole.replicas,))
     required = _required(whole, serving)
+    kept = _one_way(required, shares)
     return BindingDecision(
-        whole=whole, replicas=split(required, shares, expansion_percent=binding.expansion_percent)
+        whole=whole, replicas=split(required, kept, expansion_percent=binding.expansion_percent)
     )
+
+
+def _one_way(required: float, shares: Sequence[Share]) -> tuple[Share, ...]:
+    """Return the targets within bounds by which what runs only grows, or only shrinks."""
+    counts = [min(max(item.current_replicas, item.min_replicas), item.max_replicas) for item in shares]
+    if required >= capacity_of(shares, counts) - _NEARLY:
+        return tuple(replace(item, min_replicas=count) for item, count in zip(shares, counts, strict=True))
+    return tuple(replace(item, max_replicas=count) for item, count in zip(shares, counts, strict=True))
 
 
 def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...]:

@@ -1,0 +1,96 @@
+"""What the targets of a binding get together: by the policy's decision, and without exchanging what runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.policies.binding import Binding, BoundTarget, lone_binding
+from controller.policies.history import History
+from controller.policies.observation import Value
+from controller.policies.policy import PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.sharing import BindingDecision, BindingSeen, TargetSeen, decide_binding
+
+FREE = StableLimits(period_seconds=0.0)
+POLICY = ScalingPolicy(
+    metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=FREE, down=FREE
+)
+NOW = 1000.0
+BIG = replace(lone_binding("big", min_replicas=0, max_replicas=4).targets[0], cost=20, capacity=2.5)
+SMALL = replace(lone_binding("small", min_replicas=0, max_replicas=9).targets[0], cost=10)
+
+
+def pair(*targets: BoundTarget, rate: int = 100) -> Binding:
+    """Return a binding of unlike targets."""
+    return Binding(policy="p", targets=targets, expansion_percent=rate)
+
+
+def decided(
+    binding: Binding, counts: tuple[int, ...], load: float, policy: ScalingPolicy = POLICY
+) -> BindingDecision:
+    """Return the first decision on a total load."""
+    targets = tuple(TargetSeen(current_replicas=count) for count in counts)
+    seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
+    return decide_binding(policy, binding, History(), seen, NOW)
+
+
+def test_a_lone_target_gets_what_is_decided() -> None:
+    """Whatever its capacity and cost."""
+    binding = Binding(policy="p", targets=(BIG,))
+
+    assert decided(binding, (1,), 30.0).replicas == (3,)
+
+
+def test_pods_of_unlike_targets_count_by_what_they_serve() -> None:
+    """A big one is to have two and a half times the target: with that, nothing is asked for."""
+    seen = BindingSeen(
+        targets=(
+            TargetSeen(current_replicas=2, pods=({"m": Value(value=25.0)}, {"m": Value(value=25.0)})),
+            TargetSeen(current_replicas=1, pods=({"m": Value(value=10.0)},)),
+        )
+    )
+    found = decide_binding(POLICY, pair(BIG, SMALL), History(), seen, NOW)
+
+    assert (found.whole.current_replicas, found.whole.wanted_replicas) == (6, 6)
+    assert found.replicas == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "load", "want"),
+    [
+        ((4, 0), 90.0, (4, 0)),  # 9 of 10: one of the big ones serves more than is to go
+        ((4, 0), 70.0, (3, 0)),
+        ((3, 3), 70.0, (2, 2)),
+        ((0, 5), 100.0, (2, 5)),
+        ((1, 1), 34.0, (1, 1)),  # 3.5 serve 3.4
+        ((1, 1), 36.0, (1, 2)),
+    ],
+)
+def test_nothing_is_exchanged(counts: tuple[int, ...], load: float, want: tuple[int, ...]) -> None:
+    """Less is required: nothing starts. More is required: nothing stops."""
+    assert decided(pair(BIG, SMALL), counts, load).replicas == want
+
+
+@given(
+    st.tuples(st.integers(0, 4), st.integers(0, 9)),
+    st.floats(0, 300),
+    st.sampled_from((0, 10, 30)),
+    st.sampled_from((100, 150, 200)),
+)
+def test_what_runs_only_grows_or_only_shrinks(
+    counts: tuple[int, int], load: float, tolerance: int, rate: int
+) -> None:
+    """So ready replicas never go before others are there to take their load."""
+    policy = replace(POLICY, tolerance_percent=tolerance)
+    found = decided(pair(BIG, SMALL, rate=rate), counts, load, policy).replicas
+    changes = [after - before for before, after in zip(counts, found, strict=True)]
+
+    assert all(change >= 0 for change in changes) or all(change <= 0 for change in changes)
+
+
+def test_a_bound_that_was_lowered_holds_at_once() -> None:
+    """What must go is replaced by others."""
+    assert decided(pair(replace(BIG, max_replicas=1), SMALL), (3, 0), 75.0).replicas == (1, 5)
