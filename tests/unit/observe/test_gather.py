@@ -120,6 +120,20 @@ def test_the_older_of_two_claims_wins() -> None:
     assert found.unplanned["ns", "chat"].reason == "TargetClaimed"
 
 
+@pytest.mark.parametrize(
+    ("since", "want"),
+    [("2025-12-31T00:00:00Z", []), ("2026-01-01T00:00:00Z", []), ("2026-01-02T00:00:00Z", ["chat"])],
+)
+def test_an_older_binding_decides_on_its_target(since: str, want: list[str]) -> None:
+    """Of the same age the binding goes first: both sides must come to the same."""
+    found = gathered(placed(variant("chat")), bound={key_of(CHAT): (since, ("ns", "b"))})
+
+    assert [item.name for item in found.snapshot.variants] == want
+    if not want:
+        assert found.unplanned["ns", "chat"].reason == "TargetClaimed"
+        assert "AutoscalingPolicyBinding 'b' is older" in found.unplanned["ns", "chat"].message
+
+
 def test_a_younger_claim_does_not_say_which_model_is_served() -> None:
     """A typing error in a duplicate must not blind the one that is planned."""
     old = placed(variant("old", modelID="llama", scaleTargetRef={"kind": "Deployment", "name": "chat"}))

@@ -1,0 +1,120 @@
+"""What bindings scale, and which pods are asked for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver.schema.json import Json
+from controller.observe.bound import (
+    BindingCondition,
+    BoundReader,
+    BoundWorld,
+    bound_targets,
+    keys_of,
+    scale_claims,
+)
+from controller.observe.scales import scaled_targets
+from controller.observe.targets import SET_NAME, WORKER_INDEX, TargetKey, TargetKind
+
+API = "registry.volcano.sh/v1alpha1"
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+GROUPS = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "large"}
+SERVING = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "llama"}
+
+
+def metadata(name: str, **more: Any) -> Json:
+    """Return what an API server says of an object."""
+    base = {"namespace": "ns", "name": name, "uid": name, "generation": 1}
+    return base | {"creationTimestamp": "2026-01-01T00:00:00Z"} | more
+
+
+def binding(name: str, reference: Json, *, target: Json | None = None, **more: Any) -> Json:
+    """Return a binding of one object."""
+    scaling = {"minReplicas": 1, "maxReplicas": 9, "target": {"targetRef": reference} | (target or {})}
+    spec = {"policyRef": {"name": "p"}, "scalingConfiguration": scaling}
+    kind = "AutoscalingPolicyBinding"
+    return {"apiVersion": API, "kind": kind, "metadata": metadata(name, **more), "spec": spec}
+
+
+POLICY = {
+    "apiVersion": API,
+    "kind": "AutoscalingPolicy",
+    "metadata": metadata("p"),
+    "spec": {"metrics": [{"metricName": "m", "targetValue": 1}]},
+}
+
+
+def pod(name: str, owner: Json, labels: dict[str, str], *, ready: bool = True) -> Json:
+    """Return a pod that something made."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
+    owners = [owner | {"controller": True}]
+    return {
+        "metadata": metadata(name, ownerReferences=owners, labels=labels),
+        "spec": {"nodeName": "n"},
+        "status": status,
+    }
+
+
+def test_targets_are_named_as_the_reference_page_names_them() -> None:
+    """Known kinds by themselves, all others by their scale; without a kind it is a ModelInfer."""
+    bindings = [
+        binding("a", DEPLOYMENT),
+        binding("b", GROUPS),
+        binding("c", SERVING),
+        binding("d", {"name": "x"}),
+        binding("e", {"kind": "Server", "name": "y"}),
+    ]
+    serving = TargetKey(TargetKind.SCALED, "ns", "llama", "workload.serving.volcano.sh", "ModelServing")
+    infer = TargetKey(TargetKind.SCALED, "ns", "x", "workload.volcano.sh", "ModelInfer")
+
+    assert [key for item in bindings for key in keys_of(item)] == [
+        TargetKey(TargetKind.DEPLOYMENT, "ns", "chat"),
+        TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "large"),
+        serving,
+        infer,
+    ]
+    assert scaled_targets(scale_claims(bindings[:4])) == {
+        serving: "workload.serving.volcano.sh/v1alpha1",
+        infer: "workload.volcano.sh/v1alpha1",
+    }
+
+
+def test_the_oldest_binding_of_a_target_is_told() -> None:
+    """To those that plan variants."""
+    old = binding("z", DEPLOYMENT, creationTimestamp="2025-01-01T00:00:00Z")
+    found = bound_targets([binding("a", DEPLOYMENT), old])
+
+    assert found == {TargetKey(TargetKind.DEPLOYMENT, "ns", "chat"): ("2025-01-01T00:00:00Z", ("ns", "z"))}
+
+
+def test_ready_leaders_with_the_labels_are_asked() -> None:
+    """Workers have no engine of their own, and others do not count for this binding."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "large"}
+    group = {SET_NAME: "large", WORKER_INDEX: "0", "tier": "gold"}
+    pods = [
+        pod("large-0", owner, group),
+        pod("large-0-1", owner, group | {WORKER_INDEX: "1"}),
+        pod("large-1", owner, group | {"tier": "iron"}),
+        pod("large-2", owner, group, ready=False),
+    ]
+    world = BoundWorld(
+        policies=[POLICY],
+        bindings=[binding("b", GROUPS, target={"additionalMatchLabels": {"tier": "gold"}})],
+        replicas={TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "large"): 3},
+        pods=pods,
+    )
+    (case,) = BoundReader().cases(world)
+
+    (state,) = case.targets
+    assert state.current_replicas == 3
+    assert [item["metadata"]["name"] for item in state.pods] == ["large-0"]
+
+
+def test_what_was_stored_around_admission_is_a_condition() -> None:
+    """Neither a policy nor a binding that is none stops the others."""
+    broken = binding("a", DEPLOYMENT) | {"spec": {"scalingConfiguration": {}}}
+    world = BoundWorld(policies=[POLICY], bindings=[broken, binding("b", DEPLOYMENT)])
+    first, second = BoundReader().cases(world)
+
+    assert "spec.policyRef: Required value" in first.findings[BindingCondition.POLICY_RESOLVED][2]
+    assert second.policy is not None
