@@ -114,7 +114,6 @@ class Case:
     targets: tuple[TargetState, ...] = ()
     stands_back: bool = False
     is_paused: bool = False
-    asks_advice: bool = False
 
     @property
     def key(self) -> Key:
@@ -215,7 +214,6 @@ class BoundReader:
             targets=states,
             stands_back=stands_back,
             is_paused=_says(value, PAUSED),
-            asks_advice=_says(value, ADVISORY),
         )
 
     def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:

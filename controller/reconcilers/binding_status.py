@@ -28,7 +28,6 @@ _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
     Signal.UNKNOWN: BindingReason.METRICS_UNAVAILABLE,
 }
 _WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
-_MOVING: Final = ("lastDecisionTime", "history", "metrics")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
