@@ -153,7 +153,8 @@ def _steps(
     reached = current if wanted is None else wanted
     in_panic = history.panic_until_seconds is not None
     if wanted is None:
-        yield Step(limit=Limit.METRICS, before=current, after=current, detail="no metric is known")
+        detail = "no metric is known" if current else "at 0 replicas no pod reports any metric"
+        yield Step(limit=Limit.METRICS, before=current, after=current, detail=detail)
     elif not may_fall and wanted < current:
         detail = "a metric is old or not known, so nothing is scaled down"
         yield Step(limit=Limit.METRICS, before=wanted, after=current, detail=detail)

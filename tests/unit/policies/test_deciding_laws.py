@@ -210,6 +210,18 @@ def test_a_metric_that_nobody_can_count_is_no_zero() -> None:
     assert decide(policy, bounds, History(), seen, NOW).replicas == 14
 
 
+def test_zero_replicas_sleep_until_a_total_asks_for_some() -> None:
+    """No pod can; the decision says so."""
+    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),))
+    bounds = Bounds(min_replicas=0, max_replicas=9)
+    asleep = decide(policy, bounds, History(), Observation(current_replicas=0), NOW)
+    awake = decide(policy, bounds, asleep.history, of_load(15.0, 0), NOW + 15.0)
+
+    assert (asleep.replicas, asleep.steps[0].detail) == (0, "at 0 replicas no pod reports any metric")
+    assert awake.replicas == 1
+    assert decide(policy, bounds, awake.history, of_load(15.0, 1), NOW + 30.0).replicas == 2
+
+
 def test_what_is_remembered_is_bounded() -> None:
     """A year of noise takes no more room than an hour."""
     history = History()
