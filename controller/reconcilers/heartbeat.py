@@ -60,8 +60,12 @@ class Pulse:
 
 
 def _decided(status: Json) -> datetime | None:
-    """Return when a status was decided; None also for what somebody else wrote there."""
-    text = (status.get("desiredOptimizedAlloc") or {}).get("lastRunTime")
+    """Return when a status was decided; None also for advice, and for what somebody else wrote there.
+
+    Readers of the metric know decisions by their numbers: they would wait for one without a number for ever.
+    """
+    desired = status.get("desiredOptimizedAlloc") or {}
+    text = desired.get("lastRunTime") if desired.get("numReplicas") is not None else None
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None
     except (TypeError, ValueError, OverflowError):

@@ -92,3 +92,19 @@ def test_a_decision_whose_writing_waits_is_confirmed_as_it_stands() -> None:
 
     assert waiting == Heartbeat(time=NOW, newest_decision=NOW)
     assert written == Heartbeat(time=NOW, newest_decision=NOW + timedelta(minutes=5))
+
+
+def test_advice_is_no_decision_that_readers_wait_for() -> None:
+    """It has a time and no number: the metrics API would never see it, and believe no cycle any more."""
+    pulse, acted = Pulse(), NOW - timedelta(seconds=60)
+    acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
+    advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, None)}
+
+    pulse.beat([acting, advised], statuses(acting, advised), Published(), time=NOW)
+
+    assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
+
+
+def _desired(decided: datetime, replicas: int | None) -> Json:
+    number = {} if replicas is None else {"numReplicas": replicas}
+    return {"desiredOptimizedAlloc": {"lastRunTime": decided.isoformat()} | number}
