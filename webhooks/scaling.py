@@ -28,7 +28,7 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaleRequest:
-    """Somebody's wish to have one object scaled. `user` is `userInfo` of the admission request."""
+    """A request to have one object scaled. `user` is `userInfo` of the admission request."""
 
     user: Json
     namespace: str

@@ -32,7 +32,7 @@ class UnknownVersionError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class Wanted:
     """What objects are to become: the version, perhaps a shape, and without the annotation if it is so."""
 
     version: str
@@ -57,7 +57,7 @@ class Converted:
     notes: tuple[Told, ...] = ()
 
 
-def convert_value(value: JsonValue, wish: Wish) -> Converted:
+def convert_value(value: JsonValue, wanted: Wanted) -> Converted:
     """Return a manifest in another version; what is of another kind comes back as it is.
 
     A list converts item by item. Raises UnknownVersionError.
@@ -66,9 +66,9 @@ def convert_value(value: JsonValue, wish: Wish) -> Converted:
         return Converted(value=value, found=0)
     kind = _convertible(value.get("apiVersion"), value["kind"])
     if kind is not None:
-        return _object(value, kind, wish)
+        return _object(value, kind, wanted)
     if value["kind"].endswith(_LIST) and isinstance(value.get("items"), list):
-        return _list(value, wish)
+        return _list(value, wanted)
     return Converted(value=value, found=0)
 
 
@@ -83,17 +83,17 @@ def _convertible(api_version: JsonValue, name: str) -> Kind | None:
     return kind
 
 
-def _object(value: Json, kind: Kind, wish: Wish) -> Converted:
+def _object(value: Json, kind: Kind, wanted: Wanted) -> Converted:
     notes: list[str] = []
-    if wish.shape is not None:
-        shaped = in_shape(value, wish.shape)
+    if wanted.shape is not None:
+        shaped = in_shape(value, wanted.shape)
         result = shaped.value
         notes += [f"lost: {sentence}" for sentence in shaped.lost]
         notes += [f"made up: {sentence}" for sentence in shaped.made_up]
     else:
-        result = convert(value, f"{kind.group}/{wish.version}")
+        result = convert(value, f"{kind.group}/{wanted.version}")
         if result is not value:
-            result = _tidied(result, wish, notes)
+            result = _tidied(result, wanted, notes)
     if _has_nameless_target(value, result):
         notes.append(_NAMELESS)
     label = _label(value, kind)
@@ -111,15 +111,15 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
     return is_new and isinstance(target, dict) and not target.get("name")
 
 
-def _tidied(value: Json, wish: Wish, notes: list[str]) -> Json:
+def _tidied(value: Json, wanted: Wanted, notes: list[str]) -> Json:
     """Leave the annotation out where nobody wants it, and tell what it keeps, or what is lost without it."""
     missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
-    if wish.drops_kept:
-        notes += [f"lost: {path} has no place in {wish.version}" for path in missing]
+    if wanted.drops_kept:
+        notes += [f"lost: {path} has no place in {wanted.version}" for path in missing]
         return without_annotation(value)
     if missing:
         what = f"{', '.join(missing)} kept in the annotation {ANNOTATION}"
-        notes.append(f"{what}: {wish.version} has no such field")
+        notes.append(f"{what}: {wanted.version} has no such field")
     return value
 
 
@@ -142,13 +142,13 @@ def _is_said(value: Json, path: Sequence[str]) -> bool:
     return True
 
 
-def _list(value: Json, wish: Wish) -> Converted:
+def _list(value: Json, wanted: Wanted) -> Converted:
     implied = _implied(value)
     version = str(value.get("apiVersion"))
-    parts = [_item(item, implied, wish) for item in value["items"]]
+    parts = [_item(item, implied, wanted) for item in value["items"]]
     result = value | {"items": [part.value for part in parts]}
     if implied and _convertible(version, implied["kind"]) is not None:
-        result["apiVersion"] = f"{version.rpartition('/')[0]}/{wish.version}"
+        result["apiVersion"] = f"{version.rpartition('/')[0]}/{wanted.version}"
     return Converted(value=result, found=sum(part.found for part in parts), notes=tuple(_notes(parts)))
 
 
@@ -158,10 +158,10 @@ def _implied(value: Json) -> Json:
     return {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
 
 
-def _item(item: JsonValue, implied: Json, wish: Wish) -> Converted:
+def _item(item: JsonValue, implied: Json, wanted: Wanted) -> Converted:
     if not isinstance(item, dict):
         return Converted(value=item, found=0)
-    part = convert_value(implied | item, wish)
+    part = convert_value(implied | item, wanted)
     added = [name for name in implied if name not in item]
     said = {name: inner for name, inner in part.value.items() if name not in added}
     return Converted(value=said, found=part.found, notes=part.notes)

@@ -19,7 +19,7 @@ from apiserver.checking.objects import as_yaml
 from apiserver.checking.sources import STANDARD_INPUT, Source, read_sources
 from apiserver.checking.text import Line, Tone
 from apiserver.converting.documents import ConvertedFile, Note, convert_file
-from apiserver.converting.objects import Convert, Wish, convert_value
+from apiserver.converting.objects import Convert, Wanted, convert_value
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
 
 _DONE: Final = 0
@@ -80,8 +80,8 @@ def _problem(options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     shape = {**SHAPES, **RELEASES}.get(options.shape)
-    wish = Wish(version=options.to, shape=shape, drops_kept=options.drop_kept)
-    convert = functools.partial(convert_value, wish=wish)
+    wanted = Wanted(version=options.to, shape=shape, drops_kept=options.drop_kept)
+    convert = functools.partial(convert_value, wanted=wanted)
     pairs = [(source, _converted(source, convert)) for source in read_sources(options.files)]
     for source, file in pairs:
         _tell(source, file)

@@ -9,7 +9,7 @@ from controller.policies.correcting import Limit, Step, corrected
 from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.observation import MetricSeen, Observation
 from controller.policies.policy import Bounds, PanicRules, ScalingPolicy
-from controller.policies.recommending import Wish, wish_of
+from controller.policies.recommending import Recommendation, recommendation_of
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WHOLE_PERCENT = 100
@@ -29,7 +29,7 @@ class Decision:
     needed: float | None
     """The same in fractions of a replica."""
 
-    wishes: tuple[Wish, ...]
+    recommendations: tuple[Recommendation, ...]
     steps: tuple[Step, ...]
     """What made something else of it, in order."""
 
@@ -53,11 +53,11 @@ def decide(
 ) -> Decision:
     """Return the decision of this moment. Deciding twice is deciding once."""
     current = observation.current_replicas
-    wishes = _wishes(policy, history, observation, now_seconds, settings)
-    known = [wish for wish in wishes if wish.replicas is not None]
-    wanted = max((wish.replicas or 0 for wish in known), default=None)
-    may_fall = bool(known) and all(wish.signal.decides for wish in wishes)
-    history = _noted(history.at(now_seconds), wishes, now_seconds)
+    recommendations = _recommendations(policy, history, observation, now_seconds, settings)
+    known = [asked for asked in recommendations if asked.replicas is not None]
+    wanted = max((asked.replicas or 0 for asked in known), default=None)
+    may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
+    history = _noted(history.at(now_seconds), recommendations, now_seconds)
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, current)
     if wanted is not None and (may_fall or wanted > current):
@@ -70,23 +70,23 @@ def decide(
         current_replicas=current,
         replicas=replicas,
         wanted_replicas=wanted,
-        needed=max((wish.needed or 0.0 for wish in known), default=None),
-        wishes=wishes,
+        needed=max((asked.needed or 0.0 for asked in known), default=None),
+        recommendations=recommendations,
         steps=tuple(steps),
         panic_since_seconds=history.panic_since_seconds if in_panic else None,
         history=history.counted(now_seconds, replicas),
     )
 
 
-def _wishes(
+def _recommendations(
     policy: ScalingPolicy,
     history: History,
     observation: Observation,
     now_seconds: float,
     settings: SizingSettings,
-) -> tuple[Wish, ...]:
+) -> tuple[Recommendation, ...]:
     return tuple(
-        wish_of(
+        recommendation_of(
             metric,
             observation.metrics.get(metric.name, MetricSeen()),
             current_replicas=observation.current_replicas,
@@ -98,14 +98,16 @@ def _wishes(
     )
 
 
-def _noted(history: History, wishes: tuple[Wish, ...], now_seconds: float) -> History:
+def _noted(history: History, recommendations: tuple[Recommendation, ...], now_seconds: float) -> History:
     """Return the history with who is silent, and whether anything is asked for."""
-    is_active = history.active_seconds is None or any(wish.total for wish in wishes)
+    is_active = history.active_seconds is None or any(asked.total for asked in recommendations)
     return replace(
         history,
         active_seconds=now_seconds if is_active else history.active_seconds,
         silent={
-            wish.metric: wish.silent_since_seconds for wish in wishes if wish.silent_since_seconds is not None
+            asked.metric: asked.silent_since_seconds
+            for asked in recommendations
+            if asked.silent_since_seconds is not None
         },
     )
 
@@ -149,7 +151,7 @@ def _steps(
     may_fall: bool,
     now_seconds: float,
 ) -> Iterator[Step]:
-    """Yield what makes something else of the wish, each beginning with what the one before ended with."""
+    """Yield what changes the recommendation, each beginning with what the one before ended with."""
     reached = current if wanted is None else wanted
     in_panic = history.panic_until_seconds is not None
     if wanted is None:

@@ -30,7 +30,7 @@ class PolicyMetric:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StableLimits:
-    """How far the replicas may go in one direction within a period, and how steady the wish must be."""
+    """How far the replicas may go in one direction within a period, and how steady the demand must be."""
 
     instances: int = 1
     percent: int = 100

@@ -26,7 +26,7 @@ _LARGEST: Final = 1e300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class Recommendation:
     """What one metric asks for; `replicas` is None while it is not known."""
 
     metric: str
@@ -47,7 +47,7 @@ class Wish:
     silent_since_seconds: float | None = None
 
 
-def wish_of(
+def recommendation_of(
     metric: PolicyMetric,
     seen: MetricSeen,
     *,
@@ -55,7 +55,7 @@ def wish_of(
     silent_since_seconds: float | None,
     now_seconds: float,
     settings: SizingSettings,
-) -> Wish:
+) -> Recommendation:
     """Return what a metric asks for, and how well it is known."""
     if seen.total is not None:
         return _of_total(metric, seen.total, settings)
@@ -68,7 +68,7 @@ def wish_of(
     )
     counted = _counted(seen.pods, verdict, settings)
     if verdict.signal is Signal.UNKNOWN:
-        return Wish(
+        return Recommendation(
             metric=metric.name,
             target=metric.target,
             signal=verdict.signal,
@@ -81,7 +81,7 @@ def wish_of(
     needed = _needed(
         total, metric.target, capacity=capacity, missing=missing, current_replicas=current_replicas
     )
-    return Wish(
+    return Recommendation(
         metric=metric.name,
         target=metric.target,
         signal=verdict.signal,
@@ -100,11 +100,11 @@ def whole(needed: float) -> int:
     return MOST_REPLICAS if needed >= MOST_REPLICAS else math.ceil(round(needed, _DIGITS))
 
 
-def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> Wish:
+def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> Recommendation:
     if not total.is_known or total.age_seconds > settings.held_seconds:
-        return Wish(metric=metric.name, target=metric.target, signal=Signal.UNKNOWN)
+        return Recommendation(metric=metric.name, target=metric.target, signal=Signal.UNKNOWN)
     needed = _ratio(total.value, metric.target)
-    return Wish(
+    return Recommendation(
         metric=metric.name,
         target=metric.target,
         signal=Signal.FRESH if total.age_seconds <= settings.fresh_seconds else Signal.HELD,

@@ -8,7 +8,7 @@ from controller.planning.load import Signal
 from controller.policies.binding import Binding
 from controller.policies.correcting import Step
 from controller.policies.deciding import Decision
-from controller.policies.recommending import Wish
+from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 
 
@@ -36,33 +36,33 @@ def _capacity(binding: Binding) -> str:
     return "" if is_alike else "in replicas of capacity 1: "
 
 
-def wish_text(wish: Wish) -> str:
+def recommendation_text(asked: Recommendation) -> str:
     """Return what one metric asks for, and how it is known."""
-    if wish.replicas is None or wish.total is None:
-        return f"{wish.metric} is not known{_silence(wish)}"
-    held = f", {wish.age_seconds or 0:.0f} s old" if wish.signal is Signal.HELD else ""
+    if asked.replicas is None or asked.total is None:
+        return f"{asked.metric} is not known{_silence(asked)}"
+    held = f", {asked.age_seconds or 0:.0f} s old" if asked.signal is Signal.HELD else ""
     return (
-        f"{wish.metric} is {_number(wish.total)}{held}, {_number(wish.target)} per replica,"
-        f" which asks for {wish.replicas}{_silence(wish)}"
+        f"{asked.metric} is {_number(asked.total)}{held}, {_number(asked.target)} per replica,"
+        f" which asks for {asked.replicas}{_silence(asked)}"
     )
 
 
 def _asking(decision: Decision) -> Iterator[str]:
     """Yield the metric that asks for most, and those that are not known."""
-    known = [wish for wish in decision.wishes if wish.replicas is not None]
+    known = [asked for asked in decision.recommendations if asked.replicas is not None]
     if known:
-        yield wish_text(max(known, key=lambda wish: wish.needed or 0.0))
-    yield from (wish_text(wish) for wish in decision.wishes if wish.replicas is None)
+        yield recommendation_text(max(known, key=lambda asked: asked.needed or 0.0))
+    yield from (recommendation_text(asked) for asked in decision.recommendations if asked.replicas is None)
 
 
 def _limited(step: Step) -> str:
     return f"{step.after} by {step.limit} ({step.detail})"
 
 
-def _silence(wish: Wish) -> str:
-    if not wish.silent_pods:
+def _silence(asked: Recommendation) -> str:
+    if not asked.silent_pods:
         return ""
-    return f" ({wish.silent_pods} of {wish.pods + wish.silent_pods} ready pods say nothing of it)"
+    return f" ({asked.silent_pods} of {asked.pods + asked.silent_pods} ready pods say nothing of it)"
 
 
 def _replicas(count: int) -> str:

@@ -11,9 +11,9 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.bound import BindingCondition, BindingFinding, BindingReason, Case
 from controller.planning.load import Signal
-from controller.policies.recommending import Wish
+from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
-from controller.policies.wording import binding_sentence, wish_text
+from controller.policies.wording import binding_sentence, recommendation_text
 from controller.reconcilers.status import moment, transition_time
 
 REFRESH_SECONDS: Final = 60.0
@@ -82,7 +82,7 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
         status["desiredReplicas"] = sum(replicas)
     if decision is not None:
         status["decision"] |= _reasons(decision)
-        status["metrics"] = [_metric(wish) for wish in decision.whole.wishes]
+        status["metrics"] = [_metric(asked) for asked in decision.whole.recommendations]
         status["history"] = decision.history.document()
     elif text := (case.value.get("status") or {}).get("history"):
         status["history"] = text
@@ -152,15 +152,15 @@ def _reasons(decision: BindingDecision) -> Json:
     return said
 
 
-def _metric(wish: Wish) -> Json:
+def _metric(asked: Recommendation) -> Json:
     said: Json = {
-        "name": wish.metric,
-        "targetValue": f"{wish.target:.6g}",
-        "value": None if wish.total is None else f"{wish.total:.6g}",
-        "replicas": None if wish.replicas is None else min(wish.replicas, _MOST_REPLICAS),
-        "signal": str(wish.signal),
-        "ageSeconds": None if wish.age_seconds is None else round(wish.age_seconds),
-        "silentPods": wish.silent_pods or None,
+        "name": asked.metric,
+        "targetValue": f"{asked.target:.6g}",
+        "value": None if asked.total is None else f"{asked.total:.6g}",
+        "replicas": None if asked.replicas is None else min(asked.replicas, _MOST_REPLICAS),
+        "signal": str(asked.signal),
+        "ageSeconds": None if asked.age_seconds is None else round(asked.age_seconds),
+        "silentPods": asked.silent_pods or None,
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -194,9 +194,11 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
 
 
 def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFinding:
-    wishes = decision.whole.wishes
-    worst = next(signal for signal in _WORST_FIRST if any(wish.signal is signal for wish in wishes))
-    texts = "; ".join(wish_text(wish) for wish in wishes)
+    recommendations = decision.whole.recommendations
+    worst = next(
+        signal for signal in _WORST_FIRST if any(asked.signal is signal for asked in recommendations)
+    )
+    texts = "; ".join(recommendation_text(asked) for asked in recommendations)
     silence = f"; {verdict.silence}" if verdict.silence else ""
     return worst.decides, _SIGNALS[worst], f"{texts}{silence}"
 

@@ -44,7 +44,7 @@ class Waiting:
     """Where the plan had room."""
 
     takers: tuple[str, ...]
-    """Pods that were bound there without the plan's wish; empty when it was none of ours."""
+    """Pods that were bound there against the plan; empty when it was none of ours."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -73,7 +73,7 @@ def replayed(
         targets = tuple(TargetSeen(current_replicas=count) for count in counts)
         seen = BindingSeen(targets=targets, totals=totals)
         made = decide_binding(found.policy, binding, history, seen, now_seconds, settings=settings)
-        values = {wish.metric: wish.total for wish in made.whole.wishes}
+        values = {asked.metric: asked.total for asked in made.whole.recommendations}
         points.append(
             ReplayPoint(
                 seconds=now_seconds,

@@ -19,7 +19,7 @@ Override = Callable[[Node], SearchStrategy[JsonValue] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Drawn:
     """What generated objects should look like beyond their schema.
 
     `override` gives the values of some nodes; fields named in `always` are there, in `never` they are not.
@@ -30,9 +30,9 @@ class Wish:
     never: frozenset[str] = frozenset()
 
 
-def objects_of(declared: type, wish: Wish = Wish()) -> SearchStrategy[Json]:
+def objects_of(declared: type, drawn: Drawn = Drawn()) -> SearchStrategy[Json]:
     """Return objects that meet the schema of a declaration; rules over several fields may not hold."""
-    return _object(node_of(declared), wish)
+    return _object(node_of(declared), drawn)
 
 
 def json_values() -> SearchStrategy[JsonValue]:
@@ -44,36 +44,36 @@ def json_values() -> SearchStrategy[JsonValue]:
     )
 
 
-def _value(node: Node, wish: Wish) -> SearchStrategy[JsonValue]:
-    special = wish.override(node)
+def _value(node: Node, drawn: Drawn) -> SearchStrategy[JsonValue]:
+    special = drawn.override(node)
     if special is not None:
         return special
     if node.properties:
-        return _object(node, wish)
+        return _object(node, drawn)
     if node.values is not None:
         least, most = node.keywords.get("minProperties", 0), min(node.keywords.get("maxProperties", 3), 3)
-        return st.dictionaries(_TEXT, _value(node.values, wish), min_size=least, max_size=most)
+        return st.dictionaries(_TEXT, _value(node.values, drawn), min_size=least, max_size=most)
     if node.items is not None:
-        return _list(node, node.items, wish)
+        return _list(node, node.items, drawn)
     return _scalar(node)
 
 
-def _object(node: Node, wish: Wish) -> SearchStrategy[Json]:
+def _object(node: Node, drawn: Drawn) -> SearchStrategy[Json]:
     needed: dict[str, SearchStrategy[JsonValue]] = {}
     optional: dict[str, SearchStrategy[JsonValue]] = {}
     for prop in node.properties:
-        if prop.is_required or prop.name in wish.always:
-            needed[prop.name] = _value(prop.node, wish)
-        elif prop.name not in wish.never:
-            optional[prop.name] = _value(prop.node, wish)
+        if prop.is_required or prop.name in drawn.always:
+            needed[prop.name] = _value(prop.node, drawn)
+        elif prop.name not in drawn.never:
+            optional[prop.name] = _value(prop.node, drawn)
     return st.fixed_dictionaries(needed, optional=optional)
 
 
-def _list(node: Node, items: Node, wish: Wish) -> SearchStrategy[JsonValue]:
+def _list(node: Node, items: Node, drawn: Drawn) -> SearchStrategy[JsonValue]:
     keys: list[str] = node.keywords.get("x-kubernetes-list-map-keys", [])
     unique = (lambda item: tuple(item[key] for key in keys)) if keys else None
     least = node.keywords.get("minItems", 0)
-    return st.lists(_value(items, wish), min_size=least, max_size=max(2, least), unique_by=unique)
+    return st.lists(_value(items, drawn), min_size=least, max_size=max(2, least), unique_by=unique)
 
 
 def _scalar(node: Node) -> SearchStrategy[JsonValue]:

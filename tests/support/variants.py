@@ -54,11 +54,11 @@ _OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "ms-decode", "c
 def valid(seed: int, api_version: str) -> Json:
     """Return a valid object in a version; the seed decides on everything else."""
     random = Random(seed)
-    wish = random.choice(list(SHAPES.values())) if api_version == SPOKE else (frozenset(), frozenset())
+    drawn = random.choice(list(SHAPES.values())) if api_version == SPOKE else (frozenset(), frozenset())
     body = {}
     for prop in _ROOTS[api_version].properties:
         if prop.name == "spec":
-            body["spec"] = _object(random, prop.node, *wish)
+            body["spec"] = _object(random, prop.node, *drawn)
         elif random.random() < 0.7:
             body[prop.name] = _object(random, prop.node)
     return _head(random, api_version) | {"metadata": _metadata(random)} | body

@@ -72,7 +72,7 @@ class AutoscalingPolicyMetric:
 
 @declaration()
 class AutoscalingPolicyStablePolicy:
-    """How fast the number of replicas may change in one direction, and how steady the wish must be."""
+    """How fast the number of replicas may change in one direction, and how steady the demand must be."""
 
     instances: Annotated[Int32, Range(0)] = 1
     """Most replicas that are added (or removed) within `period`."""

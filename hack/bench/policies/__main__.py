@@ -1,14 +1,13 @@
-"""`python -m hack.bench.policies`: CPU time of a cycle of 1,000 AutoscalingPolicyBindings."""
+"""`python -m hack.bench.policies`: CPU of a cycle of 1,000 AutoscalingPolicyBindings, and trajectories."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import Final
 
 from hack.bench.command import Command, add_count, main
-from hack.bench.policies.measurement import PolicyMeasurement, PolicySettings, measure
+from hack.bench.policies.measuring import PolicySettings, measure
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +15,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--cycles", default=5, text="medians are of so many")
 
 
-def _measure(options: argparse.Namespace, progress: Callable[[str], None]) -> PolicyMeasurement:
-    return measure(PolicySettings(bindings=options.bindings, cycles=options.cycles), progress=progress)
+def _settings(options: argparse.Namespace) -> PolicySettings:
+    return PolicySettings(bindings=options.bindings, cycles=options.cycles)
 
 
 _COMMAND: Final = Command(
-    name="policies", description=__doc__, seconds=None, add_options=_add_options, measure=_measure
+    name="policies", description=__doc__, add_options=_add_options, settings=_settings, measure=measure
 )
 
 if __name__ == "__main__":

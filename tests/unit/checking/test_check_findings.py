@@ -200,14 +200,14 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("wish", "coloured"), [(None, True), ("1", False)], ids=["as it is", "NO_COLOR"])
+@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)], ids=["as it is", "NO_COLOR"])
 def test_colour_is_for_terminals_only(
-    check: Check, monkeypatch: pytest.MonkeyPatch, wish: str | None, *, coloured: bool
+    check: Check, monkeypatch: pytest.MonkeyPatch, no_color: str | None, *, coloured: bool
 ) -> None:
     """And for those who do not mind it."""
     monkeypatch.delenv("NO_COLOR", raising=False)
-    if wish:
-        monkeypatch.setenv("NO_COLOR", wish)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", no_color)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from support.campaign import often
-from support.strategies import Wish, json_values, objects_of
+from support.strategies import Drawn, json_values, objects_of
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.manifests import check_source
@@ -38,7 +38,7 @@ def _beyond_scalars(node: Node) -> SearchStrategy[Any] | None:
     return None
 
 
-FREE = Wish(override=_beyond_scalars)
+FREE = Drawn(override=_beyond_scalars)
 VERSIONS = [(kind, version) for kind in KINDS for version in kind.versions]
 AMBIGUOUS = [
     "y",

@@ -14,7 +14,7 @@ from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.tree import Tree
 from apiserver.converting.documents import ConvertedFile, convert_file
-from apiserver.converting.objects import Wish, convert_value
+from apiserver.converting.objects import Wanted, convert_value
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.shapes import without_annotation
@@ -67,9 +67,10 @@ def _manifest(seed: int, version: str, form: int) -> str:
     return json.dumps(value, ensure_ascii=False) if form == 1 else as_yaml(value)
 
 
-def converted(data: bytes, wanted: str) -> ConvertedFile:
+def converted(data: bytes, api_version: str) -> ConvertedFile:
     """Return what a file becomes in a version."""
-    return convert_file(data, functools.partial(convert_value, wish=Wish(version=wanted.rpartition("/")[2])))
+    wanted = Wanted(version=api_version.rpartition("/")[2])
+    return convert_file(data, functools.partial(convert_value, wanted=wanted))
 
 
 def read(data: bytes) -> list[JsonValue]:

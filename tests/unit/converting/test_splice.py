@@ -13,7 +13,7 @@ from apiserver.checking.documents import read_documents
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.tree import Tree
 from apiserver.converting.documents import convert_file
-from apiserver.converting.objects import Converted, Wish, convert_value
+from apiserver.converting.objects import Converted, Wanted, convert_value
 from apiserver.converting.splice import spliced
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.schema.json import Json, JsonValue
@@ -34,7 +34,7 @@ def test_a_file_says_what_conversion_says(seed: int, version: str, wanted: str) 
     value = said(as_yaml(valid(seed, version)))
     expected = convert(value, wanted)
     listed = {"apiVersion": "v1", "kind": "List", "items": [value, {"kind": "Pod", "apiVersion": "v1"}]}
-    change = functools.partial(convert_value, wish=Wish(version=wanted.rpartition("/")[2]))
+    change = functools.partial(convert_value, wanted=Wanted(version=wanted.rpartition("/")[2]))
 
     for text in (as_yaml(value), as_yaml(value).replace("\n", "  # why\n", 1), as_yaml(listed)):
         file = convert_file(text.encode(), change)

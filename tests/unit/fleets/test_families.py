@@ -60,15 +60,15 @@ def test_large_fleets_stay_within_exact_numbers(family: str) -> None:
 def test_short_families_are_short_and_plenty_is_not() -> None:
     """Accelerators that are there, over those that everybody's cheapest choice takes."""
     there = {family: sum(problem_of(family, 500).free) for family in ("F2-plenty", "F4-tight", "F5-scarce")}
-    wished = {family: wish(problem_of(family, 500)) for family in there}
-    share = {family: there[family] / wished[family] for family in there}
+    wanted = {family: required(problem_of(family, 500)) for family in there}
+    share = {family: there[family] / wanted[family] for family in there}
 
     assert 1.9 < share["F2-plenty"] < 2.2
     assert 0.7 < share["F4-tight"] < 1.2
     assert 0.55 < share["F5-scarce"] < 0.7
 
 
-def wish(problem: PlacementProblem) -> int:
+def required(problem: PlacementProblem) -> int:
     """Return the accelerators of every model's cheapest variant that serves it alone."""
     total = 0
     for row in problem.rows:

@@ -31,11 +31,11 @@ def test_one_accelerator_of_sixteen_weighs_more_than_all_habits_together() -> No
     """Preferred nodes and soft taints go before it: somebody wrote them."""
     (profile,) = documents("packed.yaml")[0]["profiles"]
     weights = {item["name"]: item["weight"] for item in profile["plugins"]["score"]["enabled"]}
-    wishes = {name: weights.pop(name) for name in ("NodeAffinity", "TaintToleration")}
+    preferences = {name: weights.pop(name) for name in ("NodeAffinity", "TaintToleration")}
     packing = weights.pop("NodeResourcesFit")
 
     assert packing * (100 // 16) > sum(weights.values()) * 100
-    assert min(wishes.values()) >= packing
+    assert min(preferences.values()) >= packing
 
 
 def test_larger_pods_go_first_and_evict_nobody() -> None:

@@ -37,9 +37,9 @@ def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
     assert found.unheeded == {}
 
 
-def big(**wishes: object) -> Json:
+def big(**changes: object) -> Json:
     """Return a LeaderWorkerSet of groups of two pods of four accelerators."""
-    fields: Json = {"product": A100, "accelerators": 4, "size": 2} | wishes
+    fields: Json = {"product": A100, "accelerators": 4, "size": 2} | changes
     return placed(leader_worker_set("big", **fields))
 
 

@@ -91,7 +91,7 @@ def test_what_stays(sentence: str) -> None:
 MOVES = {
     "with memory for a disk": pod(volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]),
     "with what the API server holds": pod(volumes=[{"name": "c", "configMap": {"name": "c"}}]),
-    "with a wish for spread": pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
+    "with a preferred spread": pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
 }
 
 

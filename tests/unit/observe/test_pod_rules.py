@@ -261,13 +261,13 @@ def test_a_group_of_one_pod_is_one_in_each_zone() -> None:
 
 def test_other_sets_that_a_group_keeps_out_are_named() -> None:
     """Those of its namespace."""
-    wishes: tuple[tuple[TargetKey, dict[str, Any]], ...] = (
+    constraints: tuple[tuple[TargetKey, dict[str, Any]], ...] = (
         (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big"), {"exclusive_topology": ZONE}),
         (TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "small"), {}),
     )
     sets = {
         key: target_of(key, leader_worker_set(key.name, product=L4, accelerators=8, size=2, **said))
-        for key, said in wishes
+        for key, said in constraints
     }
     big, small = sets
 

@@ -24,9 +24,9 @@ H100 = "NVIDIA-H100-80GB-HBM3"
 SET = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")
 
 
-def groups(**wishes: object) -> Target:
-    """Return a LeaderWorkerSet of groups of four pods of eight accelerators, but for some wishes."""
-    fields: Json = {"product": H100, "accelerators": 8, "size": 4} | wishes
+def groups(**changes: object) -> Target:
+    """Return a LeaderWorkerSet of groups of four pods of eight accelerators, but for some fields."""
+    fields: Json = {"product": H100, "accelerators": 8, "size": 4} | changes
     return target_of(SET, leader_worker_set("big", **fields))
 
 

@@ -62,7 +62,7 @@ def parts() -> Callable[..., list[Manifest]]:
 @pytest.fixture
 def world(parts: Callable[..., list[Manifest]]) -> World:
     """Return a function that makes the same as one document."""
-    return lambda **wishes: listed(*parts(**wishes))
+    return lambda **fields: listed(*parts(**fields))
 
 
 @pytest.fixture

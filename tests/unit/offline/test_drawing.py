@@ -143,14 +143,14 @@ COLOURED = {
 }
 
 
-@pytest.mark.parametrize(("wishes", "is_terminal", "is_coloured"), COLOURED.values(), ids=COLOURED)
+@pytest.mark.parametrize(("environment", "is_terminal", "is_coloured"), COLOURED.values(), ids=COLOURED)
 def test_colours_are_for_terminals(
-    monkeypatch: pytest.MonkeyPatch, wishes: dict[str, str], *, is_terminal: bool, is_coloured: bool
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], *, is_terminal: bool, is_coloured: bool
 ) -> None:
     """The text is the same without them."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for name, value in wishes.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", Stream(is_terminal=is_terminal))
 

@@ -184,7 +184,10 @@ def test_an_unknown_metric_scales_nothing_down(
     found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, seen, NOW)
 
     assert found.replicas >= current
-    assert [wish.signal for wish in found.wishes] == [Signal.FRESH, Signal.UNKNOWN]
+    assert [asked.signal for asked in found.recommendations] == [
+        Signal.FRESH,
+        Signal.UNKNOWN,
+    ]
 
 
 @given(POLICIES, histories(), st.integers(0, 50), st.floats(0, 1e5))

@@ -1,0 +1,145 @@
+"""One run: cycles of many bindings, and the plain way to read the same pods."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from controller.closedloop.named import silent
+from controller.uncollected import uncollected
+from hack.bench.frame import Frame
+from hack.bench.goals import Goal
+from hack.bench.measurement import Part, part_of
+from hack.bench.policies.trajectories import Course, Trajectory, trajectories
+from hack.bench.policies.world import BindingFleet
+from hack.bench.table import Columns, Row, aligned, ratio_of
+
+_MOST_SECONDS: Final = 5.0
+"""One cycle of 1,000 bindings on one core."""
+
+_GOAL_BINDINGS: Final = 1000
+_STEEP: Final = ("spike", "ramp")
+_MOST_SHARE: Final = 0.8
+"""A fifth fewer overload-seconds than the reference, at as many replica-hours."""
+
+_WARM_CYCLES: Final = 8
+
+
+_CYCLE_COLUMNS: Final[Columns[CycleCost]] = (
+    ("bindings", lambda cost: f"{cost.bindings}"),
+    ("pods", lambda cost: f"{cost.pods}"),
+    ("first cycle, s of CPU", lambda cost: f"{cost.first_seconds:.2f}"),
+    ("later one", lambda cost: f"{cost.cycle_seconds:.2f}"),
+    ("statuses written", lambda cost: f"{cost.writes:.0f}"),
+    ("parsing the pods alone", lambda cost: f"{cost.plain_seconds:.2f}"),
+    ("a cycle is", lambda cost: ratio_of(cost.cycle_seconds, cost.plain_seconds)),
+)
+_HEADS: Final = ("load", "start", *("released: h", "overload"), *("mended: h", "overload"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicySettings:
+    """How many bindings, and how many cycles medians are of."""
+
+    bindings: int
+    cycles: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleCost:
+    """CPU seconds: the first cycle, which reads every object, a later one, and the plain way to read pods."""
+
+    bindings: int
+    pods: int
+    first_seconds: float
+    cycle_seconds: float
+    plain_seconds: float
+    writes: float
+
+
+def measure(settings: PolicySettings, frame: Frame) -> Iterator[Sequence[Part]]:
+    """Measure in this process, without the garbage collector, as the controller's cycle is."""
+    fleet = BindingFleet(bindings=settings.bindings)
+    frame.step(f"{settings.bindings} bindings with {len(fleet.pods)} pods")
+    with uncollected(), silent():
+        spent, written = asyncio.run(_cycles(fleet, settings.cycles))
+        frame.step("the plain way")
+        plain = _plain(fleet)
+    cost = CycleCost(
+        bindings=settings.bindings,
+        pods=len(fleet.pods),
+        first_seconds=spent[0],
+        cycle_seconds=statistics.median(spent[1 + _WARM_CYCLES :]),
+        plain_seconds=plain,
+        writes=statistics.median(written[1 + _WARM_CYCLES :]),
+    )
+    cycles = part_of("policies", [cost], columns=_CYCLE_COLUMNS, goals=_cycle_goals(cost))
+    yield [cycles]
+    frame.step("trajectories")
+    found = trajectories()
+    yield [cycles, part_of("trajectories", found, _trajectory_table(found), goals=_overload_goals(found))]
+
+
+def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
+    if cost.bindings >= _GOAL_BINDINGS:
+        slowest = max(cost.first_seconds, cost.cycle_seconds)
+        yield Goal(name="cycle of 1,000 bindings", value=slowest, unit="s of CPU", most=_MOST_SECONDS)
+
+
+def _overload_goals(found: Sequence[Trajectory]) -> Iterator[Goal]:
+    name, unit = "overload beside the mended reference", "of its seconds"
+    yield Goal(name=f"{name}, at worst", value=max(map(_share, found)), unit=unit, most=1.0)
+    steep = [_share(item) for item in found if item.shape in _STEEP and item.mended.overload_seconds]
+    average = statistics.mean(steep)
+    yield Goal(name=f"{name}, spikes and ramps on average", value=average, unit=unit, most=_MOST_SHARE)
+
+
+def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
+    return [
+        "replica-hours and overload-seconds of an hour: the reference as released and as mended, ours by",
+        "the same policy, and ours without its tolerance, which the reference does not keep",
+        *aligned([(*_HEADS, "ours: h", "overload", "exact: h", "overload"), *map(_row, found)]),
+    ]
+
+
+def _share(item: Trajectory) -> float:
+    """Return our overload as a share of the mended reference's; 1 where there is none on either side."""
+    if not item.mended.overload_seconds:
+        return 1.0 + item.exact.overload_seconds
+    return item.exact.overload_seconds / item.mended.overload_seconds
+
+
+def _row(item: Trajectory) -> Row:
+    def shown(course: Course) -> tuple[str, str]:
+        return f"{course.replica_hours:.2f}", f"{course.overload_seconds:.0f} s"
+
+    courses = (item.released, item.mended, item.ours, item.exact)
+    return (
+        item.shape,
+        f"{item.start_seconds:.0f} s",
+        *(text for course in courses for text in shown(course)),
+    )
+
+
+async def _cycles(fleet: BindingFleet, count: int) -> tuple[list[float], list[int]]:
+    spent, written = [], []
+    for _ in range(1 + _WARM_CYCLES + count):
+        began, before = time.process_time(), fleet.written
+        await fleet.cycle()
+        spent.append(time.process_time() - began)
+        written.append(fleet.written - before)
+    return spent, written
+
+
+def _plain(fleet: BindingFleet) -> float:
+    """Return what it takes to parse the whole text of every pod, and to do nothing with it."""
+    began = time.process_time()
+    for _ in fleet.pods:
+        list(text_string_to_metric_families(fleet.text))
+    return time.process_time() - began
