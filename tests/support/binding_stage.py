@@ -1,0 +1,207 @@
+"""Bindings with their policies, targets and pods, and the reconciler that decides on them, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Unavailable
+from apiserver.cluster.events import EventRecorder
+from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
+from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
+from apiserver.metrics.series import Series
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.observe.bound import BoundWorld
+from controller.observe.endpoints import Exposures, Question
+from controller.observe.targets import TargetKey, TargetKind
+from controller.policies.exposed import Exposed
+from controller.policies.measuring import Look
+from controller.reconcilers.autoscalingpolicybinding import (
+    AutoscalingPolicyBindingReconciler,
+    BindingOutcome,
+    BindingSettings,
+    BindingTools,
+)
+from controller.reconcilers.heartbeat import Pulse
+from support.manifests import autoscaler
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STEP = timedelta(seconds=15)
+API = "registry.volcano.sh/v1alpha1"
+
+
+def metadata(name: str, **more: Any) -> Json:
+    """Return what an API server says of an object."""
+    base = {"namespace": "ns", "name": name, "uid": f"u-{name}", "generation": 1}
+    return base | {"creationTimestamp": "2026-01-01T00:00:00Z"} | more
+
+
+def policy(**spec: Any) -> Json:
+    """Return a policy of one metric that is followed at once upwards, and after a minute downwards."""
+    behavior = {
+        "scaleUp": {"stablePolicy": {"period": "0s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "60s"},
+    }
+    body = {"metrics": [{"metricName": "m", "targetValue": 10}], "tolerancePercent": 0, "behavior": behavior}
+    return {"apiVersion": API, "kind": "AutoscalingPolicy", "metadata": metadata("p"), "spec": body | spec}
+
+
+def reference(name: str) -> Json:
+    """Return a reference to a Deployment."""
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+
+
+def binding(name: str = "b", target: str = "a", **more: Any) -> Json:
+    """Return a binding of one Deployment."""
+    scaling = {"minReplicas": 1, "maxReplicas": 9, "target": {"targetRef": reference(target)}}
+    spec = {"policyRef": {"name": "p"}, "scalingConfiguration": scaling}
+    made = {"apiVersion": API, "kind": "AutoscalingPolicyBinding", "spec": spec}
+    return made | {"metadata": metadata(name, **more)}
+
+
+def optimizer(name: str, *targets: str, **more: Any) -> Json:
+    """Return a binding of several Deployments, each dearer than the one before."""
+    params = [
+        {"cost": 10 + place, "minReplicas": 0, "maxReplicas": 9, "target": {"targetRef": reference(target)}}
+        for place, target in enumerate(targets)
+    ]
+    spec = {"policyRef": {"name": "p"}, "optimizerConfiguration": {"params": params}}
+    made = {"apiVersion": API, "kind": "AutoscalingPolicyBinding", "spec": spec}
+    return made | {"metadata": metadata(name, **more)}
+
+
+def pod(target: str, number: int) -> Json:
+    """Return a ready pod of a Deployment."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{target}-abc", "controller": True}
+    name = f"{target}-{number}"
+    return {
+        "metadata": metadata(name, labels={"pod-template-hash": "abc"}, ownerReferences=[owner]),
+        "spec": {"nodeName": "n", "containers": [{}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def follower(target: str) -> Json:
+    """Return an HPA that reads the decision."""
+    made = autoscaler(target)
+    made["spec"]["metrics"][0]["external"]["metric"]["name"] = "policy_desired_replicas"
+    return made | {"metadata": metadata(target)}
+
+
+@dataclass
+class Stage:
+    """Some bindings and their Deployments; what is written and told is kept."""
+
+    bindings: dict[str, Json] = field(default_factory=lambda: {"b": binding()})
+    policies: list[Json] = field(default_factory=lambda: [policy()])
+    replicas: dict[str, int] = field(default_factory=lambda: {"a": 2})
+    loads: dict[str, float] = field(default_factory=dict)
+    """What each pod of a Deployment says of the metric; those that are not here are silent."""
+
+    autoscalers: list[Json] = field(default_factory=lambda: [follower("a")])
+    autoscalings: list[Json] = field(default_factory=list)
+    settings: BindingSettings = field(default_factory=BindingSettings)
+    time: datetime = NOW
+    events: list[tuple[str, str]] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    unwritable: str = ""
+    pulse: Pulse = field(default_factory=Pulse)
+    asked: list[Question] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Let another process lead, which remembers nothing."""
+        self.reconciler = AutoscalingPolicyBindingReconciler(
+            BindingTools(
+                cluster=cast("Cluster", self),
+                events=cast("EventRecorder", self),
+                source=self,
+                world=self.world,
+                now=self.now,
+                steady=self.steady,
+                pulse=self.pulse,
+            ),
+            self.settings,
+        )
+
+    def now(self) -> datetime:
+        """Return what the wall clock shows."""
+        return self.time
+
+    def steady(self) -> float:
+        """Return the seconds of a clock that nobody sets."""
+        return self.time.timestamp()
+
+    def world(self) -> BoundWorld:
+        """Return what the caches would hold."""
+        return BoundWorld(
+            policies=self.policies,
+            bindings=list(self.bindings.values()),
+            autoscalings=self.autoscalings,
+            autoscalers=self.autoscalers,
+            replicas={
+                TargetKey(TargetKind.DEPLOYMENT, "ns", name): count for name, count in self.replicas.items()
+            },
+            pods=[pod(name, number) for name, count in self.replicas.items() for number in range(count)],
+        )
+
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Let the pods of loaded Deployments answer."""
+        self.asked = list(questions)
+        loads = {item: self.loads.get(item.name.rsplit("-", 1)[0]) for item in questions}
+        return Exposures(
+            looks={
+                item.endpoint: Look(self.time.timestamp(), {"m": Exposed(value=load)})
+                for item, load in loads.items()
+                if load is not None
+            },
+            failures={item.endpoint: "no answer" for item, load in loads.items() if load is None},
+        )
+
+    async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
+        """Take a status, as the API server does."""
+        name = body["metadata"]["name"]
+        if name == self.unwritable:
+            raise Unavailable("cut off")
+        assert validate(AutoscalingPolicyBinding, self.bindings[name] | {"status": body["status"]}) == []
+        self.bindings[name] = self.bindings[name] | {"status": body["status"]}
+        self.written.append(name)
+        return self.bindings[name]
+
+    def record(self, about: Json, **event: str) -> None:
+        """Take an event."""
+        self.events.append((about["metadata"]["name"], event["reason"]))
+
+    async def cycle(self, *, times: int = 1, follow: bool = False) -> BindingOutcome:
+        """Let cycles pass; with `follow`, autoscalers do at once what is decided."""
+        for _ in range(times):
+            outcome = await self.reconciler.cycle()
+            self.time += STEP
+            for item in self.bindings.values() if follow else ():
+                for target in (item.get("status") or {}).get("targets") or []:
+                    self.replicas[target["name"]] = target.get("replicas", self.replicas[target["name"]])
+        return outcome
+
+    def status(self, name: str = "b") -> Json:
+        """Return what was written."""
+        found: Json = self.bindings[name].get("status") or {}
+        return found
+
+    def reason(self, condition: str, name: str = "b") -> str:
+        """Return the reason of a condition."""
+        (found,) = [item for item in self.status(name)["conditions"] if item["type"] == condition]
+        return str(found["reason"])
+
+    def published(self, name: str = "b") -> dict[str, int | None]:
+        """Return what the metrics API serves of a binding, by target."""
+        entries = bound_metrics_of(bound_essentials(self.bindings[name]))
+        return {
+            item.labels["target_name"]: item.value_milli // 1000 if isinstance(item, Series) else None
+            for item in entries
+        }
