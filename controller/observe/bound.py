@@ -310,6 +310,9 @@ def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     return True, BindingReason.TARGETS_FOUND, text
 
 
+KEDA_LABEL: Final = "scaledobject.keda.sh/name"
+"""On HorizontalPodAutoscalers that KEDA makes, whose metrics have names of its own."""
+
 _BINDING: Final = "AutoscalingPolicyBinding"
 
 
@@ -334,8 +337,9 @@ def _why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
             f"no HorizontalPodAutoscaler targets {what}, so unless something else reads the metric nothing"
             " scales"
         )
-    if BOUND_METRIC in _metric_names(autoscaler):
-        return ""
+    is_of_keda = KEDA_LABEL in (autoscaler["metadata"].get("labels") or {})
+    if is_of_keda or BOUND_METRIC in _metric_names(autoscaler):
+        return ""  # what one of KEDA's reads stands in its ScaledObject
     return f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {what} without {BOUND_METRIC}"
 
 

@@ -79,7 +79,7 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(heads)) + "\n"
     try:
         return exposed(list(text_string_to_metric_families(wanted)), names)
-    except ValueError as error:
+    except (ValueError, IndexError) as error:  # the parser raises both, by what is wrong
         raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
 
 
@@ -96,7 +96,8 @@ def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[
         buckets = [item for item in series if item.name == f"{name}{_BUCKET}"]
         plain = [item for item in series if item.name == name]
         kind = "histogram" if buckets else "counter" if name.endswith(_SUFFIXES) else "gauge"
-        family = Metric(name.removesuffix("_total") if kind == "counter" else name, "", kind)
+        stem = name.removesuffix("_total") if kind == "counter" else name
+        family = Metric(stem or name, "", kind)
         for item in buckets or plain:
             family.add_sample(item.name, dict(item.labels), item.value)
         families.append(family)

@@ -86,7 +86,10 @@ class PrometheusSource:
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
         """Return what Prometheus knows of the metrics of pods, at whatever endpoint it asked them."""
-        names = sorted({name for item in questions for name in item.names})
+        names: dict[Key, frozenset[str]] = {}
+        for item in questions:
+            key = item.namespace, item.name
+            names[key] = names.get(key, frozenset()) | item.names
         pods = {(item.namespace, item.name): item.pod for item in questions}
         batches = batched(list(pods.values()))
         answers = await asyncio.gather(*(self._looks(batch, names) for batch in batches))
@@ -103,21 +106,22 @@ class PrometheusSource:
                 failures[item.endpoint] = "Prometheus knows none of the metrics of this pod"
         return Exposures(looks=looks, failures=failures)
 
-    async def _looks(self, batch: Batch, names: Sequence[str]) -> Mapping[Key, Look] | str:
+    async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
         within = batch.matchers
+        asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
         try:
             async with self._gate:
                 asked_seconds = self._clock()
-                stamps = [f"timestamp({name}{{{within}}})" for name in series_names(names)]
+                stamps = [f"timestamp({name}{{{within}}})" for name in asked]
                 times = await self._query(" or ".join(stamps)) if stamps else []
                 moment = times[0].value[0] if times else None
-                chosen = _any(series_names(names))
+                chosen = _any(asked)
                 values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"Prometheus: {type(error).__name__}: {error}"
         ages = {key: max(item.value for item in found) for key, found in _by_pod(_ages(times)).items()}
         return {
-            key: Look(asked_seconds - ages[key], exposed_series(found, names))
+            key: Look(asked_seconds - ages[key], exposed_series(found, names.get(key, frozenset())))
             for key, found in _by_pod(_values(values)).items()
             if math.isfinite(ages.get(key, math.inf))
         }

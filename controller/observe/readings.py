@@ -96,7 +96,7 @@ def parse_exposition(text: str) -> list[Series]:
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(NAMES)) + "\n"
     try:
         families = list(text_string_to_metric_families(wanted))
-    except ValueError as error:
+    except (ValueError, IndexError) as error:  # the parser raises both, by what is wrong
         raise UnreadableMetricsError(f"no Prometheus exposition: {error}") from error
     return [
         Series(

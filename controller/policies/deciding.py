@@ -57,7 +57,7 @@ def decide(
     known = [asked for asked in recommendations if asked.replicas is not None]
     wanted = max((asked.replicas or 0 for asked in known), default=None)
     may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
-    history = _noted(history.at(now_seconds), recommendations, now_seconds)
+    history = _noted(history.at(now_seconds), recommendations, current, now_seconds)
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, current)
     if wanted is not None and (may_fall or wanted > current):
@@ -98,9 +98,15 @@ def _recommendations(
     )
 
 
-def _noted(history: History, recommendations: tuple[Recommendation, ...], now_seconds: float) -> History:
-    """Return the history with who is silent, and whether anything is asked for."""
-    is_active = history.active_seconds is None or any(asked.total for asked in recommendations)
+def _noted(
+    history: History, recommendations: tuple[Recommendation, ...], current: int, now_seconds: float
+) -> History:
+    """Return the history with who is silent, and whether anything is asked for.
+
+    Idle is only what is known to be: all metrics of replicas that there are, fresh and zero.
+    """
+    is_idle = current > 0 and all(asked.signal.decides and not asked.total for asked in recommendations)
+    is_active = history.active_seconds is None or not is_idle
     return replace(
         history,
         active_seconds=now_seconds if is_active else history.active_seconds,

@@ -126,11 +126,20 @@ class AutoscalingPolicyBindingReconciler:
         failed = {
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
         }
-        verdicts = [self._verdict(case, failed, now_seconds, steady_seconds) for case in cases]
+        verdicts = [self._isolated(case, failed, now_seconds, steady_seconds) for case in cases]
         self._memory.remember(
             (item.case.value, item.decision.history) for item in verdicts if item.decision is not None
         )
         return verdicts
+
+    def _isolated(
+        self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
+    ) -> Verdict:
+        """Return the verdict on a binding; what goes wrong with one must not stop the others."""
+        try:
+            return self._verdict(case, failed, now_seconds, steady_seconds)
+        except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+            return _faulty(case, error)
 
     def _verdict(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
@@ -159,7 +168,8 @@ class AutoscalingPolicyBindingReconciler:
     async def _publish(self, verdicts: Sequence[Verdict]) -> int:
         """Write the statuses that are due; tell the pulse what is published now."""
         now = self._tools.now()
-        statuses = await asyncio.to_thread(lambda: [binding_status(item, now=now) for item in verdicts])
+        said = await asyncio.to_thread(lambda: [_said(item, now) for item in verdicts])
+        verdicts, statuses = [verdict for verdict, _ in said], [status for _, status in said]
         due = _due(verdicts, statuses, most=self._most, now=now)
         gate = asyncio.Semaphore(_WRITERS)
 
@@ -232,6 +242,21 @@ class AutoscalingPolicyBindingReconciler:
                     note=item["message"],
                     meaning=item["reason"],
                 )
+
+
+def _said(verdict: Verdict, now: datetime) -> tuple[Verdict, Json]:
+    """Return a verdict with the status that says it, isolated as deciding is."""
+    try:
+        return verdict, binding_status(verdict, now=now)
+    except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+        verdict = _faulty(verdict.case, error)
+        return verdict, binding_status(verdict, now=now)
+
+
+def _faulty(case: Case, error: Exception) -> Verdict:
+    """Log a fault of ours, and return the verdict that tells of it: nothing is published."""
+    _log.error("binding not decided", binding="/".join(_key(case.value)), exc_info=error)
+    return Verdict(case=case, fault=f"{type(error).__name__} in the controller")
 
 
 def _due(verdicts: Sequence[Verdict], statuses: Sequence[Json], *, most: int, now: datetime) -> list[int]:

@@ -42,6 +42,9 @@ class Verdict:
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
 
+    fault: str = ""
+    """What went wrong in deciding: a fault of ours."""
+
     @property
     def replicas(self) -> tuple[int, ...] | None:
         """What is published for each target; None where nobody is to act."""
@@ -54,6 +57,8 @@ class Verdict:
     @property
     def message(self) -> str:
         """The decision in one sentence."""
+        if self.fault:
+            return _shortened(f"nothing is decided: {self.fault}; please report it with the object")
         if self.decision is None or self.case.binding is None:
             wrong = [text for holds, _, text in self.case.findings.values() if not holds]
             return _shortened("; ".join(wrong) or "nothing can be decided")
@@ -77,7 +82,8 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
     }
     if case.targets:
         status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
-        status["targets"] = list(_targets(case, replicas))
+        if not case.stands_back:  # else the metrics API would tell of the same target twice
+            status["targets"] = list(_targets(case, replicas))
     if replicas is not None:
         status["desiredReplicas"] = sum(replicas)
     if decision is not None:

@@ -45,10 +45,15 @@ def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
     """Yield every replay."""
     for replay in replays:
         yield styled(replay_summary(replay))
+        for warning in replay.warnings:
+            yield labelled("warning: ", warning, Tone.ADVICE)
         made = table(("OVER TIME", "LEAST", "MOST", ""), words={"OVER TIME", ""})
         for name, course in courses_of(replay).items():
             known = [value for _, value in course if value is not None]
-            least, most = (min(known), max(known)) if known else (0.0, 0.0)
+            if not known:
+                made.add_row(styled(name), styled("not known"), styled(""), styled(""))
+                continue
+            least, most = min(known), max(known)
             made.add_row(
                 styled(name), styled(f"{least:.6g}"), styled(f"{most:.6g}"), styled(sparkline(course, most))
             )
@@ -62,8 +67,6 @@ def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
             )
         if len(replay.changes) > _MOST_CHANGES:
             yield f"  and {len(replay.changes) - _MOST_CHANGES} changes more: -o json lists all of them"
-        for warning in replay.warnings:
-            yield labelled("warning: ", warning, Tone.ADVICE)
         yield ""
 
 

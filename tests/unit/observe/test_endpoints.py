@@ -101,10 +101,19 @@ async def _garbage(_: web.Request) -> web.StreamResponse:
     return web.Response(text="queue{ 3\n")
 
 
+async def _nameless_label(_: web.Request) -> web.StreamResponse:
+    return web.Response(text='queue{, ="x"} 1\n')
+
+
 @pytest.mark.parametrize(
     ("handler", "why"),
-    [(_redirect, "HTTP 302"), (_endless, "bytes"), (_garbage, "no Prometheus exposition")],
-    ids=["a redirect", "a gigabyte", "garbage"],
+    [
+        (_redirect, "HTTP 302"),
+        (_endless, "bytes"),
+        (_garbage, "no Prometheus exposition"),
+        (_nameless_label, "no Prometheus exposition"),
+    ],
+    ids=["a redirect", "a gigabyte", "garbage", "a label without a name"],
 )
 async def test_an_answer_that_is_none_is_a_failure(handler: Handler, why: str) -> None:
     """It says what is wrong, and costs nobody else anything."""
@@ -156,6 +165,15 @@ def test_series_without_types_are_told_by_their_names() -> None:
         "ttft": Exposed(buckets={0.5: 1.0, float("inf"): 2.0}),
     }
     assert series_names(["queue", 'x"} or vector(1) #']) == ["queue", "queue_bucket"]
+
+
+def test_a_metric_may_be_called_by_nothing_but_a_suffix() -> None:
+    """Nothing but its own value is unknown for it."""
+    series = [Series(name="_total", labels={}, value=12.0), Series(name="queue", labels={}, value=3.0)]
+
+    found = exposed_series(series, ["_total", "queue"])
+
+    assert found["queue"] == Exposed(value=3)
 
 
 async def test_prometheus_is_asked_for_the_names_of_policies() -> None:

@@ -161,6 +161,12 @@ def test_sglang_makes_counters_with_their_first_event(text: str, want: tuple[flo
     assert (totals.first_tokens, totals.finished, totals.generation_tokens) == want
 
 
+def test_a_label_without_a_name_is_no_exposition() -> None:
+    """The parser fails in another way there than at other garbage."""
+    with pytest.raises(UnreadableMetricsError, match="no Prometheus exposition"):
+        read('vllm:num_requests_waiting{, ="x"} 1\n')
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

@@ -237,3 +237,33 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(history.document()) < 5000
     assert history.highest(now, 1800.0) == 100
     assert history.counts[-1] == Entry(NOW + 4999 * 5.0, 4999 % 7)
+
+
+def test_time_in_which_nothing_is_known_is_not_idle() -> None:
+    """A replica that was silent for long is not gone with its first answer, even if that is zero."""
+    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
+    bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
+    busy, idle = ({"m": MetricSeen(pods=(PodValue(seen=Value(value=v)),))} for v in (10.0, 0.0))
+    silent = {"m": MetricSeen(pods=(PodValue(seen=None),))}
+    history, found = History(), []
+    for minute in range(40):
+        metrics = busy if minute == 0 else silent if minute <= 15 else idle
+        seen = Observation(current_replicas=1, metrics=metrics)
+        decision = decide(policy, bounds, history, seen, NOW + 60.0 * minute)
+        history = decision.history
+        found.append(decision.replicas)
+
+    assert found.index(0) == 16 + 10 - 1
+
+
+def test_a_replica_that_was_just_started_has_its_grace() -> None:
+    """It is there for a person who scaled up from zero, and whom it has not served yet."""
+    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
+    bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
+    history = History(active_seconds=NOW - 3600.0)
+    for minute in range(5):
+        seen = Observation(current_replicas=0)
+        history = decide(policy, bounds, history, seen, NOW + 60.0 * minute).history
+    idle = Observation(current_replicas=1, metrics={"m": MetricSeen(pods=(PodValue(seen=Value(value=0.0)),))})
+
+    assert decide(policy, bounds, history, idle, NOW + 300.0).replicas == 1

@@ -8,6 +8,7 @@ from support.manifests import autoscaler
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
+from controller.policies.history import History
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import (
     BindingSettings,
@@ -111,7 +112,7 @@ async def test_one_writer_for_each_target() -> None:
     stage.bindings["late"] = binding("late", creationTimestamp="2026-01-01T01:00:00Z")
     await stage.cycle()
     assert stage.published() == {"a": 6}
-    assert stage.published("late") == {"a": None}
+    assert stage.published("late") == {}, "the metrics API would tell of the target twice"
     assert stage.reason("TargetsResolved", "late") == "TargetClaimed"
     assert "AutoscalingPolicyBinding ns/b is older" in str(stage.status("late")["conditions"])
 
@@ -127,7 +128,7 @@ async def test_an_older_variant_goes_first() -> None:
     stage.autoscalings = [{"metadata": older, "spec": {"scaleTargetRef": reference("a"), "modelID": "m"}}]
     await stage.cycle()
 
-    assert stage.published() == {"a": None}
+    assert stage.published() == {}
     assert "VariantAutoscaling ns/v is older" in str(stage.status()["conditions"])
 
 
@@ -145,7 +146,37 @@ async def test_an_autoscaler_by_other_metrics_is_named(created: str, want: str, 
     await stage.cycle()
 
     assert stage.reason("TargetsResolved") == want
-    assert stage.published() == {"a": number}
+    assert stage.published().get("a") == number
+
+
+async def test_an_autoscaler_of_keda_is_taken_for_one_that_reads_the_decision() -> None:
+    """Its metrics have names of its own: which they are stands in its ScaledObject."""
+    stage = Stage(loads={"a": 30.0})
+    labels = {"scaledobject.keda.sh/name": "a"}
+    stage.autoscalers = [
+        autoscaler("a")
+        | {"metadata": metadata("hpa", labels=labels, creationTimestamp="2025-01-01T00:00:00Z")}
+    ]
+    await stage.cycle()
+
+    assert stage.reason("TargetsResolved") == "TargetsFound"
+    assert stage.published() == {"a": 6}
+
+
+async def test_what_goes_wrong_with_one_binding_stops_no_other() -> None:
+    """It publishes nothing, and its status says so."""
+    stage = Stage(loads={"a": 30.0, "c": 30.0}, replicas={"a": 2, "c": 2})
+    broken = binding("bad", "c")
+    broken["status"] = {"history": History(panic_since_seconds=-1e18, panic_until_seconds=4e9).document()}
+    stage.bindings["bad"] = broken
+    stage.policies = [
+        policy(behavior={"scaleUp": {"panicPolicy": {"period": "15s", "panicModeHold": "60s"}}})
+    ]
+    stage.autoscalers = [follower("a"), follower("c")]
+    await stage.cycle()
+
+    assert stage.published() == {"a": 6}
+    assert "please report it" in stage.status("bad")["decision"]["message"]
 
 
 async def test_a_target_that_is_not_there_is_named() -> None:
