@@ -1,13 +1,22 @@
-"""How many replicas of each of several unlike targets: an integer program, solved exactly.
+"""How many replicas of each of several unlike targets: an integer program, within a bounded amount of work.
 
 Of all mixes within the targets' bounds that serve what is required, those count whose cost is at most
 `expansion_percent` of the least possible. Of these, the one with the least capacity beyond what is required
 is chosen; then the least cost; then the fewest replicas to be started or stopped; then the targets in order.
 
 Capacities are counted in their greatest common divisor, to a thousandth, and what a mix of exactly so much
-costs at least is found for every amount, part by part (a bounded knapsack). Of a very large requirement, all
-but the last amounts are taken from the targets that serve most for their cost: alike targets are shared
-exactly all the same, unlike ones nearly so.
+costs at least is found for every amount, part by part (a bounded knapsack). Amounts times parts never exceed
+`MOST_CELLS`, whatever a valid binding says:
+
+- Exact is what fits: all of a few targets and some hundred replicas, and any number of alike targets. Costs
+  are always exact.
+- Of a very large requirement, all but the last amounts are taken from the targets that serve most for their
+  cost: alike targets are shared exactly all the same, unlike ones nearly so.
+- Where many targets have capacities with a tiny common divisor, the last amounts are counted in a coarser
+  grain, rounded so that nothing counts for more than it serves. Targets that serve less than the grain only
+  fill what is left. Such a mix may cost or serve more than the best one.
+
+Every mix serves what is required where that is possible, and none has a replica that it could do without.
 """
 
 from __future__ import annotations
@@ -15,17 +24,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-_FINENESS: Final = 1000
-_NEARLY: Final = 1e-6
-_MOST_CELLS: Final = 2_000_000
+MOST_CELLS: Final = 2_000_000
 """Amounts times parts that are looked at."""
 
-_LARGEST_KEY: Final = 2**61
+_FINENESS: Final = 1000
+_NEARLY: Final = 1e-6
+_NEVER: Final = 2**61
 _WHOLE_PERCENT: Final = 100
 
 
@@ -48,7 +57,35 @@ class _Part(NamedTuple):
     share: int
     replicas: int
     amount: int
-    key: int
+    cost: int
+    change: int
+    """Orders what costs the same: by replicas started, then by position."""
+
+
+class _Rest(NamedTuple):
+    """What is left to be found exactly, in a grain: targets of which some are taken already."""
+
+    needed: int
+    shares: tuple[Share, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def most(self) -> int:
+        """Return the greatest amount that can be of use."""
+        return self.needed + max(self.sizes) - 1
+
+    def groups(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield places and useful numbers of replicas: those that are there, then those that are new."""
+        for place, (share, size) in enumerate(zip(self.shares, self.sizes, strict=True)):
+            span = share.max_replicas - share.min_replicas
+            count = min(span, self.most // size) if size else 0
+            kept = min(count, max(0, share.current_replicas - share.min_replicas))
+            yield place, kept, False
+            yield place, count - kept, True
+
+    def cells(self) -> int:
+        """Return the amounts times the parts that there will be."""
+        return (self.most + 1) * sum(count.bit_length() for _, count, _ in self.groups())
 
 
 def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
@@ -59,21 +96,23 @@ def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
 def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -> tuple[int, ...]:
     """Return the replicas of each target; the most of each where even that is not enough."""
     sizes, unit = _amounts(shares)
-    most = [share.max_replicas for share in shares]
-    replicas = [share.min_replicas for share in shares]
-    available = capacity_of(shares, most)
-    needed = _missing(min(required, available), shares, replicas, unit)
-    if needed >= _missing(available, shares, replicas, unit):
-        return tuple(most)
-    fewest_parts = 2 * len(shares) * max(1, needed).bit_length()
-    for place in sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place)):
-        excess = needed - max(2 * max(sizes), _MOST_CELLS // fewest_parts)
-        taken = min(max(0, excess) // sizes[place], most[place] - replicas[place])
-        replicas[place] += taken
-        needed -= taken * sizes[place]
-    rest = [replace(share, min_replicas=count) for share, count in zip(shares, replicas, strict=True)]
-    added = _added(needed, rest, sizes, expansion_percent) if needed > 0 else [0] * len(shares)
-    return tuple(count + more for count, more in zip(replicas, added, strict=True))
+    needed = _missing(required, shares, unit)
+    if needed >= sum(_spans(shares, sizes)):
+        return tuple(share.max_replicas for share in shares)
+    rest = _rest(needed, shares, sizes)
+    if rest.needed < sum(_spans(rest.shares, rest.sizes)):
+        added = _added(rest, expansion_percent) if rest.needed > 0 else [0] * len(shares)
+    else:
+        added = [span if size else 0 for span, size in zip(_spans(rest.shares), rest.sizes, strict=True)]
+    found = [share.min_replicas + more for share, more in zip(rest.shares, added, strict=True)]
+    return _fitted(needed, shares, sizes, found)
+
+
+def cells_of(required: float, shares: Sequence[Share]) -> int:
+    """Return the work of a split: the amounts times the parts that it looks at."""
+    sizes, unit = _amounts(shares)
+    needed = _missing(required, shares, unit)
+    return 0 if needed >= sum(_spans(shares, sizes)) else _rest(needed, shares, sizes).cells()
 
 
 def _amounts(shares: Sequence[Share]) -> tuple[list[int], int]:
@@ -83,25 +122,83 @@ def _amounts(shares: Sequence[Share]) -> tuple[list[int], int]:
     return [size // unit for size in sizes], unit
 
 
-def _missing(required: float, shares: Sequence[Share], replicas: Sequence[int], unit: int) -> int:
-    rest = (required - capacity_of(shares, replicas)) * _FINENESS / unit
-    return max(0, math.ceil(rest - _NEARLY))
+def _missing(required: float, shares: Sequence[Share], unit: int) -> int:
+    available = capacity_of(shares, [share.max_replicas for share in shares])
+    least = capacity_of(shares, [share.min_replicas for share in shares])
+    return max(0, math.ceil((min(required, available) - least) * _FINENESS / unit - _NEARLY))
+
+
+def _spans(shares: Sequence[Share], sizes: Sequence[int] | None = None) -> list[int]:
+    """Return what each target can have beyond its fewest replicas: so many, or so much."""
+    weights = [1] * len(shares) if sizes is None else sizes
+    return [
+        (share.max_replicas - share.min_replicas) * weight
+        for share, weight in zip(shares, weights, strict=True)
+    ]
 
 
 def _dearness(share: Share, place: int) -> tuple[float, bool, int]:
     return share.cost / share.capacity, share.current_replicas <= share.min_replicas, place
 
 
-def _added(needed: int, shares: Sequence[Share], sizes: Sequence[int], expansion_percent: int) -> list[int]:
-    most = needed + max(sizes) - 1
-    step, parts = _parts(shares, sizes, most)
-    base = sum(share.cost * share.min_replicas for share in shares)
-    best, taken = _cheapest(parts, most)
-    keys = best[needed:]
-    least_cost = min(int(key) for key in keys) // step
-    budget = (base + least_cost) * max(_WHOLE_PERCENT, expansion_percent) // _WHOLE_PERCENT - base
-    amount = needed + next(place for place, key in enumerate(keys) if int(key) // step <= budget)
-    added = [0] * len(shares)
+def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
+    """Return what is left when the first amounts are taken, in the finest grain that fits."""
+    order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
+    grain = 1
+    while True:
+        rest = _grained(needed, shares, sizes, order, grain)
+        excess = rest.cells() / MOST_CELLS
+        if excess <= 1 or grain >= max(sizes):
+            return rest
+        grain = min(max(sizes), max(grain + 1, math.ceil(grain * excess)))
+
+
+def _grained(
+    needed: int, shares: Sequence[Share], sizes: Sequence[int], order: Sequence[int], grain: int
+) -> _Rest:
+    coarse = tuple(size // grain for size in sizes)
+    fewest_parts = 2 * len(shares) * max(1, needed // grain).bit_length()
+    room = max(2 * max(coarse), MOST_CELLS // (2 * fewest_parts)) * grain
+    replicas = [share.min_replicas for share in shares]
+    for place in order:
+        span = shares[place].max_replicas - replicas[place]
+        taken = min(max(0, needed - room) // sizes[place], span)
+        replicas[place] += taken
+        needed -= taken * sizes[place]
+    left = tuple(replace(share, min_replicas=count) for share, count in zip(shares, replicas, strict=True))
+    return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
+
+
+def _fitted(
+    needed: int, shares: Sequence[Share], sizes: Sequence[int], found: Sequence[int]
+) -> tuple[int, ...]:
+    """Return a mix that serves enough without a replica too many; an exact one stays as it is."""
+    replicas = list(found)
+    over = sum(
+        (count - share.min_replicas) * size
+        for share, size, count in zip(shares, sizes, replicas, strict=True)
+    )
+    over -= needed
+    order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
+    for place in order:
+        more = min(shares[place].max_replicas - replicas[place], -(min(0, over) // sizes[place]))
+        replicas[place] += more
+        over += more * sizes[place]
+    for place in reversed(order):
+        fewer = min(replicas[place] - shares[place].min_replicas, max(0, over) // sizes[place])
+        replicas[place] -= fewer
+        over -= fewer * sizes[place]
+    return tuple(replicas)
+
+
+def _added(rest: _Rest, expansion_percent: int) -> list[int]:
+    parts = list(_parts(rest))
+    base = sum(share.cost * share.min_replicas for share in rest.shares)
+    costs, taken = _cheapest(parts, rest.most)
+    enough = costs[rest.needed :]
+    most_cost = (base + int(enough.min())) * max(_WHOLE_PERCENT, expansion_percent) // _WHOLE_PERCENT - base
+    amount = rest.needed + int(np.argmax(enough <= min(most_cost, _NEVER - 1)))
+    added = [0] * len(rest.shares)
     for part, is_taken in zip(reversed(parts), reversed(taken), strict=True):
         if is_taken[amount]:
             added[part.share] += part.replicas
@@ -109,24 +206,13 @@ def _added(needed: int, shares: Sequence[Share], sizes: Sequence[int], expansion
     return added
 
 
-def _parts(shares: Sequence[Share], sizes: Sequence[int], most: int) -> tuple[int, list[_Part]]:
-    """Return parts of which any useful number of replicas can be made, and what a cost of 1 counts in keys.
-
-    A key orders by cost, then by replicas started, then by position. Those that are there come first.
-    """
-    useful = [
-        min(share.max_replicas - share.min_replicas, most // size)
-        for share, size in zip(shares, sizes, strict=True)
-    ]
-    moved = len(shares) * sum(useful) + 1
-    step = moved * (2 * sum(useful) + 1)
-    parts = []
-    for place, (share, size, count) in enumerate(zip(shares, sizes, useful, strict=True)):
-        kept = min(count, max(0, share.current_replicas - share.min_replicas))
-        for group, is_new in ((kept, False), (count - kept, True)):
-            key = share.cost * step + 2 * is_new * moved + place
-            parts += [_Part(place, some, some * size, some * key) for some in _binary(group)]
-    return step, parts
+def _parts(rest: _Rest) -> Iterator[_Part]:
+    """Yield parts of which any useful number of replicas can be made. Those that are there come first."""
+    moved = len(rest.shares) * rest.most + 1
+    for place, count, is_new in rest.groups():
+        cost, change = rest.shares[place].cost, 2 * is_new * moved + place
+        for some in _binary(count):
+            yield _Part(place, some, some * rest.sizes[place], some * cost, some * change)
 
 
 def _binary(count: int) -> Iterator[int]:
@@ -138,18 +224,23 @@ def _binary(count: int) -> Iterator[int]:
         some *= 2
 
 
-def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[Any], list[NDArray[np.bool_]]]:
-    """Return the least key of each amount, and for each part in which amounts it is taken last."""
-    is_small = sum(part.key for part in parts) < _LARGEST_KEY
-    never = _LARGEST_KEY if is_small else sum(part.key for part in parts) + 1
-    best = np.full(most + 1, never, dtype=np.int64 if is_small else object)
-    best[0] = 0
+def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], list[NDArray[np.bool_]]]:
+    """Return the least cost of each amount, and for each part in which amounts it is taken last.
+
+    A mix has at most as many replicas as amounts, so all sums are far below 2**61.
+    """
+    costs = np.full(most + 1, _NEVER, dtype=np.int64)
+    changes = np.full(most + 1, _NEVER, dtype=np.int64)
+    costs[0] = changes[0] = 0
     taken = []
     for part in parts:
         is_better = np.zeros(most + 1, dtype=np.bool_)
-        if part.amount <= most:
-            offered = best[: most + 1 - part.amount] + part.key
-            is_better[part.amount :] = offered < best[part.amount :]
-            best[part.amount :] = np.where(is_better[part.amount :], offered, best[part.amount :])
+        here = is_better[part.amount :]
+        cost = costs[: most + 1 - part.amount] + part.cost
+        change = changes[: most + 1 - part.amount] + part.change
+        old_cost, old_change = costs[part.amount :], changes[part.amount :]
+        np.logical_or(cost < old_cost, (cost == old_cost) & (change < old_change), out=here)
+        np.copyto(old_cost, cost, where=here)
+        np.copyto(old_change, change, where=here)
         taken.append(is_better)
-    return best, taken
+    return costs, taken

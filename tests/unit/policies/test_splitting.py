@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.policies.splitting import Share, capacity_of, split
+from controller.policies.splitting import MOST_CELLS, Share, capacity_of, cells_of, split
 
 H100 = Share(min_replicas=0, max_replicas=4, cost=100)
 A100 = Share(min_replicas=1, max_replicas=8, cost=60)
@@ -116,3 +118,70 @@ def test_a_million_replicas_are_shared_at_once() -> None:
     found = split(900_000, (cheap, dear), expansion_percent=100)
     assert 900_000 <= capacity_of((cheap, dear), found) <= 900_001
     assert split(math.inf, (cheap, dear), expansion_percent=100) == (many, many)
+
+
+LARGE = [(8, 1000, 1e6), (16, 1000, 1e6), (64, 1000, 1e6), (256, 1000, 1e6), (256, 10**6, 1e8)]
+
+
+@pytest.mark.parametrize(("number", "most", "required"), LARGE)
+@pytest.mark.parametrize("least", [0.001, 1000.0])
+def test_no_valid_binding_takes_long(number: int, most: int, required: float, least: float) -> None:
+    """As many targets, replicas, costs and capacities as the API allows: the work stays small."""
+    random = Random(number)
+    shares = [
+        Share(
+            min_replicas=0,
+            max_replicas=most,
+            cost=2**31 - 1 - place,
+            capacity=round(random.uniform(least, 9999.999), 3),
+            current_replicas=place % 3,
+        )
+        for place in range(number)
+    ]
+    found = split(required, shares, expansion_percent=100)
+
+    assert cells_of(required, shares) <= MOST_CELLS
+    assert required <= capacity_of(shares, found) + 1e-6
+    assert all(0 <= count <= most for count in found)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Share,
+            min_replicas=st.integers(0, 3),
+            max_replicas=st.sampled_from((3, 50, 10**6)),
+            cost=st.integers(0, 2**31 - 1),
+            capacity=st.integers(1, 9_999_999).map(lambda thousandths: thousandths / 1000),
+            current_replicas=st.integers(0, 60),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.floats(0, 1e7),
+    st.sampled_from((0, 100, 200, 2**31 - 1)),
+)
+def test_a_coarse_mix_serves_enough_without_a_replica_too_many(
+    shares: list[Share], required: float, rate: int
+) -> None:
+    """Whatever the capacities, within the work that is allowed."""
+    required = round(required, 3)
+    found = split(required, shares, expansion_percent=rate)
+    served = capacity_of(shares, found)
+
+    assert cells_of(required, shares) <= MOST_CELLS
+    assert all(s.min_replicas <= count <= s.max_replicas for s, count in zip(shares, found, strict=True))
+    if served < required - 1e-6:
+        assert found == tuple(share.max_replicas for share in shares)
+    elif required <= capacity_of(shares, [share.max_replicas for share in shares]) - 1e-6:
+        for share, count in zip(shares, found, strict=True):
+            assert count == share.min_replicas or served - share.capacity < required + 1e-6
+
+
+def test_costs_that_differ_by_one_are_not_confused() -> None:
+    """The greatest ones, whose products exceed 64 bits beside their order."""
+    first = Share(min_replicas=0, max_replicas=10_000, cost=2**31 - 1, capacity=1.001)
+    second = replace(first, cost=2**31 - 2)
+
+    assert split(5005, (first, second), expansion_percent=100) == (0, 5000)
+    assert split(5005, (second, first), expansion_percent=100) == (5000, 0)
