@@ -142,7 +142,10 @@ def _dearness(share: Share, place: int) -> tuple[float, bool, int]:
 
 
 def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
-    """Return what is left when the first amounts are taken, in the finest grain that fits."""
+    """Return all of it if it fits; else the last amounts, in the finest grain in which they fit."""
+    rest = _Rest(needed=needed, shares=tuple(shares), sizes=tuple(sizes))
+    if rest.cells() <= MOST_CELLS:
+        return rest
     order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
     grain = 1
     while True:
@@ -165,6 +168,8 @@ def _grained(
         taken = min(max(0, needed - room) // sizes[place], span)
         replicas[place] += taken
         needed -= taken * sizes[place]
+        if taken < span:
+            break
     left = tuple(replace(share, min_replicas=count) for share, count in zip(shares, replicas, strict=True))
     return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
 

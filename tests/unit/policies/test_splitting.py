@@ -185,3 +185,14 @@ def test_costs_that_differ_by_one_are_not_confused() -> None:
 
     assert split(5005, (first, second), expansion_percent=100) == (0, 5000)
     assert split(5005, (second, first), expansion_percent=100) == (5000, 0)
+
+
+def test_what_serves_most_for_its_cost_is_not_mixed_with_dear_replicas() -> None:
+    """Capacities of a tiny common divisor: free replicas serve all of it."""
+    dear = Share(min_replicas=0, max_replicas=8, cost=100, capacity=0.333)
+    middle = Share(min_replicas=0, max_replicas=27, cost=1, capacity=2.5)
+    free = Share(min_replicas=2, max_replicas=39, capacity=1.27)
+
+    assert split(19.187, (dear, middle, free), expansion_percent=100) == (0, 0, 16)
+    many = (dear, middle, replace(free, max_replicas=10**6))
+    assert split(127_000.5, many, expansion_percent=100)[:2] == (0, 0)
