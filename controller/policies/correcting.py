@@ -58,7 +58,7 @@ def _upwards(
         yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
-    start = min((current, *history.counts_within(now_seconds, limits.period_seconds)))
+    start = _fewest(history, current, now_seconds, limits.period_seconds)
     by_percent = start * limits.percent // _WHOLE_PERCENT if start else min(1, limits.percent)
     choose = max if limits.select == "Or" else min
     reach = max(current, start + choose(limits.instances, by_percent))
@@ -76,7 +76,8 @@ def _downwards(
         yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
-    start = max((current, *history.counts_within(now_seconds, limits.period_seconds)))
+    most = history.most(now_seconds, limits.period_seconds)
+    start = current if most is None else max(current, most)
     by_percent = start * limits.percent // _WHOLE_PERCENT
     choose = max if limits.select == "Or" else min
     reach = min(current, start - choose(limits.instances, by_percent))
@@ -91,12 +92,17 @@ def _in_panic(
         detail = "nothing is scaled down in panic mode"
         yield Step(limit=Limit.PANIC, before=wanted, after=current, detail=detail)
         return
-    start = min((current, *history.counts_within(now_seconds, rules.period_seconds)))
+    start = _fewest(history, current, now_seconds, rules.period_seconds)
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
     if rules.period_seconds > 0 and start and wanted > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
         detail = f"at most {rules.percent} % up {within}, from {start} replicas"
         yield Step(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
+
+
+def _fewest(history: History, current: int, now_seconds: float, period_seconds: float) -> int:
+    fewest = history.fewest(now_seconds, period_seconds)
+    return current if fewest is None else min(current, fewest)
 
 
 def _rate(limits: StableLimits, way: str, start: int) -> str:

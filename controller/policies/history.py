@@ -1,8 +1,8 @@
 """What decisions remember: recent recommendations, recent numbers of replicas, panic and activity.
 
-Everything is bounded. Recommendations are kept as two staircases, of the highest and the lowest since each
-moment: all that any window can ask for. When a list would grow too long, it is shortened so that scaling is
-slower for it, never faster.
+Everything is bounded. Recommendations and numbers of replicas are kept as two staircases each, of the highest
+and the lowest since each moment: all that any window or limit can ask for. When a list would grow too long,
+it is shortened so that scaling is slower for it, never faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LONGEST_CHARACTERS: Final = 65_536
 MOST_REPLICAS: Final = 10**9
 """No more are ever recommended."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _LONGEST_NAME: Final = 256
 
 
@@ -56,8 +56,11 @@ class History:
     lows: tuple[Entry, ...] = ()
     """Recommendations that no later one fell to; the lowest first."""
 
-    counts: tuple[Entry, ...] = ()
-    """The replicas that were asked for, each since a moment."""
+    peaks: tuple[Entry, ...] = ()
+    """The most replicas that were asked for from each moment on; the most first."""
+
+    dips: tuple[Entry, ...] = ()
+    """The fewest replicas that were asked for from each moment on; the fewest first."""
 
     recommended_seconds: float | None = None
     """When the newest recommendation was made."""
@@ -70,6 +73,11 @@ class History:
     silent: Mapping[str, float] = field(default_factory=dict)
     """Since when some pods say nothing of a metric."""
 
+    @property
+    def counts(self) -> tuple[Entry, ...]:
+        """Return all that is known of numbers of replicas; nothing where none was counted yet."""
+        return (*self.peaks, *self.dips)
+
     def at(self, now_seconds: float) -> History:
         """Return the history without what is too old; what lies in the future happened just now."""
         since = now_seconds - HORIZON_SECONDS
@@ -77,7 +85,8 @@ class History:
             self,
             highs=tuple(_recent(self.highs, since, now_seconds)),
             lows=tuple(_recent(self.lows, since, now_seconds)),
-            counts=_counts_since(self.counts, since, now_seconds),
+            peaks=_counts_since(self.peaks, since, now_seconds),
+            dips=_counts_since(self.dips, since, now_seconds),
             recommended_seconds=_past(self.recommended_seconds, now_seconds),
             panic_since_seconds=_past(self.panic_since_seconds, now_seconds),
             panic_until_seconds=_past(self.panic_until_seconds, now_seconds + HORIZON_SECONDS),
@@ -94,10 +103,13 @@ class History:
 
     def counted(self, now_seconds: float, replicas: int) -> History:
         """Return the history with the replicas that are asked for from now on."""
-        before = tuple(item for item in self.counts if item.seconds < now_seconds)
-        if before and before[-1].replicas == replicas:
-            return replace(self, counts=before)
-        return replace(self, counts=(*before, Entry(now_seconds, replicas))[-MOST_ENTRIES:])
+        higher = tuple(item for item in self.peaks if item.replicas > replicas)
+        lower = tuple(item for item in self.dips if item.replicas < replicas)
+        peak, dip = (
+            Entry(items[len(kept)].seconds if len(kept) < len(items) else now_seconds, replicas)
+            for items, kept in ((self.peaks, higher), (self.dips, lower))
+        )
+        return replace(self, peaks=_thinned((*higher, peak)), dips=_thinned((*lower, dip)))
 
     def highest(self, now_seconds: float, window_seconds: float) -> int | None:
         """Return the highest recommendation of a window; None where it holds none, or is no window."""
@@ -107,11 +119,13 @@ class History:
         """Return the lowest recommendation of a window; None where it holds none, or is no window."""
         return _first_within(self.lows, now_seconds, window_seconds)
 
-    def counts_within(self, now_seconds: float, period_seconds: float) -> tuple[int, ...]:
-        """Return the numbers of replicas that there were in a period, that at its start included."""
-        start = now_seconds - period_seconds
-        before = [item.replicas for item in self.counts if item.seconds <= start][-1:]
-        return (*before, *(item.replicas for item in self.counts if item.seconds > start))
+    def most(self, now_seconds: float, period_seconds: float) -> int | None:
+        """Return the most replicas that there were in a period, its start included; None if unknown."""
+        return _last_by(self.peaks, now_seconds - period_seconds)
+
+    def fewest(self, now_seconds: float, period_seconds: float) -> int | None:
+        """Return the fewest replicas that there were in a period, its start included; None if unknown."""
+        return _last_by(self.dips, now_seconds - period_seconds)
 
     def document(self) -> str:
         """Return all of it as a short JSON text."""
@@ -120,7 +134,8 @@ class History:
                 "format": _FORMAT,
                 "highs": [[_rounded(seconds), replicas] for seconds, replicas in self.highs],
                 "lows": [[_rounded(seconds), replicas] for seconds, replicas in self.lows],
-                "counts": [[_rounded(seconds), replicas] for seconds, replicas in self.counts],
+                "peaks": [[_rounded(seconds), replicas] for seconds, replicas in self.peaks],
+                "dips": [[_rounded(seconds), replicas] for seconds, replicas in self.dips],
                 "recommended": _rounded(self.recommended_seconds),
                 "panicSince": _rounded(self.panic_since_seconds),
                 "panicUntil": _rounded(self.panic_until_seconds),
@@ -143,7 +158,8 @@ def read_history(text: str) -> History:
         return History(
             highs=_read_entries(found["highs"], falling=True),
             lows=_read_entries(found["lows"], rising=True),
-            counts=_read_entries(found["counts"]),
+            peaks=_read_entries(found["peaks"], falling=True),
+            dips=_read_entries(found["dips"], rising=True),
             recommended_seconds=_read_moment(found["recommended"]),
             panic_since_seconds=_read_moment(found["panicSince"]),
             panic_until_seconds=_read_moment(found["panicUntil"]),
@@ -175,6 +191,24 @@ def _merged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         one = Entry(entries[place + 1].seconds, entries[place].replicas)
         entries = (*entries[:place], one, *entries[place + 2 :])
     return entries
+
+
+def _thinned(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return so few entries as are kept: of two that become one, the earlier value lasts for both.
+
+    It is the stronger one. The shortest two become one, so none lasts a minute longer than it did.
+    """
+    while len(entries) > MOST_ENTRIES:
+        spans = [after.seconds - entry.seconds for entry, after in zip(entries, entries[2:], strict=False)]
+        place = spans.index(min(spans)) + 1
+        entries = (*entries[:place], *entries[place + 1 :])
+    return entries
+
+
+def _last_by(entries: tuple[Entry, ...], moment: float) -> int | None:
+    """Return the replicas of a moment; before all that is known, those of the first entry."""
+    known = [item.replicas for item in entries if item.seconds <= moment]
+    return known[-1] if known else next((item.replicas for item in entries), None)
 
 
 def _first_within(entries: tuple[Entry, ...], now_seconds: float, window_seconds: float) -> int | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from controller.planning.load import Signal
 from controller.policies.deciding import decide
-from controller.policies.history import MOST_ENTRIES, Entry, History
+from controller.policies.history import MOST_ENTRIES, Entry, History, read_history
 from controller.policies.observation import MetricSeen, Observation, PodValue, Value
 from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
 
@@ -163,9 +164,9 @@ def test_no_rate_is_exceeded_within_any_period(
 
     for place, (later, count) in enumerate(course):
         for earlier, before in course[:place]:
-            if later - earlier < up.period_seconds and len(history.counts) < MOST_ENTRIES:
+            if later - earlier < up.period_seconds:
                 assert count - before <= _reach(up, before, up=True)
-            if later - earlier < down.period_seconds and len(history.counts) < MOST_ENTRIES:
+            if later - earlier < down.period_seconds:
                 assert before - count <= _reach(down, before, up=False)
 
 
@@ -232,11 +233,59 @@ def test_what_is_remembered_is_bounded() -> None:
         now = NOW + number * 5.0
         history = history.at(now).counted(now, number % 7).recommended(now, (number * 7919) % 101)
 
-    lengths = {len(history.highs), len(history.lows), len(history.counts)}
+    lengths = {len(history.highs), len(history.lows), len(history.peaks), len(history.dips)}
     assert max(lengths) <= MOST_ENTRIES
     assert len(history.document()) < 5000
     assert history.highest(now, 1800.0) == 100
-    assert history.counts[-1] == Entry(NOW + 4999 * 5.0, 4999 % 7)
+    assert (history.fewest(now, 1800.0), history.most(now, 1800.0)) == (0, 6)
+    assert history.dips[-1] == Entry(now, 4999 % 7)
+
+
+@pytest.mark.parametrize(("first", "change", "want"), [(10, 1, 80), (200, -1, 130)])
+def test_many_small_steps_do_not_exceed_a_limit(first: int, change: int, want: int) -> None:
+    """One replica each cycle: more steps within the period than there are entries."""
+    limits = StableLimits(instances=70, percent=0, period_seconds=1800.0)
+    policy = ScalingPolicy(
+        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=limits, down=limits
+    )
+    bounds, history, current = Bounds(min_replicas=0, max_replicas=1000), History(), first
+    course = []
+    for number in range(600):
+        load = 10.0 * (first + change * (number + 1))
+        found = decide(policy, bounds, history, of_load(max(0.0, load), current), NOW + 15.0 * number)
+        history, current = read_history(found.history.document()), found.replicas
+        course.append(current)
+
+    assert course[119] == want
+    for place, count in enumerate(course):
+        assert abs(count - course[max(0, place - 119)]) <= 70
+    assert abs(course[-1] - first) >= min(first, 4 * 70)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 60.0), st.integers(0, 300)), min_size=1, max_size=200),
+    st.floats(0.0, 1800.0),
+    st.sampled_from((0, 1, -1)),
+)
+def test_what_is_forgotten_of_counts_only_slows(
+    steps: list[tuple[float, int]], period: float, slope: int
+) -> None:
+    """The most is never less than it was, the fewest never more; while there is room, both are exact."""
+    history, now, course = History(), NOW, []
+    for number, (seconds, noise) in enumerate(steps):
+        now += seconds
+        count = 300 + slope * number if slope else noise
+        history = history.at(now).counted(now, count)
+        course.append((now, count))
+    before = [count for moment, count in course if moment <= now - period][-1:]
+    true = [*before, *(count for moment, count in course if moment > now - period)]
+    fewest, most = history.fewest(now, period), history.most(now, period)
+
+    assert fewest is not None
+    assert most is not None
+    assert fewest <= min(true) <= max(true) <= most
+    if len(steps) <= MOST_ENTRIES:
+        assert (fewest, most) == (min(true), max(true))
 
 
 def test_time_in_which_nothing_is_known_is_not_idle() -> None:

@@ -31,7 +31,8 @@ def histories(draw: st.DrawFn) -> History:
     return History(
         highs=history.highs,
         lows=history.lows,
-        counts=history.counts,
+        peaks=history.peaks,
+        dips=history.dips,
         recommended_seconds=history.recommended_seconds,
         panic_since_seconds=draw(st.none() | MOMENTS),
         panic_until_seconds=draw(st.none() | MOMENTS),
@@ -53,16 +54,18 @@ GOOD = json.loads(History().document())
 UNREADABLE = {
     "no JSON": "{",
     "no object": "[]",
-    "another format": json.dumps(GOOD | {"format": 2}),
+    "another format": json.dumps(GOOD | {"format": 3}),
+    "the format before": json.dumps(GOOD | {"format": 1, "counts": [[1.0, 2]]}),
     "a part is missing": json.dumps({key: value for key, value in GOOD.items() if key != "lows"}),
     "no moment": json.dumps(GOOD | {"active": "yesterday"}),
-    "a moment that never comes": '{"format":1,"highs":[[Infinity,1]]}',
-    "no number of replicas": json.dumps(GOOD | {"counts": [[1.0, -1]]}),
-    "half a replica": json.dumps(GOOD | {"counts": [[1.0, 1.5]]}),
-    "a truth": json.dumps(GOOD | {"counts": [[1.0, True]]}),
-    "not in order": json.dumps(GOOD | {"counts": [[2.0, 1], [1.0, 2]]}),
+    "a moment that never comes": '{"format":2,"highs":[[Infinity,1]]}',
+    "no number of replicas": json.dumps(GOOD | {"peaks": [[1.0, -1]]}),
+    "half a replica": json.dumps(GOOD | {"peaks": [[1.0, 1.5]]}),
+    "a truth": json.dumps(GOOD | {"peaks": [[1.0, True]]}),
+    "not in order": json.dumps(GOOD | {"peaks": [[2.0, 2], [1.0, 1]]}),
     "no staircase": json.dumps(GOOD | {"highs": [[1.0, 1], [2.0, 2]]}),
-    "too many entries": json.dumps(GOOD | {"counts": [[float(n), n % 2] for n in range(65)]}),
+    "no falling counts": json.dumps(GOOD | {"peaks": [[1.0, 1], [2.0, 2]]}),
+    "too many entries": json.dumps(GOOD | {"dips": [[float(n), n] for n in range(65)]}),
     "too many metrics": json.dumps(GOOD | {"silent": {str(n): 1.0 for n in range(33)}}),
     "too long": " " * (LONGEST_CHARACTERS + 1),
     "too deep": "[" * 5000,
@@ -94,13 +97,14 @@ def test_what_lies_in_the_future_happened_just_now() -> None:
     """A clock was set back: no window holds for hours, and no panic either."""
     ahead = History(
         highs=(Entry(9000.0, 5),),
-        counts=(Entry(9000.0, 5),),
+        peaks=(Entry(9000.0, 5),),
+        dips=(Entry(9000.0, 5),),
         recommended_seconds=9000.0,
         panic_since_seconds=9000.0,
         panic_until_seconds=9060.0,
         active_seconds=9000.0,
     ).at(100.0)
 
-    assert ahead.highs == ahead.counts == (Entry(100.0, 5),)
+    assert ahead.highs == ahead.peaks == ahead.dips == (Entry(100.0, 5),)
     assert (ahead.recommended_seconds, ahead.active_seconds) == (100.0, 100.0)
     assert ahead.panic_until_seconds == 1900.0

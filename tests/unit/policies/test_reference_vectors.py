@@ -151,7 +151,7 @@ CORRECTED = {
         up=limits(2, 50, "Or"),
         current=10,
         wanted=50,
-        history=History(counts=(Entry(BEFORE, 6), Entry(NOW, 10))),
+        history=History().counted(BEFORE, 6).counted(NOW, 10),
         want=10,
     ),
     "C13": C(panic_percent=100, current=5, wanted=15, want=10),
@@ -159,7 +159,7 @@ CORRECTED = {
         panic_percent=100,
         current=10,
         wanted=30,
-        history=History(counts=(Entry(BEFORE, 6), Entry(NOW, 10))),
+        history=History().counted(BEFORE, 6).counted(NOW, 10),
         want=12,
     ),
     "C16": C(panic_percent=100, current=0, wanted=5, want=5),
@@ -243,9 +243,13 @@ def test_w2_the_lowest_recommendation_of_a_window(now: float, want: int | None) 
 ])  # fmt: skip
 def test_w4_the_fewest_replicas_of_a_period(now: float, current: int, want: int) -> None:
     """6, 3, 9 and 4 replicas since 1, 3, 5 and 7 s, over 10 s."""
-    counts = tuple(Entry(seconds, count) for seconds, count in ((1, 6), (3, 3), (5, 9), (7, 4)))
+    history = History()
+    for seconds, count in ((1, 6), (3, 3), (5, 9), (7, 4)):
+        history = history.counted(seconds, count)
+    fewest = history.fewest(now, 10.0)
 
-    assert min(*History(counts=counts).counts_within(now, 10.0), current) == want
+    assert fewest is not None
+    assert min(fewest, current) == want
 
 
 @pytest.mark.parametrize(
