@@ -4,6 +4,9 @@ Several targets are one number of replicas of capacity 1, by which the policy de
 them. Replicas of other capacities count by what they serve. What runs is not exchanged for something else:
 while more is required nothing is stopped, and while less is required nothing is started, since what is
 stopped is gone at once and what is started serves minutes later.
+
+A limit of scaling down that is smaller than a replica lets the smallest one go all the same, once in its
+period, unless it is 0. Limits count what was chosen, in whole replicas of capacity 1, rounded up.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from controller.policies.binding import Binding
 from controller.policies.correcting import Limit
 from controller.policies.deciding import Decision, decide
-from controller.policies.history import History
+from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.observation import MetricSeen, Observation, PodValue, Value
 from controller.policies.policy import Bounds, ScalingPolicy
 from controller.policies.splitting import Share, capacity_of, split
@@ -78,10 +81,46 @@ def decide_binding(
     if binding.expansion_percent is None:
         return BindingDecision(whole=whole, replicas=(whole.replicas,))
     required = _required(whole, serving)
+    if Limit.RATE in whole.limits and whole.replicas < whole.current_replicas:
+        required = min(
+            required,
+            _one_less(policy, bounds, history.at(now_seconds), whole, shares, now_seconds=now_seconds),
+        )
     kept = _one_way(required, shares)
-    return BindingDecision(
-        whole=whole, replicas=split(required, kept, expansion_percent=binding.expansion_percent)
+    replicas = split(required, kept, expansion_percent=binding.expansion_percent)
+    chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
+    remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
+    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas)
+
+
+def _one_less(
+    policy: ScalingPolicy,
+    bounds: Bounds,
+    history: History,
+    whole: Decision,
+    shares: Sequence[Share],
+    *,
+    now_seconds: float,
+) -> float:
+    """Return what is left when the smallest replica that may go does, but not less than is asked for."""
+    serving = capacity_of(shares, [share.current_replicas for share in shares])
+    smallest = min(
+        (share.capacity for share in shares if share.current_replicas > share.min_replicas), default=0.0
     )
+    most = history.most(now_seconds, policy.down.period_seconds)
+    start = serving if most is None or most <= whole.current_replicas else float(most)
+    steady = next(step.before for step in whole.steps if step.limit is Limit.RATE)
+    active_seconds = whole.history.active_seconds
+    is_graced = active_seconds is not None and now_seconds - active_seconds < bounds.grace_seconds
+    return max(start - smallest, float(steady), 1.0 if is_graced else 0.0)
+
+
+def _remembered(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
+    """Return the history of a decision with what was chosen, in place of what was decided on the whole."""
+    if not history.counts:
+        history = history.counted(now_seconds - HORIZON_SECONDS, whole.current_replicas)
+    decided = replace(whole.history, peaks=history.peaks, dips=history.dips)
+    return decided.counted(now_seconds, chosen)
 
 
 def _one_way(required: float, shares: Sequence[Share]) -> tuple[Share, ...]:

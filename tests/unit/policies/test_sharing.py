@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -94,3 +95,35 @@ def test_what_runs_only_grows_or_only_shrinks(
 def test_a_bound_that_was_lowered_holds_at_once() -> None:
     """What must go is replaced by others."""
     assert decided(pair(replace(BIG, max_replicas=1), SMALL), (3, 0), 75.0).replicas == (1, 5)
+
+
+def _course(down: StableLimits, cycles: int) -> list[tuple[int, History]]:
+    """Return the big replicas, and what is remembered, of each cycle of 15 s with hardly any load."""
+    policy = replace(POLICY, down=down)
+    binding = pair(replace(BIG, min_replicas=1, max_replicas=8))
+    history, count, course = History(), 8, []
+    for number in range(cycles):
+        seen = BindingSeen(targets=(TargetSeen(current_replicas=count),), totals={"m": Value(value=1.0)})
+        found = decide_binding(policy, binding, history, seen, NOW + 15.0 * number)
+        history, count = found.history, found.replicas[0]
+        course.append((count, history))
+    return course
+
+
+def test_a_replica_larger_than_the_limit_goes_all_the_same() -> None:
+    """One in each period: 2.5 go where 2 and less are allowed; and what is remembered was there."""
+    course = _course(StableLimits(instances=1, percent=10, period_seconds=60.0), 40)
+    counts = [count for count, _ in course]
+
+    assert counts[0] == 7
+    assert all(before - after <= 1 for before, after in zip(counts, counts[4:], strict=False))
+    assert counts[-1] == 1
+    for count, history in course:
+        assert history.peaks[-1].replicas == history.dips[-1].replicas == math.ceil(2.5 * count)
+
+
+def test_a_limit_of_nothing_holds_for_large_replicas_too() -> None:
+    """No replica goes, however small it is."""
+    course = _course(StableLimits(instances=0, percent=0, period_seconds=60.0), 20)
+
+    assert {count for count, _ in course} == {8}
