@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.planning.engine.shared import limit_of
+from controller.planning.engine.headroom import Headroom
 from controller.planning.problem import Stage, bins_of, per_mille_missing
 
 if TYPE_CHECKING:
@@ -34,14 +34,7 @@ class _Filling:
         self._problem = problem
         self._rooms = rooms
         self._bins = bins_of(problem)
-        self._left = [
-            limit_of(row, problem) - sum(amount * replicas[v] for v, amount in row.terms)
-            for row in problem.limits
-        ]
-        self._uses: dict[int, list[tuple[int, int]]] = {}
-        for index, limit in enumerate(problem.limits):
-            for v, amount in limit.terms:
-                self._uses.setdefault(v, []).append((index, amount))
+        self._headroom = Headroom(problem, replicas)
 
     def fill(self, row: CoverRow) -> None:
         """Add replicas as long as they bring a row nearer to its requirement, the cheapest for it first."""
@@ -66,12 +59,11 @@ class _Filling:
 
     def _add(self, v: int) -> bool:
         """Add a replica of a variant if its limits and the nodes have room for it."""
-        terms, uses = self._problem.variants[v], self._uses.get(v, [])
-        if self.replicas[v] >= terms.upper or any(amount > self._left[index] for index, amount in uses):
+        terms = self._problem.variants[v]
+        if self.replicas[v] >= terms.upper or not self._headroom.most(v, 1):
             return False
         if self._rooms.take(v, self._bins[v], terms.pods) is None:
             return False
-        for index, amount in uses:
-            self._left[index] -= amount
+        self._headroom.take(v, 1)
         self.replicas[v] += 1
         return True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controller.planning.engine.assign import best_fit
+from controller.planning.engine.headroom import Headroom
 from controller.planning.engine.options import NONE
 from controller.planning.problem import Stage
 
@@ -19,16 +20,13 @@ if TYPE_CHECKING:
 
     from controller.planning.engine.assign import Assignment
     from controller.planning.engine.options import Options
-    from controller.planning.engine.shared import Shared
     from controller.planning.problem import PlacementProblem
 
 
-def rounded(
-    problem: PlacementProblem, options: Options, shared: Shared, replicas: Sequence[int]
-) -> Assignment:
+def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
     """Return as many of some replicas as limits allow and best-fit decreasing finds places for."""
     turns = _turns(options)
-    return best_fit(problem, _within_limits(options, shared, replicas, turns), turns)
+    return best_fit(problem, _within_limits(problem, options, replicas, turns), turns)
 
 
 def _turns(options: Options) -> list[int]:
@@ -41,21 +39,13 @@ def _turns(options: Options) -> list[int]:
 
 
 def _within_limits(
-    options: Options, shared: Shared, replicas: Sequence[int], turns: Sequence[int]
+    problem: PlacementProblem, options: Options, replicas: Sequence[int], turns: Sequence[int]
 ) -> list[int]:
     """Return replicas that keep the limits, of each variant in turn as many as are left."""
-    uses: dict[int, list[tuple[int, int]]] = {}
     counts = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
-    left: list[int] = []
-    for index, (row, limit) in enumerate(zip(shared.limit_rows, shared.limits.tolist(), strict=True)):
-        left.append(limit - sum(amount * counts[v] for v, amount in row.terms))
-        for v, amount in row.terms:
-            if amount:
-                uses.setdefault(v, []).append((index, amount))
+    headroom = Headroom(problem, counts)
     for v in sorted(range(len(counts)), key=lambda v: turns[v]):
-        own = uses.get(v, [])
-        more = min([replicas[v] - counts[v], *(max(0, left[index]) // amount for index, amount in own)])
+        more = headroom.most(v, replicas[v] - counts[v])
+        headroom.take(v, more)
         counts[v] += more
-        for index, amount in own:
-            left[index] -= amount * more
     return counts

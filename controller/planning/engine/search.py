@@ -301,7 +301,7 @@ class Search:
     def _begin_rounded(self, level: int, duals: Duals) -> tuple[Objective, Duals]:
         """Round the linear solution, and keep a better answer; return the problem with its patterns."""
         wanted = self._patterns.replicas(self._options, self._patterns.best(duals.reduced))
-        found = rounded(self._problem, self._options, self._shared, wanted)
+        found = rounded(self._problem, self._options, wanted)
         mixes = self._options.mixes(found.replicas)
         self._extend(*mixes)
         objective = self._objective(level)
