@@ -205,6 +205,13 @@ class PlanningConfig:
     advisory_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
     """Namespaces in which decisions are told only."""
 
+    joint_bindings: bool = False
+    """Whether what AutoscalingPolicyBindings scale is planned with everything else: on the same nodes, by
+    priority, at the least cost. Without it their policies decide alone, as if there were always room."""
+
+    joint_bindings_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """Namespaces in which bindings are planned with everything else."""
+
 
 def planning_problems(planning: PlanningConfig) -> list[str]:
     """Return what is wrong with planning's values that no schema can judge."""

@@ -45,6 +45,7 @@ from controller.reconcilers.certificates import CertificateReconciler, Certifica
 from controller.reconcilers.clock import SteadyClock
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.joint import Exchange
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
@@ -123,6 +124,7 @@ class Controller:
             )
             caches = self._caches = Caches(cluster, namespace=config.namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
+            exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
             tools = Tools(
                 cluster=cluster,
                 events=events,
@@ -135,6 +137,7 @@ class Controller:
                 steady=clock.seconds,
                 eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
                 pulse=self._pulse,
+                exchange=exchange,
             )
             binding_tools = BindingTools(
                 cluster=cluster,
@@ -144,6 +147,7 @@ class Controller:
                 now=_now,
                 steady=clock.seconds,
                 pulse=self._pulse,
+                exchange=exchange,
             )
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
@@ -301,6 +305,9 @@ def _binding_settings(planning: PlanningConfig) -> BindingSettings:
     return BindingSettings(
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
         advisory=_advisory(planning),
+        joint=Scope(
+            everywhere=planning.joint_bindings, namespaces=frozenset(planning.joint_bindings_namespaces)
+        ),
         sizing=sizing_of(planning),
     )
 

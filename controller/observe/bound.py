@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,7 +16,8 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     targets_of,
 )
 from apiserver.schema.json import Json
-from controller.observe.orders import ADVISORY, PAUSED, PREFIX
+from controller.observe.asks import SERVICE_CLASS
+from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
@@ -28,7 +30,13 @@ Key = tuple[str, str]
 BOUND_METRIC: Final = "policy_desired_replicas"
 """The external metric by which a HorizontalPodAutoscaler follows a binding."""
 
-_SWITCHES: Final = (PAUSED, ADVISORY)
+_UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
+    ADVISORY: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
+    PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
+    SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
+}
+"""What annotations of a binding may say, besides its capacities."""
 
 
 class BindingCondition(StrEnum):
@@ -38,6 +46,7 @@ class BindingCondition(StrEnum):
     TARGETS_RESOLVED = "TargetsResolved"
     METRICS_AVAILABLE = "MetricsAvailable"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
+    PLACED = "Placed"
     ADVISORY = "Advisory"
 
 
@@ -59,6 +68,12 @@ class BindingReason(StrEnum):
     METRICS_BY_QUORUM = "MetricsByQuorum"
     METRICS_HELD = "MetricsHeld"
     METRICS_UNAVAILABLE = "MetricsUnavailable"
+
+    ALL_PLACED = "AllPlaced"
+    NOTHING_TO_PLACE = "NothingToPlace"
+    TOO_LITTLE_ROOM = "TooLittleRoom"
+    AWAITING_PLAN = "AwaitingPlan"
+    NOT_PLANNED = "NotPlanned"
 
     NO_ANNOTATIONS = "NoAnnotations"
     ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
@@ -231,9 +246,11 @@ def annotations_finding(value: Json) -> BindingFinding:
     ours = {name: str(text) for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
     wrong = [*capacities_of(value).problems]
     for name, text in ours.items():
-        if name in _SWITCHES and text not in {"true", "false"}:
-            wrong.append(f"metadata.annotations[{name}]: must be 'true' or 'false'")
-        elif name not in (*_SWITCHES, CAPACITY):
+        if name in _UNDERSTOOD:
+            pattern, allowed = _UNDERSTOOD[name]
+            if not pattern.match(text):
+                wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
+        elif name != CAPACITY:
             wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
     if wrong:
         return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)

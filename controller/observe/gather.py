@@ -11,6 +11,7 @@ from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.accelerators import accelerators_of
+from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.conditions import ConditionReason
 from controller.observe.disruptions import Disruptions
 from controller.observe.idleness import Idleness
@@ -167,8 +168,12 @@ def gather(
     may_scale_to_zero: bool,
     idleness: Idleness = NEVER_WATCHED,
     terms: Terms = NO_TERMS,
+    asks: Sequence[Ask] = (),
 ) -> Gathered:
-    """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`."""
+    """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`.
+
+    So is each target of the bindings that ask to be planned with them.
+    """
     groups = by_target(world.pods)
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
@@ -192,7 +197,7 @@ def gather(
         )
 
     seen = _Seen()
-    for autoscaling in sorted(world.autoscalings, key=_seniority):
+    for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=_seniority):
         obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
             seen.unplanned[_key(autoscaling)] = obstacle
@@ -202,7 +207,7 @@ def gather(
     floor = lowest_priority([*seen.pods.values()])
     movable = movable_pods(world.pods, frozenset(seen.claimed), disruptions, highest_priority=floor)
     found = _gathered(world, seen, rules, terms, movable)
-    return replace(found, snapshot=replace(found.snapshot, taken_seconds=now_seconds))
+    return replace(found, snapshot=replace(with_asks(found.snapshot, asks), taken_seconds=now_seconds))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -327,18 +332,19 @@ def _obstacle(
     if target not in world.targets:
         text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
         return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
+    bound = world.bound.get(target)
+    # Of the same age the binding goes first, as bindings take it, too.
+    is_own = bound is not None and bound[1] == binding_of(*_key(autoscaling))
+    if bound is not None and not is_own and bound[0] <= _seniority(autoscaling)[0]:
+        text = (
+            f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
+            f" {target.name!r}; delete one of the two"
+        )
+        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in claimed:
         text = (
             f"an older VariantAutoscaling already decides on {target.called} {target.name!r};"
             " delete one of the two"
-        )
-        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-    bound = world.bound.get(target)
-    # Of the same age the binding goes first, as bindings take it, too.
-    if bound is not None and bound[0] <= _seniority(autoscaling)[0]:
-        text = (
-            f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
-            f" {target.name!r}; delete one of the two"
         )
         return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
     if target in unplannable:

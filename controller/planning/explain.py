@@ -14,7 +14,7 @@ from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.demand import rate_of
 from controller.planning.formulation import ordered_replicas
-from controller.planning.load import RATE_UNIT, Signal
+from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
 from controller.planning.verdict import Grant, Verdict, decide
 from controller.planning.wording import capacity_text, count, listing, percent, rate_text, span
@@ -127,8 +127,15 @@ def _short(case: Case) -> Verdict | None:
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
-        f"of the {rate_text(case.demand.required_rate * RATE_UNIT)} requests/s of capacity that it needs",
+        f"of the {_required(case)} that it needs",
     )
+
+
+def _required(case: Case) -> str:
+    """Return `41 requests/s of capacity`, or `9 replicas`."""
+    measure = case.demand.load.measure
+    what = f"{measure} of capacity" if measure == REQUESTS else measure
+    return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
 
 
 def _steadied(case: Case) -> Verdict | None:
@@ -278,7 +285,7 @@ def _load(case: Case) -> str:
     if load.requests_per_second is None:
         return _silence(case) or "demand is unknown while nothing is ready"
     if not load.upper_requests_per_second and not load.backlog_requests:
-        return "no requests come"
+        return "no requests come" if load.measure == REQUESTS else "no replicas are asked for"
     filled = case.whole.filled
     share = f"{case.whole.asked}, {filled.seen_from(case.position)}" if filled else case.whole.asked
     one = capacity_text(case.variant)

@@ -24,6 +24,9 @@ MOST_REQUESTS = 10**9
 MOST_TOKENS = 10**9
 """More tokens than any request has."""
 
+REQUESTS = "requests/s"
+"""What loads count unless they say otherwise."""
+
 
 class Signal(StrEnum):
     """How well a model's demand is known."""
@@ -150,6 +153,13 @@ class ModelLoad:
     prompt_tokens: float | None = None
     output_tokens: float | None = None
     """Mean length of a request; None when unknown."""
+
+    measure: str = REQUESTS
+    """What sentences call the unit of rates and capacities; that of a binding is replicas."""
+
+    mixes_at_cost: bool = False
+    """Whether unlike replicas serve together as well as alike ones, so that nothing but cost speaks against a
+    mix; else there is one main variant."""
 
     required_requests_per_second: float = 0.0
     """Capacity that there must be."""

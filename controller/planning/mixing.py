@@ -29,7 +29,7 @@ MIX_FACTOR = 2
 def with_main_variants(
     problem: PlacementProblem, demands: Sequence[ModelDemand], *, is_unlimited: bool = False
 ) -> PlacementProblem:
-    """Return the problem in which each model's other variants are dearer.
+    """Return the problem in which each model's other variants are dearer, unless its load mixes at cost.
 
     Only where the main variant would find room for all of the demand: who has to mix anyway does so at cost.
     `is_unlimited` asks what would be if there were room for all.
@@ -39,7 +39,7 @@ def with_main_variants(
     first = 0
     for demand in demands:
         own = range(first, first + len(demand.variants))
-        main = _main(demand, problem, own, room)
+        main = None if demand.load.mixes_at_cost else _main(demand, problem, own, room)
         dearer |= {index for index in own if index != main} if main is not None else set()
         first = own.stop
     return replace(

@@ -39,7 +39,7 @@ def rate_text(requests_per_second: float) -> str:
 def load_text(load: ModelLoad) -> str:
     """Return `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
     now, upper = load.requests_per_second or 0.0, load.upper_requests_per_second
-    text = f"{rate_text(now)} requests/s"
+    text = f"{rate_text(now)} {load.measure}"
     if load.start_seconds or rate_text(upper) != rate_text(now):
         text += (
             f" now, up to {rate_text(upper)} in the {load.start_seconds:.0f} s that a replica needs to start"

@@ -39,6 +39,12 @@ class Binding:
     targets: tuple[BoundTarget, ...]
     expansion_percent: int | None = None
 
+    @property
+    def capacities(self) -> tuple[float, ...]:
+        """What a replica of each target counts for; one that is alone counts as 1."""
+        is_alone = self.expansion_percent is None
+        return tuple(1.0 if is_alone else target.capacity for target in self.targets)
+
 
 def read_binding(value: Json) -> Binding:
     """Return what an AutoscalingPolicyBinding says. Raises UnreadablePolicyError for an invalid one."""

@@ -24,6 +24,8 @@ class Limit(StrEnum):
     PANIC = "Panic"
     GRACE = "ScaleToZeroGracePeriod"
     BOUND = "Bound"
+    PLACEMENT = "Placement"
+    """The plan for all nodes grants something else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

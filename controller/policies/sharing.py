@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from controller.policies.binding import Binding
-from controller.policies.correcting import Limit
+from controller.policies.correcting import Limit, Step
 from controller.policies.deciding import Decision, decide
 from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.observation import MetricSeen, Observation, PodValue, Value
@@ -49,6 +49,8 @@ class BindingDecision:
 
     whole: Decision
     replicas: tuple[int, ...]
+    required: float
+    """What the targets are to serve together, in replicas of capacity 1."""
 
     @property
     def history(self) -> History:
@@ -79,7 +81,7 @@ def decide_binding(
     )
     whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
     if binding.expansion_percent is None:
-        return BindingDecision(whole=whole, replicas=(whole.replicas,))
+        return BindingDecision(whole=whole, replicas=(whole.replicas,), required=float(whole.replicas))
     required = _required(whole, serving)
     if Limit.RATE in whole.limits and whole.replicas < whole.current_replicas:
         required = min(
@@ -90,7 +92,35 @@ def decide_binding(
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
-    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas)
+    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas, required=required)
+
+
+def granted_decision(
+    decision: BindingDecision,
+    binding: Binding,
+    granted: Sequence[int],
+    *,
+    history: History,
+    now_seconds: float,
+    detail: str,
+) -> BindingDecision:
+    """Return a decision with the replicas that the plan grants each target, and `detail` where it is less.
+
+    `history` is that of before the decision. Replicas stay within the bounds of their targets.
+    """
+    replicas = tuple(
+        min(max(count, target.min_replicas), target.max_replicas)
+        for target, count in zip(binding.targets, granted, strict=True)
+    )
+    serving = math.fsum(each * count for each, count in zip(binding.capacities, replicas, strict=True))
+    chosen = math.ceil(serving - _NEARLY)
+    whole = decision.whole
+    is_short = serving < decision.required - _NEARLY
+    if is_short or (binding.expansion_percent is None and chosen != whole.replicas):
+        step = Step(limit=Limit.PLACEMENT, before=whole.replicas, after=chosen, detail=detail)
+        whole = replace(whole, replicas=chosen, steps=(*whole.steps, step))
+    remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
+    return replace(decision, whole=replace(whole, history=remembered), replicas=replicas)
 
 
 def _one_less(
@@ -132,27 +162,25 @@ def _one_way(required: float, shares: Sequence[Share]) -> tuple[Share, ...]:
 
 
 def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...]:
-    is_alone = binding.expansion_percent is None
     return tuple(
         Share(
             min_replicas=target.min_replicas,
             max_replicas=target.max_replicas,
             cost=target.cost,
-            capacity=1.0 if is_alone else target.capacity,
+            capacity=capacity,
             current_replicas=seen.current_replicas,
         )
-        for target, seen in zip(binding.targets, targets, strict=True)
+        for target, capacity, seen in zip(binding.targets, binding.capacities, targets, strict=True)
     )
 
 
 def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict[str, MetricSeen]:
-    is_alone = binding.expansion_percent is None
     return {
         metric.name: MetricSeen(
             total=seen.totals.get(metric.name),
             pods=tuple(
-                PodValue(seen=pod.get(metric.name), capacity=1.0 if is_alone else target.capacity)
-                for target, here in zip(binding.targets, seen.targets, strict=True)
+                PodValue(seen=pod.get(metric.name), capacity=capacity)
+                for capacity, here in zip(binding.capacities, seen.targets, strict=True)
                 for pod in here.pods
             ),
         )

@@ -25,14 +25,18 @@ _CENT: Final = Decimal("0.01")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
-    """Where decisions are told only, besides the objects that say so themselves."""
+    """Where something holds, besides the objects that say so themselves."""
 
     everywhere: bool = False
     namespaces: frozenset[str] = frozenset()
 
+    def includes(self, namespace: str) -> bool:
+        """Tell whether it holds in a namespace."""
+        return self.everywhere or namespace in self.namespaces
 
-NOT_ADVISORY: Final = Scope()
-"""Decisions are acted on wherever an object does not say otherwise."""
+
+NOWHERE: Final = Scope()
+"""In no namespace."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

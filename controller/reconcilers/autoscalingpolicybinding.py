@@ -19,10 +19,11 @@ from apiserver.cluster.errors import Conflict, NotFound
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.schema.json import Json
+from controller.observe.asks import Ask
 from controller.observe.bound import BindingReason, BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
 from controller.policies.sharing import decide_binding
-from controller.reconcilers.advisory import NOT_ADVISORY, Scope, advised
+from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, questions_of
 from controller.reconcilers.binding_status import (
     News,
@@ -32,6 +33,7 @@ from controller.reconcilers.binding_status import (
     written_time,
 )
 from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.joint import Exchange, joined
 from controller.reconcilers.publishing import FIELD_MANAGER
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
@@ -67,6 +69,8 @@ class BindingTools:
     """Seconds for durations, by which `source` dates what it says."""
 
     pulse: Pulse = field(default_factory=Pulse)
+    exchange: Exchange = field(default_factory=Exchange)
+    """Where bindings ask to be planned with everything else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +80,10 @@ class BindingSettings:
     grace_seconds: float = 0.0
     """How long nothing must be asked for before the last replica goes."""
 
-    advisory: Scope = NOT_ADVISORY
+    advisory: Scope = NOWHERE
+    joint: Scope = NOWHERE
+    """Where bindings are planned with everything else."""
+
     sizing: SizingSettings = DEFAULT_SIZING
 
 
@@ -127,6 +134,8 @@ class AutoscalingPolicyBindingReconciler:
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
         }
         verdicts = [self._isolated(case, failed, now_seconds, steady_seconds) for case in cases]
+        asks = tuple([item.ask for item in verdicts if item.ask is not None])
+        self._tools.exchange.ask(asks, now_seconds=steady_seconds)
         self._memory.remember(
             (item.case.value, item.decision.history) for item in verdicts if item.decision is not None
         )
@@ -146,21 +155,29 @@ class AutoscalingPolicyBindingReconciler:
     ) -> Verdict:
         if case.policy is None or case.binding is None or not case.targets or case.stands_back:
             return Verdict(case=case)
+        history = self._memory.history(case.value)
         decision = decide_binding(
             case.policy,
             case.binding,
-            self._memory.history(case.value),
+            history,
             self._memory.seen(case, steady_seconds=steady_seconds),
             now_seconds,
             grace_seconds=self._settings.grace_seconds,
             settings=self._settings.sizing,
         )
+        ask, placement = None, None
+        if self._settings.joint.includes(case.key[0]):
+            ask = Ask(value=case.value, binding=case.binding, required=decision.required)
+            grant = self._tools.exchange.answer(case.key, now_seconds=steady_seconds)
+            decision, placement = joined(case, decision, ask, grant, history=history, now_seconds=now_seconds)
         why = advised(case.value, self._settings.advisory)
         pods = [pod["metadata"] for state in case.targets for pod in state.pods]
         said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
         return Verdict(
             case=case,
             decision=decision,
+            ask=ask,
+            placement=placement,
             advice=None if why is None else (BindingReason(str(why[0])), why[1]),
             silence=next(filter(None, said), ""),
         )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.observe.asks import Ask
 from controller.observe.bound import BindingCondition, BindingFinding, BindingReason, Case
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
@@ -38,6 +39,12 @@ class Verdict:
     decision: BindingDecision | None = None
     advice: tuple[BindingReason, str] | None = None
     """Why the decision is told only."""
+
+    ask: Ask | None = None
+    """What the plan is asked for; None where it is decided without."""
+
+    placement: BindingFinding | None = None
+    """What the plan said."""
 
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
@@ -194,6 +201,8 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is asked"
+    if verdict.placement:
+        found[BindingCondition.PLACED] = verdict.placement
     if verdict.advice:
         found[BindingCondition.ADVISORY] = True, *verdict.advice
     return {kind: found[kind] for kind in BindingCondition if kind in found}

@@ -7,7 +7,7 @@ harm: it reads anew, and writes only what changed in meaning or has grown old.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
@@ -17,6 +17,7 @@ import structlog
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.observe.asks import binding_of, stand_ins
 from controller.observe.gather import (
     Gathered,
     Terms,
@@ -30,7 +31,7 @@ from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.reconcilers.advisory import (
-    NOT_ADVISORY,
+    NOWHERE,
     Advice,
     Scope,
     acted_on,
@@ -46,6 +47,7 @@ from controller.reconcilers.evicting import Evictor
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.joint import Exchange, grants_of, of_variants
 from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.publishing import Publisher
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
@@ -97,6 +99,9 @@ class Tools:
     pulse: Pulse = field(default_factory=Pulse)
     """Told of every cycle that is finished."""
 
+    exchange: Exchange = field(default_factory=Exchange)
+    """Where bindings ask to be planned, too."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleSettings:
@@ -107,7 +112,7 @@ class CycleSettings:
     minimum_hold_seconds: float = 0.0
     pools: tuple[NodePool, ...] = ()
     budgets: tuple[Budget, ...] = ()
-    advisory: Scope = NOT_ADVISORY
+    advisory: Scope = NOWHERE
     pod_deletion_cost: bool = True
     """Whether ReplicaSets are told which pods are to go first."""
 
@@ -184,6 +189,7 @@ class VariantAutoscalingReconciler:
         world, policies = tools.world(), tools.policies()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
+        asks = tools.exchange.asks
         # Off the loop: for thousands of variants it takes seconds, and the Lease must be renewed meanwhile.
         gathered = await asyncio.to_thread(
             gather,
@@ -194,14 +200,17 @@ class VariantAutoscalingReconciler:
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._watch.idleness,
             terms=self._terms(),
+            asks=asks,
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
-        plan, advices = await self._plan(world, gathered.snapshot)
+        plan, advices = await self._plan((*world.autoscalings, *stand_ins(asks)), gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
+        tools.exchange.grant(grants_of(asks, gathered.snapshot, plan), now_seconds=self._steady())
+        whole, plan = plan, of_variants(plan)
         cycle = _Cycle(
             world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
         )
@@ -209,7 +218,7 @@ class VariantAutoscalingReconciler:
         done = await self._publisher.publish(world.autoscalings, statuses, plan)
         tools.pulse.beat(world.autoscalings, statuses, done, time=published)
         # Nobody is moved for what was not published, but nodes are opened and rounds end in any case.
-        evictions = await self._evictor.act(world, gathered, plan, advised={**advices, **done.unwritten})
+        evictions = await self._evictor.act(world, gathered, whole, advised={**advices, **done.unwritten})
         for error in done.unwritten.values():
             raise error
         return Outcome(
@@ -217,7 +226,7 @@ class VariantAutoscalingReconciler:
             gathered=gathered,
             written=len(done.written),
             scrape_failures=len(failures),
-            advices=advices,
+            advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             evictions=evictions,
             divergence=self._follower.divergence,
         )
@@ -232,10 +241,12 @@ class VariantAutoscalingReconciler:
         due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
         await self._marker.write(due)
 
-    async def _plan(self, world: World, snapshot: Snapshot) -> tuple[Plan, Mapping[Key, Advice]]:
+    async def _plan(
+        self, autoscalings: Sequence[Json], snapshot: Snapshot
+    ) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its sentences, and the advice for those that nobody acts for."""
         tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
-        reasons = {_key(item): advised(item, self._settings.advisory) for item in world.autoscalings}
+        reasons = {_key(item): advised(item, self._settings.advisory) for item in autoscalings}
         told = {key: why for key, why in reasons.items() if why and key in variants}
         is_mixed = 0 < len(told) < len(variants)
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)

@@ -27,6 +27,7 @@ from controller.reconcilers.autoscalingpolicybinding import (
     BindingTools,
 )
 from controller.reconcilers.heartbeat import Pulse
+from controller.reconcilers.joint import Exchange
 from support.manifests import autoscaler
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -110,6 +111,7 @@ class Stage:
     written: list[str] = field(default_factory=list)
     unwritable: str = ""
     pulse: Pulse = field(default_factory=Pulse)
+    exchange: Exchange = field(default_factory=Exchange)
     asked: list[Question] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -126,6 +128,7 @@ class Stage:
                 now=self.now,
                 steady=self.steady,
                 pulse=self.pulse,
+                exchange=self.exchange,
             ),
             self.settings,
         )

@@ -1,0 +1,153 @@
+"""Bindings and VariantAutoscalings on the same nodes: both reconcilers, which meet in one exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.schema.json import Json
+from controller.observe.bound import bound_targets
+from controller.observe.gather import World
+from controller.observe.policies import Policies, ServiceClass
+from controller.observe.scraping import Scraped
+from controller.observe.targets import TargetKey, TargetKind
+from controller.planning.decision import Plan
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+from controller.reconcilers.advisory import NOWHERE, Scope
+from controller.reconcilers.autoscalingpolicybinding import BindingSettings
+from controller.reconcilers.joint import Exchange
+from controller.reconcilers.variantautoscaling import (
+    CycleSettings,
+    Outcome,
+    Tools,
+    VariantAutoscalingReconciler,
+)
+from support.binding_stage import Stage, follower, metadata
+from support.manifests import deployment
+
+PRODUCTS = {"h100": "NVIDIA-H100-80GB-HBM3", "a100": "NVIDIA-A100-SXM4-80GB"}
+EVERYWHERE = Scope(everywhere=True)
+
+
+@dataclass
+class JointStage:
+    """Deployments called by their accelerator, such as `h100` or `a100-other`, and nodes for them."""
+
+    bindings: dict[str, Json]
+    replicas: dict[str, int]
+    loads: dict[str, float]
+    room: dict[str, int]
+    """Accelerators of each type, on one node."""
+
+    autoscalings: list[Json] = field(default_factory=list)
+    joint: Scope = EVERYWHERE
+    accelerators: int = 1
+    """Of one replica."""
+
+    fails: bool = False
+    """Whether planning does."""
+
+    planned: list[Snapshot] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.exchange = Exchange()
+        self.bound = Stage(
+            bindings=self.bindings,
+            replicas=self.replicas,
+            loads=self.loads,
+            autoscalers=[follower(name) for name in self.replicas],
+            autoscalings=self.autoscalings,
+            settings=BindingSettings(joint=self.joint),
+            exchange=self.exchange,
+        )
+        self.variants = VariantAutoscalingReconciler(
+            Tools(
+                cluster=cast("Cluster", self),
+                events=cast("EventRecorder", self),
+                source=self,
+                planner=self,
+                world=self.world,
+                policies=lambda: Policies(
+                    classes={
+                        ("classes", "premium"): ServiceClass(
+                            name="premium", priority=1, ttft_ms={}, tpot_ms={}
+                        )
+                    }
+                ),
+                now=self.bound.now,
+                steady=self.bound.steady,
+                exchange=self.exchange,
+            ),
+            CycleSettings(scale_to_zero=False, advisory=NOWHERE, pod_deletion_cost=False),
+        )
+
+    def world(self) -> World:
+        """Return what the caches would hold."""
+        pods = []
+        for pod in self.bound.world().pods:
+            kind = _kind(pod["metadata"]["name"])
+            container = {"resources": {"requests": {"nvidia.com/gpu": self.accelerators}}}
+            spec = {"nodeName": f"node-{kind}", "containers": [container if self.accelerators else {}]}
+            pods.append(pod | {"spec": spec})
+        return World(
+            autoscalings=self.autoscalings,
+            targets={
+                TargetKey(TargetKind.DEPLOYMENT, "ns", name): deployment(
+                    name, product=PRODUCTS[_kind(name)], accelerators=self.accelerators, replicas=count
+                )
+                | {"metadata": metadata(name)}
+                for name, count in self.bound.replicas.items()
+            },
+            pods=pods,
+            nodes=[_node(kind, count) for kind, count in self.room.items()],
+            autoscalers=self.bound.autoscalers,
+            bound=bound_targets(list(self.bindings.values())),
+        )
+
+    async def scrape(self, _asked: Sequence[Json]) -> Scraped:
+        """Let no engine answer: nothing is known of VariantAutoscalings, and what runs of them stands."""
+        return Scraped(readings={}, failures={})
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Plan as the controller's own process does."""
+        if self.fails:
+            raise RuntimeError("planning fails")
+        self.planned.append(snapshot)
+        return plan(snapshot, PlanningState(), Settings())[0]
+
+    async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
+        """Take the status of a VariantAutoscaling."""
+        self.written.append(body["metadata"]["name"])
+        return body
+
+    def record(self, about: Json, **event: str) -> None:
+        """Take an event."""
+
+    async def cycle(self, *, times: int = 1, follow: bool = False) -> Outcome | None:
+        """Let bindings be decided on, then plan; `times` over."""
+        outcome = None
+        for _ in range(times):
+            await self.bound.cycle(follow=follow)
+            outcome = None if self.fails else await self.variants.cycle()
+        return outcome
+
+
+def _kind(name: str) -> str:
+    return name.split("-", maxsplit=1)[0]
+
+
+def _node(kind: str, count: int) -> Json:
+    return {
+        "metadata": {"name": f"node-{kind}", "labels": {"nvidia.com/gpu.product": PRODUCTS[kind]}},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": str(count)},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
