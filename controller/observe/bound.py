@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
+from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     TargetObject,
     target_object,
     targets_of,
 )
 from apiserver.schema.json import Json
-from controller.observe.asks import SERVICE_CLASS
-from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX
+from controller.observe.binding_conditions import (
+    BindingCondition,
+    BindingFinding,
+    BindingReason,
+    annotations_finding,
+)
+from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
@@ -29,63 +33,6 @@ Key = tuple[str, str]
 
 BOUND_METRIC: Final = "policy_desired_replicas"
 """The external metric by which a HorizontalPodAutoscaler follows a binding."""
-
-_UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
-    PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
-    ADVISORY: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
-    PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
-    SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
-}
-"""What annotations of a binding may say, besides its capacities."""
-
-
-class BindingCondition(StrEnum):
-    """What a condition of a binding is about. docs/policies.md explains each of them, and each reason."""
-
-    POLICY_RESOLVED = "PolicyResolved"
-    TARGETS_RESOLVED = "TargetsResolved"
-    METRICS_AVAILABLE = "MetricsAvailable"
-    ANNOTATIONS_RESOLVED = "AnnotationsResolved"
-    PLACED = "Placed"
-    ADVISORY = "Advisory"
-
-
-class BindingReason(StrEnum):
-    """Why a condition of a binding has its status."""
-
-    POLICY_FOUND = "PolicyFound"
-    POLICY_NOT_FOUND = "PolicyNotFound"
-    INVALID_POLICY = "InvalidPolicy"
-    INVALID_BINDING = "InvalidBinding"
-
-    TARGETS_FOUND = "TargetsFound"
-    TARGET_NOT_FOUND = "TargetNotFound"
-    TARGET_CLAIMED = "TargetClaimed"
-    TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
-    TARGET_NOT_SCALED = "TargetNotScaled"
-
-    METRICS_AVAILABLE = "MetricsAvailable"
-    METRICS_BY_QUORUM = "MetricsByQuorum"
-    METRICS_HELD = "MetricsHeld"
-    METRICS_UNAVAILABLE = "MetricsUnavailable"
-
-    ALL_PLACED = "AllPlaced"
-    NOTHING_TO_PLACE = "NothingToPlace"
-    TOO_LITTLE_ROOM = "TooLittleRoom"
-    AWAITING_PLAN = "AwaitingPlan"
-    NOT_PLANNED = "NotPlanned"
-
-    NO_ANNOTATIONS = "NoAnnotations"
-    ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
-    ANNOTATION_NOT_UNDERSTOOD = "AnnotationNotUnderstood"
-
-    CLUSTER_ADVISORY = "ClusterAdvisory"
-    NAMESPACE_ADVISORY = "NamespaceAdvisory"
-    OBJECT_ADVISORY = "ObjectAdvisory"
-
-
-BindingFinding = tuple[bool, BindingReason, str]
-"""Whether a condition holds, why, and a sentence that says so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +74,9 @@ class Case:
     policy: ScalingPolicy | None = None
     binding: Binding | None = None
     targets: tuple[TargetState, ...] = ()
+    before: tuple[Json, ...] = ()
+    """The ready pods that are asked whether somebody asks for replicas."""
+
     stands_back: bool = False
     is_paused: bool = False
 
@@ -185,6 +135,8 @@ class _Around:
     groups: Mapping[TargetKey, tuple[Json, ...]]
     owners: Mapping[TargetKey, Sequence[Owner]]
     autoscalers: Mapping[TargetKey, Json]
+    by_namespace: Mapping[str, Sequence[Json]]
+    """Pods of the namespaces in which activity is watched."""
 
 
 class BoundReader:
@@ -202,6 +154,7 @@ class BoundReader:
             policies={_key(item): item for item in world.policies},
             groups=by_target(world.pods),
             owners=_owners(world),
+            by_namespace=_watched(world),
             autoscalers={
                 target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]): item
                 for item in world.autoscalers
@@ -227,37 +180,18 @@ class BoundReader:
             policy=policy if isinstance(policy, ScalingPolicy) else None,
             binding=binding,
             targets=states,
+            before=_before(binding, around.by_namespace.get(_key(value)[0], ())),
             stands_back=stands_back,
             is_paused=_says(value, PAUSED),
         )
 
     def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
         metadata = value["metadata"]
-        capacity = (metadata.get("annotations") or {}).get(CAPACITY)
-        version = (read, _key(value), metadata.get("uid"), metadata.get("generation"), capacity)
+        said = [(metadata.get("annotations") or {}).get(name) for name in (CAPACITY, ACTIVITY)]
+        version = (read, _key(value), metadata.get("uid"), metadata.get("generation"), *said)
         if version not in self._read:
             self._read[version] = self._before[version] if version in self._before else _read(value, read)
         return self._read[version]
-
-
-def annotations_finding(value: Json) -> BindingFinding:
-    """Return whether our annotations of a binding are understood."""
-    annotations = value["metadata"].get("annotations") or {}
-    ours = {name: str(text) for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
-    wrong = [*capacities_of(value).problems]
-    for name, text in ours.items():
-        if name in _UNDERSTOOD:
-            pattern, allowed = _UNDERSTOOD[name]
-            if not pattern.match(text):
-                wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
-        elif name != CAPACITY:
-            wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
-    if wrong:
-        return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
-    if ours:
-        followed = ", ".join(f"{name}={text}" for name, text in ours.items())
-        return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
-    return True, BindingReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
 
 
 def _read(value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
@@ -366,8 +300,29 @@ def _metric_names(autoscaler: Json) -> set[str]:
 
 
 def _is_asked(pod: Json, bound: BoundTarget) -> bool:
+    return is_ready(pod) and has_engine(pod) and _has_labels(pod, bound.labels)
+
+
+def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
+    """Return the pods of the namespaces of bindings that name where activity is seen."""
+    found: dict[str, list[Json]] = {_key(item)[0]: [] for item in world.bindings if activity_source(item)}
+    for pod in world.pods if found else ():
+        if (pods := found.get(pod["metadata"]["namespace"])) is not None:
+            pods.append(pod)
+    return found
+
+
+def _before(binding: Binding, pods: Sequence[Json]) -> tuple[Json, ...]:
+    """Return the pods that a binding's activity is asked of."""
+    if binding.activity is None:
+        return ()
+    labels = tuple(binding.activity.labels.items())
+    return tuple(pod for pod in pods if is_ready(pod) and _has_labels(pod, labels))
+
+
+def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
     labels = pod["metadata"].get("labels") or {}
-    return is_ready(pod) and has_engine(pod) and all(labels.get(name) == text for name, text in bound.labels)
+    return all(labels.get(name) == text for name, text in wanted)
 
 
 def _reference(meant: TargetObject) -> Json:

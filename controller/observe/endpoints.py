@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.schema.json import Json
 from controller.observe.said import Series, UnreadableMetricsError
-from controller.policies.exposed import Exposed, exposed
+from controller.policies.exposed import Exposed, exposed, name_of
 from controller.policies.measuring import Look
 
 _SUFFIXES: Final = ("_total", "_count", "_sum", "_bucket")
@@ -74,7 +74,7 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
     Raises UnreadableMetricsError for text that is none. Lines of other series, which are most, are passed
     over before parsing.
     """
-    stems = tuple(_stem(name) for name in names)
+    stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(heads)) + "\n"
     try:
@@ -85,14 +85,14 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
 
 def series_names(names: Collection[str]) -> list[str]:
     """Return the series by which a source that knows no types is asked; a name that no series has is none."""
-    usable = [name for name in sorted(names) if _NAME.fullmatch(name)]
+    usable = sorted({name for name in map(name_of, names) if _NAME.fullmatch(name)})
     return [series for name in usable for series in (name, f"{name}{_BUCKET}")]
 
 
 def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, Exposed]:
     """Return what series of unknown types say: counters are told by their names, histograms by buckets."""
     families = []
-    for name in names:
+    for name in dict.fromkeys(map(name_of, names)):
         buckets = [item for item in series if item.name == f"{name}{_BUCKET}"]
         plain = [item for item in series if item.name == name]
         kind = "histogram" if buckets else "counter" if name.endswith(_SUFFIXES) else "gauge"

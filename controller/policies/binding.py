@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from apiserver.kinds.judgement import judged
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ActivitySource, activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object
 from apiserver.schema.defaulting import defaulted
@@ -38,6 +39,8 @@ class Binding:
     policy: str
     targets: tuple[BoundTarget, ...]
     expansion_percent: int | None = None
+    activity: ActivitySource | None = None
+    """Where requests are seen that no replica is there for."""
 
     @property
     def capacities(self) -> tuple[float, ...]:
@@ -61,6 +64,7 @@ def read_binding(value: Json) -> Binding:
             _target(item, capacities.of.get(item["target"]["targetRef"]["name"], 1.0)) for item in around
         ),
         expansion_percent=None if optimizer is None else int(optimizer["costExpansionRatePercent"]),
+        activity=activity_source(value),
     )
 
 

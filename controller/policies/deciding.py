@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controller.policies.correcting import Limit, Step, corrected
 from controller.policies.history import HORIZON_SECONDS, History
-from controller.policies.observation import MetricSeen, Observation
+from controller.policies.observation import Activity, MetricSeen, Observation
 from controller.policies.policy import Bounds, PanicRules, ScalingPolicy
 from controller.policies.recommending import Recommendation, recommendation_of
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WHOLE_PERCENT = 100
+_QUIET: Final = (Activity.UNWATCHED, Activity.IDLE)
+_ASLEEP: Final = {
+    Activity.UNWATCHED: "at 0 replicas no pod reports any metric",
+    Activity.UNKNOWN: "at 0 replicas no pod reports any metric, and what stands before them says nothing",
+    Activity.IDLE: "at 0 replicas, and nobody asks for any",
+    Activity.SEEN: "",
+}
 _GAP_CYCLES = 4
 """Who recommended nothing for so many cycles begins anew: what there is counts as recommended first."""
 
@@ -35,6 +43,7 @@ class Decision:
 
     panic_since_seconds: float | None
     history: History
+    activity: Activity = Activity.UNWATCHED
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -56,15 +65,19 @@ def decide(
     recommendations = _recommendations(policy, history, observation, now_seconds, settings)
     known = [asked for asked in recommendations if asked.replicas is not None]
     wanted = max((asked.replicas or 0 for asked in known), default=None)
+    if current == 0 and observation.activity is Activity.SEEN:
+        wanted = max(wanted or 0, 1)
     may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
-    history = _noted(history.at(now_seconds), recommendations, current, now_seconds)
+    history = _noted(history.at(now_seconds), recommendations, observation, now_seconds)
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, current)
     if wanted is not None and (may_fall or wanted > current):
         history = _recommended(history, wanted, current, now_seconds, settings)
     history = _alarmed(policy.panic, history, current, wanted, now_seconds)
     in_panic = history.panic_until_seconds is not None
-    steps = list(_steps(policy, bounds, history, current, wanted, may_fall=may_fall, now_seconds=now_seconds))
+    steps = list(
+        _steps(policy, bounds, history, observation, wanted, may_fall=may_fall, now_seconds=now_seconds)
+    )
     replicas = steps[-1].after if steps else (current if wanted is None else wanted)
     return Decision(
         current_replicas=current,
@@ -75,6 +88,7 @@ def decide(
         steps=tuple(steps),
         panic_since_seconds=history.panic_since_seconds if in_panic else None,
         history=history.counted(now_seconds, replicas),
+        activity=observation.activity,
     )
 
 
@@ -99,13 +113,21 @@ def _recommendations(
 
 
 def _noted(
-    history: History, recommendations: tuple[Recommendation, ...], current: int, now_seconds: float
+    history: History,
+    recommendations: tuple[Recommendation, ...],
+    observation: Observation,
+    now_seconds: float,
 ) -> History:
     """Return the history with who is silent, and whether anything is asked for.
 
-    Idle is only what is known to be: all metrics of replicas that there are, fresh and zero.
+    Idle is only what is known to be: all metrics of replicas that there are, fresh and zero, and what stands
+    before them, where that is watched.
     """
-    is_idle = current > 0 and all(asked.signal.decides and not asked.total for asked in recommendations)
+    is_idle = (
+        observation.current_replicas > 0
+        and observation.activity in _QUIET
+        and all(asked.signal.decides and not asked.total for asked in recommendations)
+    )
     is_active = history.active_seconds is None or not is_idle
     return replace(
         history,
@@ -151,17 +173,18 @@ def _steps(
     policy: ScalingPolicy,
     bounds: Bounds,
     history: History,
-    current: int,
+    observation: Observation,
     wanted: int | None,
     *,
     may_fall: bool,
     now_seconds: float,
 ) -> Iterator[Step]:
     """Yield what changes the recommendation, each beginning with what the one before ended with."""
+    current = observation.current_replicas
     reached = current if wanted is None else wanted
     in_panic = history.panic_until_seconds is not None
     if wanted is None:
-        detail = "no metric is known" if current else "at 0 replicas no pod reports any metric"
+        detail = "no metric is known" if current else _ASLEEP[observation.activity]
         yield Step(limit=Limit.METRICS, before=current, after=current, detail=detail)
     elif not may_fall and wanted < current:
         detail = "a metric is old or not known, so nothing is scaled down"
@@ -177,15 +200,20 @@ def _steps(
         ):
             yield step
             reached = step.after
-    yield from _bounded(bounds, history, current, reached, now_seconds)
+    yield from _bounded(bounds, history, observation, reached, now_seconds)
 
 
 def _bounded(
-    bounds: Bounds, history: History, current: int, reached: int, now_seconds: float
+    bounds: Bounds, history: History, observation: Observation, reached: int, now_seconds: float
 ) -> Iterator[Step]:
+    current = observation.current_replicas
     idle_seconds = now_seconds - (now_seconds if history.active_seconds is None else history.active_seconds)
     if reached == 0 and current > 0 and idle_seconds < bounds.grace_seconds:
         detail = f"idle for {idle_seconds:.0f} s of {bounds.grace_seconds:g} s"
+        yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
+        reached = 1
+    elif reached == 0 and current > 0 and observation.activity not in _QUIET:
+        detail = f"activity before the replicas is {observation.activity.lower()}"
         yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
         reached = 1
     bound = min(max(reached, bounds.min_replicas), bounds.max_replicas)

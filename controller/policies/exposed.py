@@ -1,20 +1,23 @@
 """What one pod exposes of the metrics that are asked for, by the names that a policy uses.
 
-A name is that of a series (`vllm:num_requests_waiting`, `vllm:request_success_total`) or of a histogram.
-Series of one name with other labels are added up.
+A name is that of a series (`vllm:num_requests_waiting`, `vllm:request_success_total`) or of a histogram, with
+label matchers (`queue_size{model="llama"}`) or without. Series of one name with other labels are added up.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import Metric
+from prometheus_client.samples import Sample
 
 _COUNTED: Final = ("_total", "_count", "_sum", "_created")
 _BUCKET: Final = "_bucket"
+_MATCHER: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"')
 _LOOSE: Final = ("histogram", "summary", "unknown")
 """Types whose series of these names count up."""
 
@@ -38,11 +41,22 @@ def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exp
     return found
 
 
-def _said(family: Metric, name: str) -> Exposed | None:
+def name_of(wanted: str) -> str:
+    """Return a name without its label matchers."""
+    return wanted.partition("{")[0]
+
+
+def _said(family: Metric, wanted: str) -> Exposed | None:
+    name, matchers = name_of(wanted), _MATCHER.findall(wanted)
+    samples = [
+        sample
+        for sample in family.samples
+        if all(sample.labels.get(label) == value for label, value in matchers)
+    ]
     if family.type == "histogram" and family.name == name:
-        return Exposed(buckets=buckets) if (buckets := _buckets(family)) else None
-    wanted = {name, f"{name}_total"} if family.type == "counter" else {name}
-    values = [sample.value for sample in family.samples if sample.name in wanted]
+        return Exposed(buckets=buckets) if (buckets := _buckets(name, samples)) else None
+    names = {name, f"{name}_total"} if family.type == "counter" else {name}
+    values = [sample.value for sample in samples if sample.name in names]
     if not values or not all(map(math.isfinite, values)):
         return None
     is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
@@ -56,11 +70,11 @@ def _countable(values: Iterable[float]) -> Iterator[float]:
 _LARGEST: Final = 1e300
 
 
-def _buckets(family: Metric) -> dict[float, float]:
+def _buckets(name: str, samples: Iterable[Sample]) -> dict[float, float]:
     """Return the buckets that the series have together; none where one is no number."""
     buckets: dict[float, float] = {}
-    for sample in family.samples:
-        if sample.name == f"{family.name}{_BUCKET}":
+    for sample in samples:
+        if sample.name == f"{name}{_BUCKET}":
             try:
                 bound = float(sample.labels.get("le", ""))
             except ValueError:

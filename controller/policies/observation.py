@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+from controller.sizing.records import SizingSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +40,31 @@ class MetricSeen:
     total: Value | None = None
 
 
+class Activity(StrEnum):
+    """Whether somebody asks for the workload, by what stands before it."""
+
+    UNWATCHED = "Unwatched"
+    """Nobody was told where to look."""
+
+    UNKNOWN = "Unknown"
+    IDLE = "Idle"
+    SEEN = "Seen"
+
+
+def activity_among(values: Sequence[Value | None] | None, settings: SizingSettings) -> Activity:
+    """Return what some pods say together, each None where it says nothing; None where none is watched."""
+    if values is None:
+        return Activity.UNWATCHED
+    known = [
+        value for value in values if value and value.is_known and value.age_seconds <= settings.held_seconds
+    ]
+    if any(value.value > 0 for value in known):
+        return Activity.SEEN
+    is_idle = values and len(known) == len(values)
+    is_fresh = all(value.age_seconds <= settings.fresh_seconds for value in known)
+    return Activity.IDLE if is_idle and is_fresh else Activity.UNKNOWN
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
     """What there is now. Metrics are by their names; one that is left out is not known."""
@@ -45,3 +73,4 @@ class Observation:
     """The replicas that are asked for, whether they are ready or not."""
 
     metrics: Mapping[str, MetricSeen] = field(default_factory=dict)
+    activity: Activity = Activity.UNWATCHED

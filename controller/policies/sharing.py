@@ -19,7 +19,7 @@ from controller.policies.binding import Binding
 from controller.policies.correcting import Limit, Step
 from controller.policies.deciding import Decision, decide
 from controller.policies.history import HORIZON_SECONDS, History
-from controller.policies.observation import MetricSeen, Observation, PodValue, Value
+from controller.policies.observation import MetricSeen, Observation, PodValue, Value, activity_among
 from controller.policies.policy import Bounds, ScalingPolicy
 from controller.policies.splitting import Share, capacity_of, split
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
@@ -41,6 +41,8 @@ class BindingSeen:
 
     targets: tuple[TargetSeen, ...]
     totals: Mapping[str, Value] = field(default_factory=dict)
+    activity: tuple[Value | None, ...] | None = None
+    """What the pods before the targets say of activity; None where none are watched."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +79,9 @@ def decide_binding(
         grace_seconds=grace_seconds,
     )
     observation = Observation(
-        current_replicas=math.ceil(serving - _NEARLY), metrics=_metrics(policy, binding, seen)
+        current_replicas=math.ceil(serving - _NEARLY),
+        metrics=_metrics(policy, binding, seen),
+        activity=activity_among(seen.activity, settings),
     )
     whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
     if binding.expansion_percent is None:

@@ -8,6 +8,7 @@ from controller.planning.load import Signal
 from controller.policies.binding import Binding
 from controller.policies.correcting import Step
 from controller.policies.deciding import Decision
+from controller.policies.observation import Activity
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 
@@ -49,6 +50,8 @@ def recommendation_text(asked: Recommendation) -> str:
 
 def _asking(decision: Decision) -> Iterator[str]:
     """Yield the metric that asks for most, and those that are not known."""
+    if decision.current_replicas == 0 and decision.activity is Activity.SEEN:
+        yield "requests come or wait before the replicas, which asks for 1"
     known = [asked for asked in decision.recommendations if asked.replicas is not None]
     if known:
         yield recommendation_text(max(known, key=lambda asked: asked.needed or 0.0))

@@ -20,11 +20,12 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask
-from controller.observe.bound import BindingReason, BoundReader, BoundWorld, Case
+from controller.observe.binding_conditions import BindingReason
+from controller.observe.bound import BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
 from controller.policies.sharing import decide_binding
 from controller.reconcilers.advisory import NOWHERE, Scope, advised
-from controller.reconcilers.binding_memory import BindingMemory, questions_of
+from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
 from controller.reconcilers.binding_status import (
     News,
     Verdict,
@@ -115,8 +116,10 @@ class AutoscalingPolicyBindingReconciler:
             item
             for case in cases
             if case.is_decidable and not case.stands_back
-            for state in case.targets
-            for item in questions_of(case, state)
+            for item in (
+                *(item for state in case.targets for item in questions_of(case, state)),
+                *activity_questions(case),
+            )
         ]
         exposures = await tools.source.expose(asked) if asked else Exposures()
         verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)

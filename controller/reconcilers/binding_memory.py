@@ -61,8 +61,16 @@ class BindingMemory:
                     pods=tuple(self._said(item, steady_seconds) for item in questions_of(case, state)),
                 )
                 for state in case.targets
-            )
+            ),
+            activity=self._activity(case, steady_seconds),
         )
+
+    def _activity(self, case: Case, steady_seconds: float) -> tuple[Value | None, ...] | None:
+        watched = case.binding.activity if case.binding else None
+        if watched is None:
+            return None
+        said = (self._said(item, steady_seconds) for item in activity_questions(case))
+        return tuple(values.get(watched.series) for values in said)
 
     def _said(self, item: Question, steady_seconds: float) -> Mapping[str, Value]:
         pod = self._pods.get(item.endpoint)
@@ -95,6 +103,16 @@ def questions_of(case: Case, state: TargetState) -> list[Question]:
     names = [metric.name for metric in case.policy.metrics] if case.policy else []
     bound = state.bound
     return [question(pod, port=bound.port, path=bound.uri, names=names) for pod in state.pods]
+
+
+def activity_questions(case: Case) -> list[Question]:
+    """Return what is asked of the pods before the targets."""
+    watched = case.binding.activity if case.binding else None
+    if watched is None:
+        return []
+    return [
+        question(pod, port=watched.port, path=watched.path, names=[watched.series]) for pod in case.before
+    ]
 
 
 def _identity(value: Json) -> tuple[str, str, str]:

@@ -10,7 +10,8 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask
-from controller.observe.bound import BindingCondition, BindingFinding, BindingReason, Case
+from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
+from controller.observe.bound import Case
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.observe.asks import Ask, binding_of, holds_nothing, why_not_planned
-from controller.observe.bound import BindingFinding, BindingReason, Case
+from controller.observe.binding_conditions import BindingFinding, BindingReason
+from controller.observe.bound import Case
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.history import History

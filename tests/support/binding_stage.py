@@ -86,6 +86,13 @@ def pod(target: str, number: int) -> Json:
     }
 
 
+def router() -> Json:
+    """Return a ready pod that stands before replicas, such as a router."""
+    made = pod("router", 0)
+    made["metadata"] |= {"name": "router", "labels": {"app": "router"}, "ownerReferences": []}
+    return made
+
+
 def follower(target: str) -> Json:
     """Return an HPA that reads the decision."""
     made = autoscaler(target)
@@ -102,6 +109,9 @@ class Stage:
     replicas: dict[str, int] = field(default_factory=lambda: {"a": 2})
     loads: dict[str, float] = field(default_factory=dict)
     """What each pod of a Deployment says of the metric; those that are not here are silent."""
+
+    router_says: float | None = None
+    """What the one pod before the replicas says; None where there is none."""
 
     autoscalers: list[Json] = field(default_factory=lambda: [follower("a")])
     autoscalings: list[Json] = field(default_factory=list)
@@ -151,16 +161,19 @@ class Stage:
             replicas={
                 TargetKey(TargetKind.DEPLOYMENT, "ns", name): count for name, count in self.replicas.items()
             },
-            pods=[pod(name, number) for name, count in self.replicas.items() for number in range(count)],
+            pods=[pod(name, number) for name, count in self.replicas.items() for number in range(count)]
+            + ([] if self.router_says is None else [router()]),
         )
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
         """Let the pods of loaded Deployments answer."""
         self.asked = list(questions)
         loads = {item: self.loads.get(item.name.rsplit("-", 1)[0]) for item in questions}
+        for item in (item for item in questions if item.name == "router" and self.router_says is not None):
+            loads[item] = self.router_says
         return Exposures(
             looks={
-                item.endpoint: Look(self.time.timestamp(), {"m": Exposed(value=load)})
+                item.endpoint: Look(self.time.timestamp(), dict.fromkeys(item.names, Exposed(value=load)))
                 for item, load in loads.items()
                 if load is not None
             },

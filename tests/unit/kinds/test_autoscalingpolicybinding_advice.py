@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
 PARAMS = "spec.optimizerConfiguration.params"
-ASLEEP = "at 0 replicas no pod reports metrics, so nothing scales up again"
+ASLEEP = "at 0 replicas no pod reports metrics; stowplan.dev/activity wakes it"
 ADVISED = {
     "the usual": (scaling(), []),
     "several targets as usual": (optimizer(param("a"), param("b", minReplicas=0)), []),
@@ -84,3 +84,11 @@ def test_what_is_hardly_meant_is_told(spec: Json, want: list[str]) -> None:
 
     assert advice == want
     assert all(len(text) <= 120 for text in advice)
+
+
+def test_who_says_where_requests_are_seen_is_not_told_of_sleep() -> None:
+    """With the annotation, a binding wakes."""
+    annotations = {"stowplan.dev/activity": "app=router:9090/metrics queue_size"}
+    binding = {"metadata": {"annotations": annotations}, "spec": optimizer(param("a"), param("b"))}
+
+    assert binding_advice(binding) == []

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.schema.json import Json
-from controller.observe.bound import (
-    BindingCondition,
-    BoundReader,
-    BoundWorld,
-    bound_targets,
-    keys_of,
-    scale_claims,
-)
+from controller.observe.binding_conditions import BindingCondition
+from controller.observe.bound import BoundReader, BoundWorld, bound_targets, keys_of, scale_claims
 from controller.observe.scales import scaled_targets
 from controller.observe.targets import SET_NAME, WORKER_INDEX, TargetKey, TargetKind
 

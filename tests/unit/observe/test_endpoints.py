@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -148,6 +149,40 @@ def test_lines_of_other_series_are_not_even_parsed() -> None:
     assert exposed_in(TEXT, ["queue"]) == {"queue": Exposed(value=7)}
     with pytest.raises(UnreadableMetricsError):
         exposed_in(TEXT, ["unrelated"])
+
+
+MATCHED = {
+    "one label": ('queue{engine="1"}', Exposed(value=4)),
+    "a label that no series has": ('queue{model="x"}', None),
+    "all series": ("queue", Exposed(value=7)),
+    "a histogram": ('ttft{model="a"}', Exposed(buckets={0.5: 1.0, float("inf"): 2.0})),
+}
+LABELLED = """\
+# TYPE queue gauge
+queue{engine="0"} 3
+queue{engine="1"} 4
+# TYPE ttft histogram
+ttft_bucket{le="0.5",model="a"} 1
+ttft_bucket{le="+Inf",model="a"} 2
+ttft_bucket{le="0.5",model="b"} 10
+ttft_bucket{le="+Inf",model="b"} 20
+"""
+
+
+@pytest.mark.parametrize(("wanted", "want"), MATCHED.values(), ids=MATCHED.keys())
+def test_label_matchers_choose_among_series(wanted: str, want: Exposed | None) -> None:
+    """So that one router can speak of many models; with types or without."""
+    series = [
+        Series(name=name, labels=dict(re.findall(r'(\w+)="([^"]*)"', labels)), value=float(value))
+        for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (.*)$", LABELLED, flags=re.MULTILINE)
+    ]
+
+    assert exposed_in(LABELLED, [wanted]).get(wanted) == want
+    assert exposed_series(series, [wanted]).get(wanted) == want
+    assert series_names([wanted, wanted]) == [
+        wanted.split("{", maxsplit=1)[0],
+        f"{wanted.split('{', maxsplit=1)[0]}_bucket",
+    ]
 
 
 def test_series_without_types_are_told_by_their_names() -> None:

@@ -248,3 +248,30 @@ async def test_what_could_not_be_written_is_not_confirmed() -> None:
 def test_the_default_kind_is_a_target_by_its_scale() -> None:
     """A ModelInfer, which the reference's releases scale; it needs a scale subresource here."""
     assert target_object({"name": "llama"}).kind == "ModelInfer"
+
+
+async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again() -> None:
+    """From zero by one request, and back after the grace period."""
+    sleeper = binding(annotations={"stowplan.dev/activity": 'app=router:9090/metrics queue{model="a"}'})
+    sleeper["spec"]["scalingConfiguration"]["minReplicas"] = 0
+    stage = Stage(
+        bindings={"b": sleeper},
+        policies=[policy(behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}})],
+        replicas={"a": 0},
+        settings=BindingSettings(grace_seconds=60.0),
+        router_says=0.0,
+    )
+    await stage.cycle(times=2, follow=True)
+    assert (stage.published(), stage.asked[0].port, stage.asked[0].path) == ({"a": 0}, 9090, "/metrics")
+
+    stage.router_says = 2.0
+    await stage.cycle(follow=True)
+    assert stage.published() == {"a": 1}
+    assert "requests come or wait" in stage.status()["decision"]["message"]
+
+    stage.loads, stage.router_says = {"a": 0.0}, 0.0
+    await stage.cycle(times=3, follow=True)
+    assert stage.published() == {"a": 1}
+    assert stage.status()["decision"]["limitedBy"] == ["ScaleToZeroGracePeriod"]
+    await stage.cycle(times=3, follow=True)
+    assert stage.published() == {"a": 0}

@@ -1,0 +1,63 @@
+"""What tells that somebody asks for a workload which has no replica: an annotation of the binding.
+
+Without replicas no pod reports any metric. What stands before them does, such as a router or an endpoint
+picker. `stowplan.dev/activity: app=router:9090/metrics queue_size{model="llama"}` names its pods by labels,
+port and page, and a series that is above 0 while requests come or wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.schema.json import Json
+
+ANNOTATION: Final = "stowplan.dev/activity"
+"""Its name."""
+
+_LABEL: Final = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,316}=[A-Za-z0-9._-]{1,63}"
+_PATH: Final = r"/(?:\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/\.*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*)?"
+_MATCHER: Final = r'[a-zA-Z_][a-zA-Z0-9_]*="[^"\\]{0,256}"'
+_SERIES: Final = rf"[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{{{_MATCHER}(?:,{_MATCHER})*\}})?"
+_WHOLE: Final = re.compile(
+    rf"(?P<labels>{_LABEL}(?:,{_LABEL})*):(?P<port>[0-9]{{1,5}})(?P<path>{_PATH}) +(?P<series>{_SERIES})\Z"
+)
+_MOST_CHARACTERS: Final = 2048
+_MOST_PORT: Final = 65535
+_SAYS: Final = (
+    'must be LABEL=VALUE:PORT/PATH SERIES, such as app=router:9090/metrics queue_size{model="llama"}'
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActivitySource:
+    """Pods of the binding's namespace, and a series of theirs."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    port: int
+    path: str
+    series: str
+    """A name, with label matchers or without."""
+
+
+def activity_source(binding: Json) -> ActivitySource | None:
+    """Return what the annotation of a binding says; None without one, or where it says nothing."""
+    found = _WHOLE.match(_text(binding) or "")
+    if found is None or not 0 < int(found["port"]) <= _MOST_PORT:
+        return None
+    labels = dict(part.split("=", 1) for part in found["labels"].split(","))
+    return ActivitySource(labels=labels, port=int(found["port"]), path=found["path"], series=found["series"])
+
+
+def activity_problems(binding: Json) -> list[str]:
+    """Return a sentence where the annotation says nothing."""
+    if _text(binding) is None or activity_source(binding) is not None:
+        return []
+    return [f"metadata.annotations[{ANNOTATION}]: {_SAYS}; it is not followed"]
+
+
+def _text(binding: Json) -> str | None:
+    text = ((binding.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
+    return text[:_MOST_CHARACTERS] if isinstance(text, str) else None

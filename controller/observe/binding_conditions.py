@@ -1,0 +1,96 @@
+"""Types and reasons of the conditions of an AutoscalingPolicyBinding, and what its annotations may say.
+
+docs/policies.md explains each of them; a test compares the page with this file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
+from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
+from apiserver.schema.json import Json
+from controller.observe.asks import SERVICE_CLASS
+from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX
+
+_UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
+    ADVISORY: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
+    PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
+    SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
+}
+"""What annotations of a binding may say, besides its capacities."""
+
+
+class BindingCondition(StrEnum):
+    """What a condition of a binding is about. docs/policies.md explains each of them, and each reason."""
+
+    POLICY_RESOLVED = "PolicyResolved"
+    TARGETS_RESOLVED = "TargetsResolved"
+    METRICS_AVAILABLE = "MetricsAvailable"
+    ANNOTATIONS_RESOLVED = "AnnotationsResolved"
+    PLACED = "Placed"
+    ADVISORY = "Advisory"
+
+
+class BindingReason(StrEnum):
+    """Why a condition of a binding has its status."""
+
+    POLICY_FOUND = "PolicyFound"
+    POLICY_NOT_FOUND = "PolicyNotFound"
+    INVALID_POLICY = "InvalidPolicy"
+    INVALID_BINDING = "InvalidBinding"
+
+    TARGETS_FOUND = "TargetsFound"
+    TARGET_NOT_FOUND = "TargetNotFound"
+    TARGET_CLAIMED = "TargetClaimed"
+    TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
+    TARGET_NOT_SCALED = "TargetNotScaled"
+
+    METRICS_AVAILABLE = "MetricsAvailable"
+    METRICS_BY_QUORUM = "MetricsByQuorum"
+    METRICS_HELD = "MetricsHeld"
+    METRICS_UNAVAILABLE = "MetricsUnavailable"
+
+    ALL_PLACED = "AllPlaced"
+    NOTHING_TO_PLACE = "NothingToPlace"
+    TOO_LITTLE_ROOM = "TooLittleRoom"
+    AWAITING_PLAN = "AwaitingPlan"
+    NOT_PLANNED = "NotPlanned"
+
+    NO_ANNOTATIONS = "NoAnnotations"
+    ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
+    ANNOTATION_NOT_UNDERSTOOD = "AnnotationNotUnderstood"
+
+    CLUSTER_ADVISORY = "ClusterAdvisory"
+    NAMESPACE_ADVISORY = "NamespaceAdvisory"
+    OBJECT_ADVISORY = "ObjectAdvisory"
+
+
+BindingFinding = tuple[bool, BindingReason, str]
+"""Whether a condition holds, why, and a sentence that says so."""
+
+
+def annotations_finding(value: Json) -> BindingFinding:
+    """Return whether our annotations of a binding are understood."""
+    annotations = value["metadata"].get("annotations") or {}
+    ours = {name: str(text) for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
+    wrong = [*capacities_of(value).problems, *activity_problems(value)]
+    for name, text in ours.items():
+        if name in _UNDERSTOOD:
+            pattern, allowed = _UNDERSTOOD[name]
+            if not pattern.match(text):
+                wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
+        elif name not in (CAPACITY, ACTIVITY):
+            wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
+    if wrong:
+        return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
+    if ours:
+        followed = ", ".join(f"{name}={text}" for name, text in ours.items())
+        return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
+    return True, BindingReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"

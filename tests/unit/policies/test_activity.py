@@ -1,0 +1,115 @@
+"""Scaling to zero and back by what stands before the replicas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.policies.binding import lone_binding
+from controller.policies.history import History
+from controller.policies.observation import Activity, Value, activity_among
+from controller.policies.policy import PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.sharing import BindingDecision, BindingSeen, TargetSeen, decide_binding
+from controller.policies.wording import sentence
+from controller.sizing.records import DEFAULT_SIZING
+
+FREE = StableLimits(period_seconds=0.0)
+POLICY = ScalingPolicy(
+    metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=FREE, down=FREE
+)
+BINDING = lone_binding("a", min_replicas=0, max_replicas=5)
+HELD = DEFAULT_SIZING.held_seconds
+
+TOLD = {
+    "nobody is watched": (None, Activity.UNWATCHED),
+    "no pod is there": ((), Activity.UNKNOWN),
+    "one of two is silent": ((Value(value=0.0), None), Activity.UNKNOWN),
+    "one of two sees a request": ((Value(value=0.5), None), Activity.SEEN),
+    "both see nothing": ((Value(value=0.0), Value(value=0.0)), Activity.IDLE),
+    "what was seen is old": ((Value(value=1.0, age_seconds=HELD + 1),), Activity.UNKNOWN),
+    "that nothing was seen is old": ((Value(value=0.0, age_seconds=HELD),), Activity.UNKNOWN),
+    "no number": ((Value(value=float("nan")),), Activity.UNKNOWN),
+}
+
+
+@pytest.mark.parametrize(("values", "want"), TOLD.values(), ids=TOLD.keys())
+def test_what_pods_say_together(values: tuple[Value | None, ...] | None, want: Activity) -> None:
+    """One that sees a request is enough; that nobody does is only known from all of them."""
+    assert activity_among(values, DEFAULT_SIZING) is want
+
+
+def decided(
+    current: int,
+    activity: tuple[Value | None, ...] | None,
+    *,
+    history: History | None = None,
+    now_seconds: float = 1000.0,
+    grace_seconds: float = 0.0,
+    load: float = 0.0,
+) -> BindingDecision:
+    """Return a decision; replicas that there are have a load."""
+    pods = tuple({"m": Value(value=load / current)} for _ in range(current))
+    seen = BindingSeen(targets=(TargetSeen(current_replicas=current, pods=pods),), activity=activity)
+    return decide_binding(
+        POLICY, BINDING, history or History(), seen, now_seconds, grace_seconds=grace_seconds
+    )
+
+
+SLEEPING = {
+    "a request wakes it": ((Value(value=3.0),), 1),
+    "nothing is asked for": ((Value(value=0.0),), 0),
+    "silence does not wake it": ((None,), 0),
+    "nobody is watched": (None, 0),
+}
+
+
+@pytest.mark.parametrize(("activity", "want"), SLEEPING.values(), ids=SLEEPING.keys())
+def test_from_zero_replicas(activity: tuple[Value | None, ...] | None, want: int) -> None:
+    """One replica starts at once; how many there should be is known when it reports."""
+    assert decided(0, activity).replicas == (want,)
+
+
+LAST = {
+    "requests are seen": ((Value(value=3.0),), 1),
+    "nothing is seen": ((Value(value=0.0),), 0),
+    "what is before the replicas is silent": ((None,), 1),
+    "nobody is watched": (None, 0),
+}
+
+
+@pytest.mark.parametrize(("activity", "want"), LAST.values(), ids=LAST.keys())
+def test_the_last_replica_goes_only_when_nothing_is_before_it(
+    activity: tuple[Value | None, ...] | None, want: int
+) -> None:
+    """Else it would go and come back."""
+    assert decided(1, activity).replicas == (want,)
+
+
+def test_the_grace_period_counts_from_the_last_activity() -> None:
+    """A request that waits before idle replicas begins it anew."""
+    history = decided(1, (Value(value=0.0),), grace_seconds=60.0).history
+    history = decided(1, (Value(value=1.0),), history=history, now_seconds=1050.0, grace_seconds=60.0).history
+    soon = decided(1, (Value(value=0.0),), history=history, now_seconds=1100.0, grace_seconds=60.0)
+    late = decided(1, (Value(value=0.0),), history=soon.history, now_seconds=1111.0, grace_seconds=60.0)
+
+    assert (soon.replicas, late.replicas) == ((1,), (0,))
+
+
+def test_of_several_targets_the_cheapest_wakes() -> None:
+    """One replica of capacity 1 is required together."""
+    cheap, dear = (replace(BINDING.targets[0], cost=cost) for cost in (1, 2))
+    binding = replace(BINDING, targets=(dear, cheap), expansion_percent=100)
+    asleep = TargetSeen(current_replicas=0)
+    seen = BindingSeen(targets=(asleep, asleep), activity=(Value(value=1.0),))
+
+    assert decide_binding(POLICY, binding, History(), seen, 1000.0).replicas == (0, 1)
+
+
+def test_sentences_say_what_woke_it_or_let_it_sleep() -> None:
+    """In the words of the page."""
+    assert sentence(decided(0, (Value(value=1.0),)).whole).startswith(
+        "1 replica, now 0: requests come or wait before the replicas, which asks for 1"
+    )
+    assert "nobody asks for any" in sentence(decided(0, (Value(value=0.0),)).whole)
+    assert "what stands before them says nothing" in sentence(decided(0, (None,)).whole)
