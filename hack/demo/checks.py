@@ -173,6 +173,23 @@ def autoscaler_follows(history: History) -> Finding:
     )
 
 
+def unlike_pair_shares_a_load(history: History) -> Finding:
+    """Check that a policy scales its two targets up together and down again, within their nodes."""
+    name = "a policy scales an unlike pair"
+    seen = [view for o in history.observations for view in o.bindings[:1] if len(view.targets) > 1]
+    if not seen:
+        return Finding(name=name, holds=False, detail="no binding of several targets was decided on")
+    peak = max(seen, key=lambda view: sum(target.current_replicas for target in view.targets))
+    most, last = ([target.current_replicas for target in view.targets] for view in (peak, seen[-1]))
+    ways = zip(peak.targets, most, last, strict=True)
+    told = ", ".join(f"{target.name} {high} -> {low}" for target, high, low in ways)
+    return Finding(
+        name=name,
+        holds=all(most) and sum(last) < sum(most) and all(view.is_placed for view in seen[-1:]),
+        detail=f"{told}; at its peak: {peak.message}",
+    )
+
+
 def outages_change_nothing(history: History) -> Finding:
     """Check that while a process of ours was away, replicas only went to where it had been decided."""
     wrong = [
@@ -197,6 +214,7 @@ CHECKS = (
     premium_is_served_in_time,
     relief_scales_down,
     nobody_flaps,
+    unlike_pair_shares_a_load,
     outages_change_nothing,
 )
 """In the order of the summary."""

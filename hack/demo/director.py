@@ -50,7 +50,7 @@ class Director:
     async def set_the_scene(self) -> None:
         """Apply the manifests and wait until all pods are Ready, engines and all. Raises NotReadyError."""
         await self._apply(scenario.SETTINGS, "--server-side")
-        for path in scenario.MODELS:
+        for path in (*scenario.MODELS, scenario.BOUND):
             await self._apply(path)
         self.note(f"engines take {scenario.START_UP_SECONDS:.0f} s to start")
         try:
@@ -88,6 +88,7 @@ class Director:
         observation = observe(
             self.stage.world(),
             policies=self.stage.policies(),
+            bindings=self.stage.bindings(),
             clients=self.traffic.clients(),
             seconds=self.clock.seconds,
         )

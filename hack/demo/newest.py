@@ -26,6 +26,11 @@ class Newest:
                 self._known[variant.name] = state
                 if variant.reason != "Steady":
                     self._decisions.append(variant.message)
+        for binding in observation.bindings:
+            desired = sum(target.desired_replicas or 0 for target in binding.targets)
+            if binding.message and self._known.get(binding.name) != ("", "", desired):
+                self._known[binding.name] = ("", "", desired)
+                self._decisions.append(f"{binding.name}: {binding.message}")
 
     def note(self, text: str) -> None:
         """Take in what was done or happened."""

@@ -71,6 +71,28 @@ class ModelView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BoundView:
+    """One target of a binding: what it asks for, and what was decided."""
+
+    name: str
+    current_replicas: int
+    desired_replicas: int | None
+    """The published decision; None before the first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingView:
+    """One AutoscalingPolicyBinding."""
+
+    name: str
+    targets: tuple[BoundView, ...]
+    is_placed: bool
+    """Whether the plan has room for all that is required."""
+
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AcceleratorView:
     """One type of accelerator in the whole cluster."""
 
@@ -88,6 +110,7 @@ class Observation:
     """By priority, then by name."""
 
     accelerators: tuple[AcceleratorView, ...]
+    bindings: tuple[BindingView, ...] = ()
 
     @property
     def variants(self) -> tuple[VariantView, ...]:

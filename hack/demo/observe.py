@@ -12,14 +12,27 @@ from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import Policies, service_class
 from controller.observe.targets import TargetKey, TargetKind, target_key, target_of
 from controller.observe.variants import accelerator_of, effective_cost
-from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
+from hack.demo.observation import (
+    AcceleratorView,
+    BindingView,
+    BoundView,
+    ClientView,
+    ModelView,
+    Observation,
+    VariantView,
+)
 
 _NOBODY = ClientView(requests_per_second=0.0, ttft_p90_ms=None, unfinished_requests=0)
 _LOWEST_PRIORITY = 100
 
 
 def observe(
-    world: World, *, policies: Policies, clients: Mapping[str, ClientView], seconds: float
+    world: World,
+    *,
+    policies: Policies,
+    clients: Mapping[str, ClientView],
+    seconds: float,
+    bindings: Sequence[Json] = (),
 ) -> Observation:
     """Put together what can be seen; a variant whose Deployment does not exist is left out."""
     groups: dict[str, list[Json]] = defaultdict(list)
@@ -34,6 +47,25 @@ def observe(
         seconds=seconds,
         models=tuple(sorted(models, key=lambda model: (model.priority, model.model_id))),
         accelerators=_accelerators(world),
+        bindings=tuple(map(_binding, bindings)),
+    )
+
+
+def _binding(value: Json) -> BindingView:
+    status = value.get("status") or {}
+    placed = [item["status"] for item in status.get("conditions") or [] if item["type"] == "Placed"]
+    return BindingView(
+        name=value["metadata"]["name"],
+        targets=tuple(
+            BoundView(
+                name=item["name"],
+                current_replicas=item["currentReplicas"],
+                desired_replicas=item.get("replicas"),
+            )
+            for item in status.get("targets") or []
+        ),
+        is_placed=placed == ["True"],
+        message=(status.get("decision") or {}).get("message", ""),
     )
 
 

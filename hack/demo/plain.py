@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from hack.demo.frame import Frame
-from hack.demo.observation import ModelView, Observation
+from hack.demo.observation import BoundView, ModelView, Observation, VariantView
 
 _EVERY_SECONDS = 5.0
 
@@ -48,15 +48,21 @@ class PlainLines:
 def lines(observation: Observation) -> Iterator[tuple[str, str, str]]:
     """Yield what there is to say: about whom, what must change for it to be said again, and the words."""
     for model in observation.models:
-        replicas = ", ".join(
-            f"{v.name} {v.current_replicas}->{'?' if v.desired_replicas is None else v.desired_replicas}"
-            for v in model.variants
-        )
+        replicas = ", ".join(map(replicas_text, model.variants))
         yield model.model_id, replicas, f"{model.model_id} ({_clients(model)}): {replicas}"
         for variant in model.variants:
             decided = f"{variant.reason} {variant.bound_by} {variant.desired_replicas}"
             if variant.reason not in ("", "Steady"):
                 yield variant.name, decided, f"  {variant.message}"
+    for binding in observation.bindings:
+        replicas = ", ".join(replicas_text(target) for target in binding.targets)
+        yield binding.name, replicas, f"{binding.name} (by policy): {replicas}\n        {binding.message}"
+
+
+def replicas_text(view: VariantView | BoundView) -> str:
+    """Return `llama-8b-l40s 2->5`."""
+    desired = "?" if view.desired_replicas is None else view.desired_replicas
+    return f"{view.name} {view.current_replicas}->{desired}"
 
 
 def _clients(model: ModelView) -> str:

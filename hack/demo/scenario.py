@@ -20,6 +20,9 @@ from hack.controlplane.nodes import Node
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
 SETTINGS = MANIFESTS / "settings.yaml"
 MODELS = tuple(MANIFESTS / f"{name}.yaml" for name in ("llama-70b", "qwen-coder-32b", "llama-8b"))
+BOUND = MANIFESTS / "mistral-7b.yaml"
+"""What a policy scales. It has nodes of its own, and disturbs no variant."""
+
 REFUSED = MANIFESTS / "refused" / "mixed-shapes.yaml"
 NAMESPACE = "demo"
 
@@ -27,7 +30,9 @@ NAMESPACE = "demo"
 # cluster, too: the time between decisions (about), the time to work off a backlog, the time that a mix
 # stands, and the windows and periods of the HorizontalPodAutoscalers.
 START_UP_SECONDS = 20.0
-PLANNING = PlanningConfig(interval_seconds=3, drain_seconds=10, standing_seconds=100)
+PLANNING = PlanningConfig(
+    interval_seconds=3, drain_seconds=10, standing_seconds=100, joint_bindings_namespaces=("demo",)
+)
 SYNC_SECONDS = 1.5
 """Between two looks of the simulated autoscalers; the real ones look each 2 s."""
 
@@ -89,7 +94,7 @@ def chapter_at(seconds: float) -> Chapter:
 
 
 def nodes() -> Iterator[Node]:
-    """Yield a dozen nodes with three types of accelerators: 16 H100, 16 A100 and 12 L40S."""
+    """Yield the nodes: 16 H100, 16 A100 and 12 L40S for the variants, 3 L4 and 4 A10 for the bound pair."""
     for number in range(2):
         yield Node(name=f"h100-{number}", accelerator="NVIDIA-H100-80GB-HBM3", accelerator_count=8)
     for number in range(4):
@@ -98,10 +103,12 @@ def nodes() -> Iterator[Node]:
         yield Node(
             name=f"l40s-{number}", accelerator="NVIDIA-L40S", accelerator_count=2, accelerator_memory_gib=48
         )
+    yield Node(name="l4", accelerator="NVIDIA-L4", accelerator_count=3, accelerator_memory_gib=24)
+    yield Node(name="a10", accelerator="NVIDIA-A10", accelerator_count=4, accelerator_memory_gib=24)
 
 
 def load() -> dict[str, tuple[Phase, ...]]:
-    """Return the load of each model, phase by phase."""
+    """Return the load of each model of a variant, phase by phase."""
     return {
         "meta/llama-3.1-70b": (
             *_ramp(at=60, seconds=30, speeds=(0.3, 0.5, 0.7)),
@@ -121,20 +128,33 @@ def load() -> dict[str, tuple[Phase, ...]]:
     }
 
 
+def bound_load() -> dict[str, tuple[Phase, ...]]:
+    """Return the load of the model that a policy scales, which rises while nothing else does."""
+    return {
+        "mistral/mistral-7b": (
+            _phase(_CONVERSATION, at=100, seconds=40, speed=0.3),
+            *_ramp(at=300, seconds=30, speeds=(0.8, 1.2, 1.6)),
+            _phase(_CONVERSATION, at=400, seconds=110, speed=1.6),
+            _phase(_CONVERSATION, at=1400, seconds=1000, speed=0.3),
+        )
+    }
+
+
 def arrivals() -> dict[str, Iterator[Request]]:
     """Return the requests of each model from the start of the load on; the last phase repeats without end."""
     return {
         model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
-        for model_id, phases in load().items()
+        for model_id, phases in (load() | bound_load()).items()
     }
 
 
 def requests_until_the_end() -> dict[str, list[Request]]:
-    """Return the requests of each model that arrive before the end."""
+    """Return the requests of each model of a variant that arrive before the end."""
     end_us = round(END_SECONDS * 1e6)
     return {
         model_id: list(takewhile(lambda request: request.arrival_us < end_us, stream))
         for model_id, stream in arrivals().items()
+        if model_id in load()
     }
 
 

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hack.demo.frame import Frame
-from hack.demo.observation import AcceleratorView, ModelView, Observation, VariantView
+from hack.demo.observation import AcceleratorView, BindingView, ModelView, Observation, VariantView
+from hack.demo.plain import replicas_text
 
 _REASON_STYLES = {"ScaleUp": "green", "ScaleDown": "cyan", "Shortage": "bold red", "Holding": "yellow"}
 _BAR_CELLS = 20
@@ -20,6 +21,7 @@ def screen(frame: Frame) -> RenderableType:
     return Group(
         _heading(frame),
         _models(frame.observation),
+        *map(_binding, frame.observation.bindings),
         _accelerators(frame.observation),
         _lines("decisions", frame.decisions),
         _lines("events", frame.notes),
@@ -96,6 +98,11 @@ def _variant_cells(variant: VariantView) -> tuple[RenderableType, ...]:
         Text(f"{variant.current_replicas} -> {desired}", "bold" if is_moving else ""),
         Text(variant.reason, _REASON_STYLES.get(variant.reason, "dim")),
     )
+
+
+def _binding(binding: BindingView) -> RenderableType:
+    line = Text.assemble((binding.name, "bold"), ("  by policy  ", "dim"))
+    return line.append("   ".join(replicas_text(target).replace("->", " -> ") for target in binding.targets))
 
 
 def _accelerators(observation: Observation) -> RenderableType:

