@@ -7,6 +7,7 @@ a pod one is read, that with the newest sample. Endpoints within one origin are 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -33,6 +34,9 @@ _OWN: Final = frozenset(
 
 _WAITING: Final = frozenset(named.name for named in SERIES if named.meaning is Meaning.WAITING)
 
+_GIVEN: Final = frozenset({"job", "service", "prometheus", "prometheus_replica"})
+"""Labels that a Prometheus gives the series of any exporter, besides those of an endpoint."""
+
 Origin = tuple[tuple[str, str], ...]
 
 
@@ -54,6 +58,34 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
         raise UnreadableMetricsError("Prometheus has no series with this pod's name in the label `pod`")
     chosen = _chosen(ages, endpoints)
     return [item for item in series if _part(item.labels, names) == chosen], ages[chosen]
+
+
+def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
+    """Return the series of any names that count, and the age of the oldest of them in seconds.
+
+    Of each name one origin is read, by the labels that Prometheus itself gives. A name whose origins reach
+    other endpoints each is left out: nobody can tell then what is counted twice. `times` hold ages.
+    """
+    ages: dict[Origin, float] = defaultdict(float)
+    for item in times:
+        origin = _part(item.labels, _GIVEN)
+        ages[origin] = max(ages[origin], item.value)
+    by_name: dict[str, list[Series]] = defaultdict(list)
+    for item in series:
+        by_name[item.name].append(item)
+    counted: list[Series] = []
+    oldest_seconds = 0.0
+    for found in by_name.values():
+        endpoints: dict[Origin, set[Origin]] = defaultdict(set)
+        for item in found:
+            endpoints[_part(item.labels, _GIVEN)].add(_part(item.labels, ENDPOINT_LABELS))
+        try:
+            chosen = _chosen({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
+        except UnreadableMetricsError:
+            continue
+        counted += [item for item in found if _part(item.labels, _GIVEN) == chosen]
+        oldest_seconds = max(oldest_seconds, ages.get(chosen, math.inf))
+    return counted, oldest_seconds
 
 
 def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]]) -> Origin:

@@ -25,7 +25,7 @@ from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Credentials
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
-from controller.observe.origins import of_one_origin
+from controller.observe.origins import of_one_origin, of_one_origin_each
 from controller.observe.readings import Reading, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.scraping import Key, Scraped
@@ -119,12 +119,13 @@ class PrometheusSource:
                 values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"Prometheus: {type(error).__name__}: {error}"
-        ages = {key: max(item.value for item in found) for key, found in _by_pod(_ages(times)).items()}
-        return {
-            key: Look(asked_seconds - ages[key], exposed_series(found, names.get(key, frozenset())))
-            for key, found in _by_pod(_values(values)).items()
-            if math.isfinite(ages.get(key, math.inf))
-        }
+        ages, looks = _by_pod(_ages(times)), {}
+        for key, found in _by_pod(_values(values)).items():
+            series, age_seconds = of_one_origin_each(found, ages.get(key, ()))
+            if series and math.isfinite(age_seconds):
+                said = exposed_series(series, names.get(key, frozenset()))
+                looks[key] = Look(asked_seconds - age_seconds, said)
+        return looks
 
     def _reading(self, answer: _Answers | str, key: Key) -> Reading:
         if isinstance(answer, str):

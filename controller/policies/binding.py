@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.kinds.judgement import judged
@@ -47,6 +49,10 @@ class Binding:
         """What a replica of each target counts for; one that is alone counts as 1."""
         is_alone = self.expansion_percent is None
         return tuple(1.0 if is_alone else target.capacity for target in self.targets)
+
+    def serving(self, replicas: Sequence[int]) -> float:
+        """Return what replicas of the targets serve together, in replicas of capacity 1."""
+        return math.fsum(each * count for each, count in zip(self.capacities, replicas, strict=True))
 
 
 def read_binding(value: Json) -> Binding:

@@ -38,6 +38,11 @@ class Step:
     detail: str
 
 
+def replicas_text(count: int) -> str:
+    """Return `1 replica` or `2 replicas`."""
+    return f"{count} replica{'' if count == 1 else 's'}"
+
+
 def corrected(
     policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
 ) -> Iterator[Step]:
@@ -98,7 +103,7 @@ def _in_panic(
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
     if rules.period_seconds > 0 and start and wanted > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
-        detail = f"at most {rules.percent} % up {within}, from {start} replicas"
+        detail = f"up by at most {rules.percent} % {within}, from {replicas_text(start)}"
         yield Step(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
 
 
@@ -108,8 +113,8 @@ def _fewest(history: History, current: int, now_seconds: float, period_seconds: 
 
 
 def _rate(limits: StableLimits, way: str, start: int) -> str:
-    joint = "or" if limits.select == "Or" else "and"
+    which = "more" if limits.select == "Or" else "less"
     return (
-        f"at most {limits.instances} {joint} {limits.percent} % {way} within {limits.period_seconds:g} s,"
-        f" from {start} replicas"
+        f"{way} by at most {replicas_text(limits.instances)} or {limits.percent} %, whichever is {which},"
+        f" within {limits.period_seconds:g} s, from {replicas_text(start)}"
     )

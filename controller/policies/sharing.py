@@ -116,7 +116,7 @@ def granted_decision(
         min(max(count, target.min_replicas), target.max_replicas)
         for target, count in zip(binding.targets, granted, strict=True)
     )
-    serving = math.fsum(each * count for each, count in zip(binding.capacities, replicas, strict=True))
+    serving = binding.serving(replicas)
     chosen = math.ceil(serving - _NEARLY)
     whole = decision.whole
     is_short = serving < decision.required - _NEARLY

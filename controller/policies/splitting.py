@@ -8,8 +8,9 @@ Capacities are counted in their greatest common divisor, to a thousandth, and wh
 costs at least is found for every amount, part by part (a bounded knapsack). Amounts times parts never exceed
 `MOST_CELLS`, whatever a valid binding says:
 
-- Exact is what fits: all of a few targets and some hundred replicas, and any number of alike targets. Costs
-  are always exact.
+- The answer is exact where that suffices: for targets that serve alike in any number, and for a few unlike
+  ones with some hundred replicas whose capacities have a common divisor of a tenth or more. Costs are always
+  exact.
 - Of a very large requirement, all but the last amounts are taken from the targets that serve most for their
   cost: alike targets are shared exactly all the same, unlike ones nearly so.
 - Where many targets have capacities with a tiny common divisor, the last amounts are counted in a coarser

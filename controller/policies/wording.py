@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controller.planning.load import Signal
 from controller.policies.binding import Binding
-from controller.policies.correcting import Step
+from controller.policies.correcting import Step, replicas_text
 from controller.policies.deciding import Decision
 from controller.policies.observation import Activity
 from controller.policies.recommending import Recommendation
@@ -15,9 +15,9 @@ from controller.policies.sharing import BindingDecision
 
 def sentence(decision: Decision) -> str:
     """Return how many replicas there are to be, and every reason for it."""
-    begin = f"{_replicas(decision.replicas)}"
+    begin = f"{replicas_text(decision.replicas)}"
     if decision.replicas != decision.current_replicas:
-        begin = f"{begin}, now {decision.current_replicas}"
+        begin = f"from {decision.current_replicas} to {begin}"
     reasons = [*_asking(decision), *map(_limited, decision.steps)]
     return f"{begin}: {'; '.join(reasons)}" if reasons else begin
 
@@ -66,10 +66,6 @@ def _silence(asked: Recommendation) -> str:
     if not asked.silent_pods:
         return ""
     return f" ({asked.silent_pods} of {asked.pods + asked.silent_pods} ready pods say nothing of it)"
-
-
-def _replicas(count: int) -> str:
-    return f"{count} replica{'' if count == 1 else 's'}"
 
 
 def _number(value: float) -> str:

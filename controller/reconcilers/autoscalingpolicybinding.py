@@ -170,7 +170,9 @@ class AutoscalingPolicyBindingReconciler:
         )
         ask, placement = None, None
         if self._settings.joint.includes(case.key[0]):
-            ask = Ask(value=case.value, binding=case.binding, required=decision.required)
+            # What the policy alone would start, so that what runs is not exchanged for an exact fit.
+            required = case.binding.serving(decision.replicas)
+            ask = Ask(value=case.value, binding=case.binding, required=required)
             grant = self._tools.exchange.answer(case.key, now_seconds=steady_seconds)
             decision, placement = joined(case, decision, ask, grant, history=history, now_seconds=now_seconds)
         why = advised(case.value, self._settings.advisory)

@@ -105,7 +105,7 @@ def joined(
         reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
         found = (not grant.is_short, reason, grant.message)
         granted = [grant.replicas[key] for key in ask.variants]
-    is_old = grant is not None and grant.required != decision.required
+    is_old = grant is not None and grant.required != ask.required
     detail = "the last plan was asked for something else, the next one decides" if is_old else found[2]
     placed = granted_decision(
         decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=detail

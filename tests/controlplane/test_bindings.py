@@ -166,7 +166,7 @@ def test_the_pods_are_asked_and_the_hpa_follows(bench: Bench, capsys: pytest.Cap
     assert cli.main(["explain", "aspb/chatt", *place]) == 1
     assert "there are: chat" in capsys.readouterr().err
     text = bench.kubectl("describe", "aspb", "chat")
-    assert "4 replicas, now 1: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
+    assert "from 1 to 4 replicas: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")
     columns = bench.kubectl("get", "aspb", "chat").split()
     assert columns[columns.index("waiting") :][:4] == ["waiting", "chat", "1", "6"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.observe.origins import of_one_origin
+from controller.observe.origins import of_one_origin, of_one_origin_each
 from controller.observe.said import Series, UnreadableMetricsError
 
 WAITING = "vllm:num_requests_waiting"
@@ -92,3 +92,51 @@ def test_a_pod_without_a_time_is_not_known() -> None:
 
     with pytest.raises(UnreadableMetricsError, match="no series with this pod's name"):
         of_one_origin(gauges, [])
+
+
+def gauge(name: str, value: float, **labels: str) -> Series:
+    """Return a series of one pod."""
+    return Series(name=name, labels={"namespace": "ns", "pod": "p"} | labels, value=value)
+
+
+EACH = {
+    "one job": ([gauge("q", 5, job="a")], [gauge("", 3, job="a")], ({"q": [5]}, 3)),
+    "two series of one job add up": (
+        [gauge("q", 5, job="a", engine="0"), gauge("q", 2, job="a", engine="1")],
+        [gauge("", 3, job="a", engine="0"), gauge("", 3, job="a", engine="1")],
+        ({"q": [5, 2]}, 3),
+    ),
+    "of two Prometheus replicas the fresher one": (
+        [gauge("q", 4, job="a", prometheus_replica="0"), gauge("q", 5, job="a", prometheus_replica="1")],
+        [gauge("", 9, job="a", prometheus_replica="0"), gauge("", 3, job="a", prometheus_replica="1")],
+        ({"q": [5]}, 3),
+    ),
+    "by way of two Services": (
+        [gauge("q", 5, job="a", service="x"), gauge("q", 5, job="a", service="y")],
+        [gauge("", 3, job="a", service="x"), gauge("", 3, job="a", service="y")],
+        ({"q": [5]}, 3),
+    ),
+    "each name by its own job": (
+        [gauge("q", 5, job="a", instance="p:80"), gauge("r", 7, job="b", instance="p:81")],
+        [gauge("", 3, job="a", instance="p:80"), gauge("", 8, job="b", instance="p:81")],
+        ({"q": [5], "r": [7]}, 8),
+    ),
+    "jobs that see other endpoints each": (
+        [gauge("q", 5, job="a", instance="p:80"), gauge("q", 7, job="b", instance="p:81")],
+        [gauge("", 3, job="a", instance="p:80"), gauge("", 3, job="b", instance="p:81")],
+        ({}, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("series", "times", "want"), EACH.values(), ids=EACH.keys())
+def test_series_of_any_exporter_count_once(
+    series: list[Series], times: list[Series], want: tuple[dict[str, list[float]], float]
+) -> None:
+    """By the labels that Prometheus gives; other labels are the exporter's own."""
+    counted, age_seconds = of_one_origin_each(series, times)
+
+    found: dict[str, list[float]] = {}
+    for item in counted:
+        found.setdefault(item.name, []).append(item.value)
+    assert (found, age_seconds) == want

@@ -24,7 +24,9 @@ async def test_what_pods_say_is_decided_and_published() -> None:
     assert stage.written == ["b"]
     assert stage.published() == {"a": 5}
     status = stage.status()
-    assert status["decision"]["message"] == ("5 replicas, now 2: m is 44, 10 per replica, which asks for 5")
+    assert status["decision"]["message"] == (
+        "from 2 to 5 replicas: m is 44, 10 per replica, which asks for 5"
+    )
     assert status["metrics"] == [
         {"name": "m", "targetValue": "10", "value": "44", "replicas": 5, "signal": "Fresh", "ageSeconds": 0}
     ]

@@ -202,6 +202,19 @@ async def test_a_steady_load_keeps_its_mix() -> None:
     assert seen[-6:] == [seen[-1]] * 6
 
 
+async def test_what_runs_is_not_exchanged_for_an_exact_fit() -> None:
+    """Six are served by 3 and 2 of one and a half; for eight, two more of those start and none stops."""
+    world = stage(
+        load=80 / 6,
+        h100=3,
+        bindings={"b": pair(**{CAPACITY: "h100=1,a100=1.5"})},
+        replicas={"h100": 3, "a100": 2},
+    )
+    world.bound.loads = {"h100": 80 / 6, "a100": 1.5 * 80 / 6}
+    await world.cycle(times=2)
+    assert world.bound.published() == {"h100": 3, "a100": 4}
+
+
 async def test_limits_of_a_period_hold_for_what_the_plan_granted() -> None:
     """The history has what was published."""
     world = stage(load=80)

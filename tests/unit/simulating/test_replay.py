@@ -99,7 +99,7 @@ def test_a_replay_is_drawn_and_told(simulate: Simulate) -> None:
     assert "█" in output
     assert "vllm:num_requests_running is 180, 10 per replica, which asks for 18" in " ".join(output.split())
     assert page.count("<svg") == 2
-    assert "at most 4 or 100 % up within 60 s, from 1 replicas" in page
+    assert "up by at most 4 replicas or 100 %, whichever is more, within 60 s, from 1 replica" in page
 
 
 def test_json_lines_with_dates_and_gaps_are_the_same(simulate: Simulate) -> None:
