@@ -88,7 +88,7 @@ class Execution:
         }
 
     async def do(self, step: Step) -> Done:
-        """Do one step. Raises StoppedError, NotTakenUpError, RestlessError and ClusterError."""
+        """Do one step. Raises StoppedError, NotTakenUpError, ContendedError and ClusterError."""
         began = time.monotonic()
         self._progress.begin(step.title)
         result = await self._actions[step.action](step)

@@ -22,7 +22,7 @@ _TRIES: Final = 20
 _PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 
 
-class RestlessError(Exception):
+class ContendedError(Exception):
     """An object changes faster than it can be verified."""
 
 
@@ -52,7 +52,7 @@ async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten
 async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
     """Make sure that a further write changes no object; how many there are.
 
-    Raises RestlessError for one that somebody else never stops writing, and ClusterError.
+    Raises ContendedError for one that somebody else never stops writing, and ClusterError.
     """
     listed = await patiently(partial(cluster.list, resource, metadata_only=True))
     items: list[Json] = listed["items"]
@@ -65,7 +65,7 @@ async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
                 return
             before = str(after)
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        raise RestlessError(f"{name} changes all the time: stop whoever writes it, and run this again")
+        raise ContendedError(f"{name} changes all the time: stop whoever writes it, and run this again")
 
     await each(items, one, pace)
     return len(items)

@@ -17,7 +17,7 @@ from apiserver.kinds.llmd.shapes import Shape
 from apiserver.upgrading.execution import Done, Execution, StoppedError
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.report import Outcome, Report
-from apiserver.upgrading.rewriting import RestlessError
+from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
 from apiserver.upgrading.waiting import NotTakenUpError
 
@@ -95,7 +95,7 @@ async def _applied(
     except StoppedError as error:
         stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
         return replace(stopped, error=str(error), failures=error.failures)
-    except (NotTakenUpError, RestlessError) as error:
+    except (NotTakenUpError, ContendedError) as error:
         return replace(report, outcome=Outcome.STOPPED, done=tuple(done), error=str(error), advice=())
     except ClusterError as error:
         message = f"{error.message}; run this again to go on where it stopped"

@@ -107,7 +107,7 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     )
 
 
-def homeless(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
+def unplaced(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
     """Return the variants of which the plan grants more than it has a place for."""
     placed: Counter[Key] = Counter()
     for item in plan.placements:

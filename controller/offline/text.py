@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import RenderableType
 
 from controller.offline.drawing import drawing_parts
-from controller.offline.layout import codes_of, homeless, layouts
+from controller.offline.layout import codes_of, layouts, unplaced
 from controller.offline.table import colour_of, goes_short, in_order, price, tone_of, variants_table
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
@@ -45,7 +45,7 @@ class Shown:
     @property
     def short(self) -> tuple[str, ...]:
         """Namespace and model of each that gets less than it needs, or more than there is a place for."""
-        without = homeless(self.snapshot, self.plan)
+        without = unplaced(self.snapshot, self.plan)
         found = {
             f"{item.namespace}/{item.model_id}"
             for item in self.plan.decisions

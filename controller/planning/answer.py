@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controller.planning.cluster import Node
     from controller.planning.decision import Relief
     from controller.planning.demand import ModelDemand
-    from controller.planning.flapping import Restless
+    from controller.planning.flapping import Flapping
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot, Variant
@@ -46,7 +46,7 @@ class Answer:
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """By model."""
 
-    restless: Mapping[tuple[str, str], Restless] = field(default_factory=dict)
+    flapping: Mapping[tuple[str, str], Flapping] = field(default_factory=dict)
     """Variants that are not to turn for cost alone."""
 
     @cached_property

@@ -140,7 +140,7 @@ def _required(case: Case) -> str:
 
 def _steadied(case: Case) -> Verdict | None:
     """Explain that a variant which turned too often is not turned again for cost."""
-    found = case.answer.restless.get(case.variant.key)
+    found = case.answer.flapping.get(case.variant.key)
     if found is None or case.granted != case.variant.current_replicas or case.wanted == case.granted:
         return None
     if case.wanted > case.granted and (case.scarcity() or case.limit or case.rule_clause):

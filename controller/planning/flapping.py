@@ -26,7 +26,7 @@ PRICE_FACTOR = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Restless:
+class Flapping:
     """A variant whose budget of reversals is spent."""
 
     direction: int
@@ -36,7 +36,7 @@ class Restless:
     """Within the window."""
 
 
-def restless(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Mapping[Key, Restless]:
+def flapping(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Mapping[Key, Flapping]:
     """Return the variants that are not to turn for cost alone.
 
     Who goes down may have to come up again: the last reversal of a budget is kept for that.
@@ -45,7 +45,7 @@ def restless(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Ma
         return {}
     least = {1: max(1, settings.flap_reversals - 1), -1: settings.flap_reversals}
     recent = {
-        course.key: Restless(
+        course.key: Flapping(
             direction=course.direction,
             reversals=len(_recent(course.reversed_seconds, snapshot.taken_seconds, settings)),
         )
@@ -56,7 +56,7 @@ def restless(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Ma
 
 
 def steadied(
-    problem: PlacementProblem, variants: Sequence[Variant], held: Mapping[Key, Restless]
+    problem: PlacementProblem, variants: Sequence[Variant], held: Mapping[Key, Flapping]
 ) -> PlacementProblem:
     """Return the problem in which turning round is dear for those who have done it too often."""
     if not held:
@@ -89,7 +89,7 @@ def followed(
     )
 
 
-def _dearer(terms: VariantTerms, found: Restless) -> VariantTerms:
+def _dearer(terms: VariantTerms, found: Flapping) -> VariantTerms:
     if found.direction > 0:
         return replace(terms, stop_price=PRICE_FACTOR * max(1, terms.cost, terms.stop_price))
     return replace(terms, start_price=PRICE_FACTOR * max(1, terms.cost, terms.start_price))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from controller.planning.answer import Answer
 from controller.planning.case import published_replicas
 from controller.planning.demand import model_demands
-from controller.planning.flapping import restless, steadied
+from controller.planning.flapping import flapping, steadied
 from controller.planning.formulation import formulate
 from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from controller.planning.demand import ModelDemand
-    from controller.planning.flapping import Restless
+    from controller.planning.flapping import Flapping
     from controller.planning.problem import LimitRow, PlacementProblem, Solution
     from controller.planning.settings import Settings
     from controller.planning.snapshot import Snapshot
@@ -36,7 +36,7 @@ class Prepared:
     plain_problem: PlacementProblem
     """The problem of what would be wanted if there were room for all, and nobody had turned too often."""
 
-    restless: Mapping[tuple[str, str], Restless]
+    flapping: Mapping[tuple[str, str], Flapping]
     """Those whose prices are."""
 
     def granted(self, place: Callable[[PlacementProblem], Solution]) -> Answer:
@@ -83,7 +83,7 @@ class Prepared:
             wanted=granted,
             granted=granted,
             settings=self.settings,
-            restless=self.restless,
+            flapping=self.flapping,
         )
 
 
@@ -92,7 +92,7 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
     demands = model_demands(snapshot)
     formulated = formulate(snapshot, demands, settings=settings)
     whole = with_main_variants(formulated, demands)
-    held = restless(snapshot, state, settings)
+    held = flapping(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
         settings=settings,
@@ -100,5 +100,5 @@ def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Pr
         problem=steadied(whole, [variant for demand in demands for variant in demand.variants], held),
         next_state=state,
         plain_problem=with_main_variants(formulated, demands, is_unlimited=True),
-        restless=held,
+        flapping=held,
     )

@@ -65,7 +65,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
     """Return where the cluster left the last plan; who was `known` to wait does so while nothing is free."""
     found: list[Waiting] = []
     elsewhere = 0
-    homeless = _homeless(now)
+    unplaced = _unplaced(now)
     if last is not None:
         fresh = _newly_bound(last.snapshot, now)
         placed: Counter[_Spot] = Counter()
@@ -74,10 +74,10 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: count - len(fresh.get(spot, ())) for spot, count in placed.items()}
         elsewhere = sum(map(len, surplus.values()))
-        found = [*_waiting(homeless, unused, surplus)]
+        found = [*_waiting(unplaced, unused, surplus)]
     old = {(item.variant[0], item.pod): item for item in known}
     new = {(item.variant[0], item.pod): item for item in found}
-    still = {(namespace, pod) for (namespace, _), pods in homeless.items() for pod in pods}
+    still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
     waiting = [item for pod, item in sorted((new | old).items()) if pod in still]
     return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
 
@@ -135,19 +135,19 @@ def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, .
 
 
 def _waiting(
-    homeless: Mapping[Key, Sequence[str]],
+    unplaced: Mapping[Key, Sequence[str]],
     unused: Mapping[_Spot, int],
     surplus: Mapping[_Spot, tuple[str, ...]],
 ) -> Iterator[Waiting]:
     """Yield the replicas without a node for which the plan had places that are still unused."""
-    for key, pods in homeless.items():
+    for key, pods in unplaced.items():
         places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
         for pod, node in zip(pods, places, strict=False):
             takers = sorted(name for (_, where), names in surplus.items() if where == node for name in names)
             yield Waiting(variant=key, pod=pod, node=node, takers=tuple(takers))
 
 
-def _homeless(now: Snapshot) -> Mapping[Key, Sequence[str]]:
+def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:
     """Return the pods that are not bound and fit no node now, by variant; any that fits will be bound."""
     held: Counter[str] = Counter()
     unbound: dict[Key, list[str]] = {}

@@ -54,9 +54,9 @@ def _places(problem: PlacementProblem, solution: Solution) -> Iterator[str]:
         if room[node] < 0:
             yield f"node {node}: {-room[node]} accelerators too many"
     for v, terms in enumerate(problem.variants):
-        homeless = terms.pods * max(0, solution.replicas[v] - len(terms.bound)) if terms.accelerators else 0
-        if placed[v] != homeless:
-            yield f"{terms.name}: {placed[v]} places for {homeless} pods"
+        unplaced = terms.pods * max(0, solution.replicas[v] - len(terms.bound)) if terms.accelerators else 0
+        if placed[v] != unplaced:
+            yield f"{terms.name}: {placed[v]} places for {unplaced} pods"
 
 
 def _room(problem: PlacementProblem, solution: Solution) -> list[int]:

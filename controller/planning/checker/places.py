@@ -89,14 +89,14 @@ def _counts(
     for variant in snapshot.variants:
         key = (variant.namespace, variant.name)
         replicas = decisions[key].replicas
-        homeless = (replicas - len(kept_replicas(variant, replicas))) * variant.pods_per_replica
+        unplaced = (replicas - len(kept_replicas(variant, replicas))) * variant.pods_per_replica
         excused = min(variant.current_replicas, replicas) if not decisions[key].signal.decides else 0
         if variant.accelerators_per_replica == 0:
             continue
-        if placed[key] > homeless:
-            yield f"{variant.name}: {placed[key]} places for {homeless} pods"
-        elif placed[key] < homeless and replicas > excused:
-            yield f"{variant.name}: only {placed[key]} places for {homeless} pods"
+        if placed[key] > unplaced:
+            yield f"{variant.name}: {placed[key]} places for {unplaced} pods"
+        elif placed[key] < unplaced and replicas > excused:
+            yield f"{variant.name}: only {placed[key]} places for {unplaced} pods"
 
 
 def _pod_size(variant: Variant) -> int:

@@ -18,9 +18,7 @@ from controller.planning.state import Course, PlanningState
 Plan = Callable[..., tuple[int, str, list[str]]]
 
 NOW = 1_000_000.0
-RESTLESS = Course(
-    namespace="ns", name="chat", replicas=6, direction=1, reversed_seconds=(NOW - 600, NOW - 60)
-)
+TURNING = Course(namespace="ns", name="chat", replicas=6, direction=1, reversed_seconds=(NOW - 600, NOW - 60))
 """It has turned twice within the hour, and came up last."""
 
 VARIANT = Variant(
@@ -50,7 +48,7 @@ SAVED = PlanningInputs(
         ),
         taken_seconds=NOW,
     ),
-    state=PlanningState(courses=(RESTLESS,)),
+    state=PlanningState(courses=(TURNING,)),
     settings=Settings(flap_reversals=2),
 )
 

@@ -209,11 +209,11 @@ def _fits(snapshot: Snapshot, made: Plan) -> bool:
             free[replica.node or ""] -= item.accelerators_per_replica
     for place in made.placements:
         free[place.node] -= place.pods * sizes[place.namespace, place.name]
-    homeless = [8]
+    unplaced = [8]
     for move in made.moves:
         free[move.node] += move.replicas * sizes[move.namespace, move.name]
-        homeless += [sizes[move.namespace, move.name]] * move.replicas
-    for size in sorted(homeless, reverse=True):
+        unplaced += [sizes[move.namespace, move.name]] * move.replicas
+    for size in sorted(unplaced, reverse=True):
         rooms = [name for name, room in free.items() if room >= size]
         if not rooms:
             return False
