@@ -76,7 +76,7 @@ bench-decisions: setup ## Play decisions in closed loop beside other policies' b
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: setup ## Measure a cycle of 1,000 AutoscalingPolicyBindings beside plain parsing of their pods' answers: about a minute
+bench-policies: setup ## Measure a cycle of 1,000 AutoscalingPolicyBindings beside plain parsing of their pods' answers: about a minute (ARGS=--live: a quarter of an hour)
 	$(RUN) -m hack.bench.policies $(ARGS)
 
 .PHONY: lint

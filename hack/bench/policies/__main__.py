@@ -12,11 +12,12 @@ from hack.bench.policies.measuring import PolicySettings, measure
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_count(parser, "--bindings", default=1000, text="decided on in one cycle")
+    parser.add_argument("--live", action="store_true", help="play the loads on a real control plane, too")
     add_count(parser, "--cycles", default=5, text="medians are of so many")
 
 
 def _settings(options: argparse.Namespace) -> PolicySettings:
-    return PolicySettings(bindings=options.bindings, cycles=options.cycles)
+    return PolicySettings(bindings=options.bindings, cycles=options.cycles, plays_live=options.live)
 
 
 _COMMAND: Final = Command(

@@ -12,11 +12,13 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.named import silent
+from controller.simulating.replay_text import sparkline
 from controller.uncollected import uncollected
 from hack.bench.frame import Frame
 from hack.bench.goals import Goal
 from hack.bench.measurement import Part, part_of
-from hack.bench.policies.trajectories import Course, Trajectory, trajectories
+from hack.bench.policies.live import PACE, LiveRun, live
+from hack.bench.policies.trajectories import HOUR_SECONDS, Course, Trajectory, trajectories
 from hack.bench.policies.world import BindingFleet
 from hack.bench.table import Columns, Row, aligned, ratio_of
 
@@ -42,6 +44,13 @@ _CYCLE_COLUMNS: Final[Columns[CycleCost]] = (
 )
 _HEADS: Final = ("load", "start", *("released: h", "overload"), *("mended: h", "overload"))
 
+_LIVE_HEADS: Final = (
+    *("load", "start"),
+    *("live: h", "overload"),
+    *("ours: h", "overload"),
+    *("mended: h", "overload"),
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicySettings:
@@ -49,6 +58,8 @@ class PolicySettings:
 
     bindings: int
     cycles: int
+    plays_live: bool = False
+    """Whether the loads are played on a real control plane, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +94,12 @@ def measure(settings: PolicySettings, frame: Frame) -> Iterator[Sequence[Part]]:
     yield [cycles]
     frame.step("trajectories")
     found = trajectories()
-    yield [cycles, part_of("trajectories", found, _trajectory_table(found), goals=_overload_goals(found))]
+    parts = [cycles, part_of("trajectories", found, _trajectory_table(found), goals=_overload_goals(found))]
+    yield parts
+    if settings.plays_live:
+        frame.step(f"an hour on a real control plane, in {HOUR_SECONDS / PACE / 60:.0f} minutes")
+        runs = live()
+        yield [*parts, part_of("live", runs, _live_table(runs, found), _drawn(runs))]
 
 
 def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
@@ -106,6 +122,36 @@ def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
         "the same policy, and ours without its tolerance, which the reference does not keep",
         *aligned([(*_HEADS, "ours: h", "overload", "exact: h", "overload"), *map(_row, found)]),
     ]
+
+
+def _live_table(runs: Sequence[LiveRun], found: Sequence[Trajectory]) -> list[str]:
+    simulated = {(item.shape, item.start_seconds): item for item in found}
+    rows = []
+    for run in runs:
+        beside = simulated[run.shape, run.start_seconds]
+        courses = (run.course, beside.ours, beside.mended)
+        shown = [(f"{item.replica_hours:.2f}", f"{item.overload_seconds:.0f} s") for item in courses]
+        rows.append((run.shape, f"{run.start_seconds:.0f} s", *(text for pair in shown for text in pair)))
+    return [
+        "the same hour on a real control plane, beside ours and the mended reference in virtual time",
+        *aligned([_LIVE_HEADS, *rows]),
+    ]
+
+
+def _drawn(runs: Sequence[LiveRun]) -> list[str]:
+    lines = ["replicas over the hour: the load, ours, and what the mended reference says to the same samples"]
+    for run in runs:
+        courses = {
+            "load": [sample.load for sample in run.samples],
+            "ours": [float(sample.asked) for sample in run.samples],
+            "mended": [float(count) for count in run.reference()],
+        }
+        most = max(max(course) for course in courses.values())
+        times = [sample.seconds for sample in run.samples]
+        for name, course in courses.items():
+            text = sparkline([*zip(times, course, strict=True)], most)
+            lines.append(f"{run.name:<10} {name:<7} {max(course):>3.0f}  {text}")
+    return lines
 
 
 def _share(item: Trajectory) -> float:

@@ -22,19 +22,27 @@ from hack.bench.policies.kthena import Reference
 STARTS_SECONDS: Final = (0.0, 60.0, 180.0)
 _TICK_SECONDS: Final = 15.0
 _STEP_SECONDS: Final = 5.0
-_HOUR_SECONDS: Final = 3600.0
-_TARGET: Final = 10.0
-_BOUNDS: Final = Bounds(min_replicas=1, max_replicas=40)
-_POLICY: Final = ScalingPolicy(
-    metrics=(PolicyMetric(name="m", target=_TARGET),),
+HOUR_SECONDS: Final = 3600.0
+"""Length of each load."""
+
+TARGET: Final = 10.0
+"""What one replica should have of the gauge."""
+
+BOUNDS: Final = Bounds(min_replicas=1, max_replicas=40)
+"""Of every target."""
+
+POLICY: Final = ScalingPolicy(
+    metrics=(PolicyMetric(name="m", target=TARGET),),
     up=StableLimits(instances=4, percent=100, period_seconds=60.0),
     down=StableLimits(instances=0, percent=100, period_seconds=60.0, window_seconds=300.0),
     panic=PanicRules(percent=200, period_seconds=30.0, threshold_percent=200, hold_seconds=60.0),
 )
+"""Of every target and every way to decide."""
 
 _LONG: Final = (600.0, 2400.0)
 _SHORT: Final = ((600.0, 900.0), (2100.0, 2400.0))
-_TOLERATED: Final = 1 + _POLICY.tolerance_percent / 100
+TOLERATED: Final = 1 + POLICY.tolerance_percent / 100
+"""How many times what ready replicas serve a load may be without being overload."""
 
 Load = Callable[[float], float]
 Decider = Callable[[float, int, int, float], int]
@@ -76,7 +84,7 @@ def trajectories() -> list[Trajectory]:
 
 def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
     def by_reference(*, is_mended: bool) -> Course:
-        found = Reference(_POLICY, _BOUNDS, is_mended=is_mended)
+        found = Reference(POLICY, BOUNDS, is_mended=is_mended)
         return _played(
             load,
             start_seconds,
@@ -88,8 +96,8 @@ def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
         start_seconds=start_seconds,
         released=by_reference(is_mended=False),
         mended=by_reference(is_mended=True),
-        ours=_played(load, start_seconds, ours(_POLICY)),
-        exact=_played(load, start_seconds, ours(replace(_POLICY, tolerance_percent=0))),
+        ours=_played(load, start_seconds, ours(POLICY)),
+        exact=_played(load, start_seconds, ours(replace(POLICY, tolerance_percent=0))),
     )
 
 
@@ -100,7 +108,7 @@ def ours(policy: ScalingPolicy) -> Decider:
     def decided(now: float, current: int, ready: int, total: float) -> int:
         pods = tuple(PodValue(seen=Value(value=total / ready)) for _ in range(ready))
         seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
-        found = decide(policy, _BOUNDS, histories[-1], seen, now)
+        found = decide(policy, BOUNDS, histories[-1], seen, now)
         histories[:] = [found.history]
         return found.replicas
 
@@ -112,18 +120,18 @@ def _played(load: Load, start_seconds: float, decider: Decider) -> Course:
     ready_at = [0.0] * first
     overloaded = held = 0.0
     counts = []
-    for step in range(int(_HOUR_SECONDS / _STEP_SECONDS)):
+    for step in range(int(HOUR_SECONDS / _STEP_SECONDS)):
         now = step * _STEP_SECONDS
         ready = sum(moment <= now for moment in ready_at)
         if now % _TICK_SECONDS == 0:
-            wanted = decider(now, len(ready_at), ready, load(now) * _TARGET)
+            wanted = decider(now, len(ready_at), ready, load(now) * TARGET)
             counts.append(wanted)
             new = wanted - len(ready_at)
             ready_at = sorted(ready_at)[:wanted] + [now + start_seconds] * max(0, new)
             ready = sum(moment <= now for moment in ready_at)
-        overloaded += _STEP_SECONDS * (load(now) > ready * _TOLERATED + 1e-9)
+        overloaded += _STEP_SECONDS * (load(now) > ready * TOLERATED + 1e-9)
         held += _STEP_SECONDS * len(ready_at)
-    return Course(replica_hours=held / _HOUR_SECONDS, overload_seconds=overloaded, replicas=tuple(counts))
+    return Course(replica_hours=held / HOUR_SECONDS, overload_seconds=overloaded, replicas=tuple(counts))
 
 
 def _step(now: float) -> float:
@@ -146,7 +154,7 @@ def _ramp(now: float) -> float:
 def _noise() -> Sequence[float]:
     chance = random.Random(17)  # noqa: S311 (what is drawn is nobody's secret)
     level, drawn = 0.0, []
-    for _ in range(int(_HOUR_SECONDS / _STEP_SECONDS) + 1):
+    for _ in range(int(HOUR_SECONDS / _STEP_SECONDS) + 1):
         level = 0.9 * level + chance.gauss(0.0, 0.5)
         drawn.append(max(0.5, 8.0 + level))
     return drawn
