@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded
 from apiserver.kinds.conversion import kept_after_relabelling, kept_annotation, telling_label
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
@@ -190,7 +191,7 @@ def _read(spec: JsonValue) -> JsonValue:
 
 
 def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
-    """Tell whether an update leaves alone the spec, and what else conversion makes a spec of."""
+    """Tell whether an update leaves alone the spec, what else conversion makes a spec of, and the writer."""
     return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
 
 
@@ -200,9 +201,9 @@ def _has_same_spec(old: _Object, new: _Object) -> bool:
     return bytes(old.spec) == bytes(new.spec)  # one server wrote both, in one order
 
 
-def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, JsonValue, JsonValue]:
+def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, ...]:
     owners = None if value.metadata is None else value.metadata.owner_references
-    return owners, _label(kind, value), _kept(kind, value)
+    return owners, _label(kind, value), _kept(kind, value), _writer(kind, value)
 
 
 def _label(kind: Kind, value: _Object) -> str | None:
@@ -215,3 +216,11 @@ def _kept(kind: Kind, value: _Object) -> str | None:
     """Return what conversion is said to have kept of an object, if anything."""
     annotations = None if value.metadata is None else value.metadata.annotations
     return None if annotations is None else annotations.get(kept_annotation(kind))
+
+
+def _writer(kind: Kind, value: _Object) -> str | None:
+    """Return what an object of a kind that says so tells of its writer, if anything."""
+    if not is_recorded(kind):
+        return None
+    annotations = None if value.metadata is None else value.metadata.annotations
+    return None if annotations is None else annotations.get(WRITTEN_BY)

@@ -1,6 +1,6 @@
 """Asks the API server who may scale what: one SubjectAccessReview, remembered for a few seconds.
 
-Contract: `k8s.io/api/authorization/v1`. The memory serves the second webhook of the same request.
+The memory serves the second webhook of the same request.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from apiserver.cluster.access import is_allowed, update_review
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
 from webhooks.scaling import ScaleRequest, UndecidedError
@@ -46,7 +47,14 @@ class ClusterAuthorizer:
 
         Only leave is remembered: who was refused may ask for a role and try again.
         """
-        review = _review(request)
+        review = update_review(
+            request.user,
+            namespace=request.namespace,
+            group=request.group,
+            resource=request.resource,
+            subresource=request.subresource,
+            name=request.name,
+        )
         key = hashlib.blake2b(msgspec.json.encode(review, order="sorted"), digest_size=16).digest()
         if self._clock() - self._allowed.get(key, -_REMEMBERED_SECONDS) < _REMEMBERED_SECONDS:
             return True
@@ -69,23 +77,4 @@ class ClusterAuthorizer:
         except (TimeoutError, ClusterError) as error:
             why = str(error) or "no connection to the API server yet"
             raise UndecidedError(f"the API server could not be asked for permissions: {why}") from error
-        return (answer.get("status") or {}).get("allowed") is True
-
-
-def _review(request: ScaleRequest) -> Json:
-    user = request.user
-    spec = {
-        "user": user.get("username") or "",
-        "groups": user.get("groups") or [],
-        "uid": user.get("uid") or "",
-        "extra": user.get("extra") or {},
-        "resourceAttributes": {
-            "namespace": request.namespace,
-            "verb": "update",
-            "group": request.group,
-            "resource": request.resource,
-            "subresource": request.subresource,
-            "name": request.name,
-        },
-    }
-    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        return is_allowed(answer)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
@@ -16,6 +14,7 @@ from apiserver.schema.kind import Reference
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
+from webhooks.authorship import record_errors, user_of
 from webhooks.forms import form_errors
 from webhooks.review import AdmissionRequest
 from webhooks.scaling import Scaling, UndecidedError
@@ -36,8 +35,8 @@ class Decision:
 async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: bool) -> Decision:
     """Judge the object under review, and whether its writer may have scaled what it names.
 
-    Defaults are filled into the object on the way. A permission that cannot be asked for refuses only where
-    the caller `must_be_sure`.
+    Defaults are filled into the object on the way. A permission that cannot be asked for, or a wrong record
+    of the writer, refuses only where the caller `must_be_sure`.
     """
     try:
         subject = subject_of(request)
@@ -47,6 +46,8 @@ async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: b
         return Decision()
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     found = [*judgement.errors, *form_errors(subject.kind, subject.forms)]
+    if must_be_sure:
+        found += record_errors(subject, request)
     try:
         if claims := subject.claims(is_valid=judgement.is_sound):
             found += await _scaling_errors(subject, claims, request, scaling)
@@ -60,10 +61,7 @@ async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: b
 async def _scaling_errors(
     subject: Subject, claims: Sequence[Reference], request: AdmissionRequest, scaling: Scaling
 ) -> list[FieldError]:
-    user = msgspec.json.decode(request.user_info)
-    return await scaling.errors(
-        claims, user=user if isinstance(user, dict) else {}, namespace=subject.namespace
-    )
+    return await scaling.errors(claims, user=user_of(request), namespace=subject.namespace)
 
 
 def _refusal(subject: Subject, found: Sequence[FieldError]) -> Json:

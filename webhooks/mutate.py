@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.schema.filler import Addition
 from webhooks.admission import Subject
+from webhooks.authorship import due_record
 from webhooks.decision import decide
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
@@ -19,7 +21,7 @@ from webhooks.scaling import Scaling
 async def mutate(request: AdmissionRequest, scaling: Scaling) -> Verdict:
     """Return the verdict on a request: a refusal, or a patch that adds what is absent.
 
-    The annotation of conversion is the one thing that it may replace.
+    The annotations of conversion and of the writer are the only things that it may replace.
 
     Permissions that cannot be asked for are left to `/validate`.
     """
@@ -27,13 +29,16 @@ async def mutate(request: AdmissionRequest, scaling: Scaling) -> Verdict:
     if decision.refusal is not None or decision.judgement is None:
         return Verdict(refusal=decision.refusal)
     completion = decision.judgement.completion
-    patch = (*completion.additions, *_kept(decision.subject))
+    patch = (*completion.additions, *_annotated(decision.subject, request))
     return Verdict(patch=patch, warnings=tuple(completion.warnings))
 
 
-def _kept(subject: Subject | None) -> Iterator[Addition]:
-    """Yield what sets the annotation of conversion anew, beside all others."""
-    if subject is None or subject.to_keep is None:
+def _annotated(subject: Subject | None, request: AdmissionRequest) -> Iterator[Addition]:
+    """Yield what sets annotations of ours anew, beside all others."""
+    if subject is None:
         return
+    ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: due_record(subject, request)}
+    wanted = {name: text for name, text in ours.items() if text is not None}
     others = subject.value["metadata"].get("annotations", {})
-    yield Addition("/metadata/annotations", others | {kept_annotation(subject.kind): subject.to_keep})
+    if wanted and others != others | wanted:
+        yield Addition("/metadata/annotations", others | wanted)

@@ -1,0 +1,43 @@
+"""The question to the API server who may do what (`k8s.io/api/authorization/v1`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
+
+if TYPE_CHECKING:
+    from apiserver.schema.json import Json
+
+
+def update_review(
+    user: Json, *, namespace: str, group: str, resource: str, subresource: str, name: str
+) -> Json:
+    """Return the SubjectAccessReview that asks whether a user may update an object.
+
+    `user` is as `userInfo` of an admission request describes one.
+    """
+    spec = {
+        "user": user.get("username") or "",
+        "groups": user.get("groups") or [],
+        "uid": user.get("uid") or "",
+        "extra": user.get("extra") or {},
+        "resourceAttributes": {
+            "namespace": namespace,
+            "verb": "update",
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+            "name": name,
+        },
+    }
+    return {
+        "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": spec,
+    }
+
+
+def is_allowed(answer: Json) -> bool:
+    """Tell whether an answered review says yes."""
+    return (answer.get("status") or {}).get("allowed") is True

@@ -1,0 +1,142 @@
+"""The record of who wrote a binding: admission keeps it, whatever anybody sends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.bindings import scaling
+from support.reviews import asked_by, mutate, review, validate, variant
+
+from apiserver.kinds.authorship import WRITTEN_BY, record_of, writer_of
+from apiserver.schema.filler import Addition
+from apiserver.schema.json import Json
+
+
+def record(user: str) -> str:
+    """Return what is recorded of somebody who sends requests here."""
+    return json.dumps({"groups": ["devs"], "username": user}, separators=(",", ":"))
+
+
+def binding(*, most: int = 4, **annotations: str) -> Json:
+    """Return a binding; `by` says whom its record names."""
+    if "by" in annotations:
+        annotations[WRITTEN_BY] = record(annotations.pop("by"))
+    metadata = {"name": "b", "namespace": "ns"} | ({"annotations": annotations} if annotations else {})
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": metadata,
+        "spec": scaling(maxReplicas=most),
+    }
+
+
+def noted(text: str) -> Json:
+    """Return a binding whose record is this text."""
+    value = binding()
+    return value | {"metadata": value["metadata"] | {"annotations": {WRITTEN_BY: text}}}
+
+
+def written(request: Json) -> Json | None:
+    """Return the annotations that /mutate sets; None where it leaves them alone."""
+    patch = mutate(request).patch
+    found = [item.value for item in patch if isinstance(item, Addition) and "annotations" in item.path]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+BECOMES: dict[str, tuple[Json, Json | None, Json | None]] = {
+    "who creates an object is its writer": (binding(), None, {WRITTEN_BY: record("ann")}),
+    "what a new object claims does not count": (binding(by="root"), None, {WRITTEN_BY: record("ann")}),
+    "who changes the spec is its writer": (
+        binding(by="bob", most=5, team="a"),
+        binding(by="bob", team="a"),
+        {WRITTEN_BY: record("ann"), "team": "a"},
+    ),
+    "who changes another annotation is not": (binding(by="bob", team="b"), binding(by="bob"), None),
+    "who touches the record is its writer": (
+        binding(by="root"),
+        binding(by="bob"),
+        {WRITTEN_BY: record("ann")},
+    ),
+    "who removes the record is its writer": (binding(), binding(by="bob"), {WRITTEN_BY: record("ann")}),
+    "who gives a record to an object that has none is its writer": (
+        binding(by="root"),
+        binding(),
+        {WRITTEN_BY: record("ann")},
+    ),
+    "an object without a record stays so while nobody touches it": (binding(team="a"), binding(), None),
+    "who writes his own object again changes nothing": (binding(by="ann", most=5), binding(by="ann"), None),
+}
+
+
+@pytest.mark.parametrize(("new", "old", "want"), BECOMES.values(), ids=BECOMES)
+def test_the_writer(new: Json, old: Json | None, want: Json | None) -> None:
+    """It is who sends the request, and the other webhook agrees with what this one made."""
+    assert written(asked_by("ann", new, old)) == want
+    annotations = new["metadata"].get("annotations") if want is None else want
+    made = new | {"metadata": new["metadata"] | {"annotations": annotations or {}}}
+    assert validate(asked_by("ann", made, old)).refusal is None
+
+
+FORGED: dict[str, tuple[Json, Json | None]] = {
+    "a new object": (binding(by="root"), None),
+    "another spec": (binding(by="bob", most=5), binding(by="bob")),
+    "the record alone": (binding(by="root"), binding(by="bob")),
+    "an object that had none": (binding(by="root"), binding()),
+}
+
+
+@pytest.mark.parametrize(("new", "old"), FORGED.values(), ids=FORGED)
+def test_a_record_that_names_somebody_else_is_refused(new: Json, old: Json | None) -> None:
+    """Where the first webhook did not answer, or another one wrote after it."""
+    refusal = validate(asked_by("ann", new, old)).refusal
+
+    assert refusal is not None
+    (cause,) = refusal["details"]["causes"]
+    assert cause["field"] == f"metadata.annotations[{WRITTEN_BY}]"
+
+
+def test_a_finalizer_goes_whoever_takes_it() -> None:
+    """Neither the spec nor the record is touched."""
+    old = binding(by="bob")
+    old["metadata"]["finalizers"] = ["example.com/a"]
+
+    assert written(asked_by("ann", binding(by="bob"), old)) is None
+    assert validate(asked_by("ann", binding(by="bob"), old)).refusal is None
+
+
+def test_other_kinds_say_nothing_of_their_writer() -> None:
+    """A VariantAutoscaling is never scaled by us."""
+    assert written(asked_by("ann", variant())) is None
+
+
+def test_a_record_can_be_asked_with() -> None:
+    """Whatever the API server said of the user."""
+    user = {"username": "ann", "uid": "7", "groups": ["b", "a"], "extra": {"scopes": ["x"]}}
+    assert writer_of(noted(record_of(user))) == user
+
+
+UNKNOWN: dict[str, Json] = {
+    "no record": binding(),
+    "no JSON": noted("ann"),
+    "a list": noted("[]"),
+    "no name": noted('{"groups":["system:masters"]}'),
+    "nested too deeply": noted("[" * 10_000),
+    "more groups than can be written down": noted(
+        record_of({"username": "ann", "groups": ["g" * 100] * 1000})
+    ),
+}
+
+
+@pytest.mark.parametrize("value", UNKNOWN.values(), ids=UNKNOWN)
+def test_nobody_is_known_to_have_written(value: Json) -> None:
+    """Nothing is done in nobody's name."""
+    assert writer_of(value) is None
+
+
+def test_a_user_with_too_many_groups_can_write_all_the_same() -> None:
+    """The object is admitted; it names nobody."""
+    user = {"username": "ann", "groups": ["g" * 100] * 1000}
+
+    assert written(review(binding(), userInfo=user)) == {WRITTEN_BY: "{}"}
