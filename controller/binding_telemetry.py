@@ -44,6 +44,12 @@ class BindingTelemetry:
         self._written = Counter(
             "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
         )
+        self._scaled = Counter(
+            "stowplan_policy_scale_writes",
+            "Scales written by the controller itself, by outcome; tries without effect where they failed.",
+            ("outcome",),
+            registry=registry,
+        )
         self._failed = Counter(
             "stowplan_policy_cycles_failed", "Cycles of bindings that did not go through.", registry=registry
         )
@@ -56,6 +62,8 @@ class BindingTelemetry:
             self._tell(verdict)
         self._silent.set(outcome.scrape_failures)
         self._written.inc(outcome.written)
+        for ending, count in outcome.scaled.items():
+            self._scaled.labels(ending).inc(count)
 
     def failed(self) -> None:
         """Take in a cycle that did not go through."""

@@ -172,6 +172,10 @@ class Caches:
             pods=scaled.pods if scaled else (),
         )
 
+    async def scalable(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource of a kind that has a scale. Raises the ClusterError of what is refused."""
+        return await self._scales.resource(api_version, kind)
+
     def _claims(self) -> Sequence[Json]:
         """Return what VariantAutoscalings and bindings scale."""
         return (*self._autoscalings.items(), *scale_claims(self._bindings.items()))

@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
+from apiserver.kinds.core.names import DnsLabel
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
@@ -106,6 +107,19 @@ class CertificatesConfig:
 
 
 @declaration()
+class ScalingConfig:
+    """Who brings the targets of AutoscalingPolicyBindings to the replicas that were decided."""
+
+    mode: Literal["published", "direct"] = "published"
+    """`published`: HorizontalPodAutoscalers that read the external metric. `direct`: the controller writes
+    the scales itself, in every namespace that gives it the right. Needs the permissions of
+    `manifests/scaling`."""
+
+    direct_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """Namespaces in which the mode is `direct` in any case."""
+
+
+@declaration()
 class ControllerConfig:
     """Configuration of the controller."""
 
@@ -126,6 +140,9 @@ class ControllerConfig:
 
     planning: PlanningConfig = PlanningConfig()
     """How decisions are taken."""
+
+    scaling: ScalingConfig = ScalingConfig()
+    """How decisions on AutoscalingPolicyBindings are carried out."""
 
     names: NamesConfig = NamesConfig()
     """ConfigMaps that are read."""

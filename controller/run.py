@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -47,6 +48,7 @@ from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange
 from controller.reconcilers.rounds import EvictionRules
+from controller.reconcilers.scaling import DirectScaler, ScalingTools
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
     Tools,
@@ -163,6 +165,16 @@ class Controller:
         options = LeaseOptions(namespace=self._config.namespace, name=LEASE_NAME, identity=self._identity)
         elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
 
+        scaler = DirectScaler(
+            ScalingTools(
+                cluster=cluster,
+                events=binding_tools.events,
+                scalable=caches.scalable,
+                is_leading=elector.is_leading,
+            )
+        )
+        binding_tools = replace(binding_tools, scaler=scaler)
+
         async def lead() -> None:
             async with asyncio.TaskGroup() as group:
                 if self._config.certificates.enabled:
@@ -184,7 +196,8 @@ class Controller:
     async def _keep_deciding_on_bindings(self, caches: Caches, tools: BindingTools) -> None:
         """Decide on bindings beside the variants: silent pods of the ones must not delay the others."""
         planning = self._config.planning
-        reconciler = AutoscalingPolicyBindingReconciler(tools, _binding_settings(planning))
+        settings = _binding_settings(self._config)
+        reconciler = AutoscalingPolicyBindingReconciler(tools, settings)
         self._pulse.unbound()
         await caches.synced()
         while True:
@@ -301,13 +314,15 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
     )
 
 
-def _binding_settings(planning: PlanningConfig) -> BindingSettings:
+def _binding_settings(config: ControllerConfig) -> BindingSettings:
+    planning, scaling = config.planning, config.scaling
     return BindingSettings(
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
         advisory=_advisory(planning),
         joint=Scope(
             everywhere=planning.joint_bindings, namespaces=frozenset(planning.joint_bindings_namespaces)
         ),
+        direct=Scope(everywhere=scaling.mode == "direct", namespaces=frozenset(scaling.direct_namespaces)),
         sizing=sizing_of(planning),
     )
 

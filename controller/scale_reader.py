@@ -87,7 +87,7 @@ class ScaleReader:
         self._answers[key] = _Answer(said, self._clock())
 
     async def _ask(self, key: TargetKey, api_version: str) -> Scale:
-        resource = await self._resource(api_version, key.own_kind)
+        resource = await self.resource(api_version, key.own_kind)
         if resource is None:
             raise UnreadableScaleError(
                 f"the cluster has no {key.own_kind} with a scale subresource in {api_version}"
@@ -104,8 +104,11 @@ class ScaleReader:
             ) from error
         return scale_of(value)
 
-    async def _resource(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind that has a scale, or None; asked anew after a while."""
+    async def resource(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource of a kind that has a scale, or None; asked anew after a while.
+
+        Raises the ClusterError of an API server that does not say.
+        """
         known = self._resources.get((api_version, kind))
         if known is not None and self._clock() - known[1] < _DISCOVERY_SECONDS:
             return known[0]

@@ -17,6 +17,8 @@ from apiserver.schema.json import Json
 from controller.explaining.account import Happening, age_seconds, duration, happenings
 from controller.explaining.evidence import NoSuchVariantError
 from controller.explaining.text import condition_parts, event_parts
+from controller.observe.binding_conditions import BindingCondition
+from controller.observe.followers import BOUND_METRIC
 from controller.offline.terminal import Tone, labelled, styled
 
 _LABEL_COLUMNS: Final = 12
@@ -145,6 +147,7 @@ def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
     yield "replicas", ", ".join(parts) or "unknown"
     if decision.get("limitedBy"):
         yield "limited by", ", ".join(decision["limitedBy"])
+    yield "scaled by", _scaled_by(status)
     if "panicSince" in decision:
         yield "panic", f"since {decision['panicSince']}"
     if account.age_seconds is not None:
@@ -154,6 +157,15 @@ def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
         yield "target", f"{item['kind']} {item['name']}: {item.get('currentReplicas', 0)} now{wanted}"
     for item in status.get("metrics") or []:
         yield "metric", _metric(item)
+
+
+def _scaled_by(status: Json) -> str:
+    known = {item.get("type"): item for item in status.get("conditions") or []}
+    told = known.get(str(BindingCondition.SCALING_ACTIVE))
+    if told is None:
+        return f"whoever reads the external metric {BOUND_METRIC}"
+    not_now = "" if told.get("status") == "True" else f", but not now: {told.get('message')}"
+    return f"the controller itself{not_now}"
 
 
 def _metric(item: Json) -> str:

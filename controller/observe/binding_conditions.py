@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -33,6 +34,7 @@ class BindingCondition(StrEnum):
     POLICY_RESOLVED = "PolicyResolved"
     TARGETS_RESOLVED = "TargetsResolved"
     METRICS_AVAILABLE = "MetricsAvailable"
+    SCALING_ACTIVE = "ScalingActive"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
     PLACED = "Placed"
     ADVISORY = "Advisory"
@@ -57,6 +59,14 @@ class BindingReason(StrEnum):
     METRICS_HELD = "MetricsHeld"
     METRICS_UNAVAILABLE = "MetricsUnavailable"
 
+    SCALES_WRITTEN = "ScalesWritten"
+    NOTHING_DECIDED = "NothingDecided"
+    PAUSED = "Paused"
+    WRITER_UNKNOWN = "WriterUnknown"
+    WRITER_MAY_NOT_SCALE = "WriterMayNotScale"
+    CONTROLLER_MAY_NOT_SCALE = "ControllerMayNotScale"
+    WRITE_FAILED = "WriteFailed"
+
     ALL_PLACED = "AllPlaced"
     NOTHING_TO_PLACE = "NothingToPlace"
     TOO_LITTLE_ROOM = "TooLittleRoom"
@@ -79,7 +89,11 @@ BindingFinding = tuple[bool, BindingReason, str]
 def annotations_finding(value: Json) -> BindingFinding:
     """Return whether our annotations of a binding are understood."""
     annotations = value["metadata"].get("annotations") or {}
-    ours = {name: str(text) for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
+    ours = {
+        name: str(text)
+        for name, text in sorted(annotations.items())
+        if name.startswith(PREFIX) and name != WRITTEN_BY
+    }
     wrong = [*capacities_of(value).problems, *activity_problems(value)]
     for name, text in ours.items():
         if name in _UNDERSTOOD:

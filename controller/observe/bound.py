@@ -21,6 +21,7 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
+from controller.observe.followers import second_writer, why_unheeded
 from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scales import is_reference
@@ -30,9 +31,6 @@ from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, rea
 
 Key = tuple[str, str]
 """Namespace and name."""
-
-BOUND_METRIC: Final = "policy_desired_replicas"
-"""The external metric by which a HorizontalPodAutoscaler follows a binding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +77,11 @@ class Case:
 
     stands_back: bool = False
     is_paused: bool = False
+    is_direct: bool = False
+    """Whether the controller itself writes the scales of its targets."""
+
+    second_writer: str = ""
+    """Then: who else would write them, in one sentence."""
 
     @property
     def key(self) -> Key:
@@ -140,9 +143,13 @@ class _Around:
 
 
 class BoundReader:
-    """Reads bindings and policies once for each of their versions."""
+    """Reads bindings and policies once for each of their versions.
 
-    def __init__(self) -> None:
+    `is_direct` tells in which namespaces the controller writes scales itself.
+    """
+
+    def __init__(self, is_direct: Callable[[str], bool] = lambda _: False) -> None:
+        self._is_direct = is_direct
         self._before: dict[tuple[object, ...], _Read] = {}
         self._read: dict[tuple[object, ...], _Read] = {}
 
@@ -172,7 +179,8 @@ class BoundReader:
         raw = around.policies.get((_key(value)[0], binding.policy))
         policy = None if raw is None else self._once(raw, read_policy)
         findings[BindingCondition.POLICY_RESOLVED] = _policy_finding(binding.policy, policy)
-        states, finding, stands_back = _targets(value, binding, around)
+        is_direct = self._is_direct(_key(value)[0])
+        states, finding, stands_back = _targets(value, binding, around, is_direct=is_direct)
         findings[BindingCondition.TARGETS_RESOLVED] = finding
         return Case(
             value=value,
@@ -183,6 +191,8 @@ class BoundReader:
             before=_before(binding, around.by_namespace.get(_key(value)[0], ())),
             stands_back=stands_back,
             is_paused=_says(value, PAUSED),
+            is_direct=is_direct,
+            second_writer=finding[2] if finding[1] is BindingReason.TARGET_SCALED_BY_OTHER else "",
         )
 
     def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
@@ -212,7 +222,7 @@ def _policy_finding(name: str, policy: _Read | None) -> BindingFinding:
 
 
 def _targets(
-    value: Json, binding: Binding, around: _Around
+    value: Json, binding: Binding, around: _Around, *, is_direct: bool
 ) -> tuple[tuple[TargetState, ...], BindingFinding, bool]:
     """Return the state of all targets, what is to be said of them, and whether others go first."""
     namespace, world = value["metadata"]["namespace"], around.world
@@ -231,7 +241,7 @@ def _targets(
     )
     if rival := _rival(value, keys, around):
         return states, rival, True
-    return states, _heeding(keys, around), False
+    return states, (_alone if is_direct else _heeding)(keys, around), False
 
 
 def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFinding | None:
@@ -243,7 +253,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
             text = f"{kind} {'/'.join(owner)} is older and already decides on {key.called} {key.name!r}"
             return False, BindingReason.TARGET_CLAIMED, text
         autoscaler = around.autoscalers.get(key)
-        why = _why_unheeded(key, autoscaler)
+        why = why_unheeded(key, autoscaler)
         if autoscaler is not None and why and _seniority(autoscaler) < (stamp, own):
             return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{why}, and is older"
     return None
@@ -251,7 +261,7 @@ def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFi
 
 def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     """Return whether all targets have a HorizontalPodAutoscaler that reads the decision."""
-    unheeded = {key: why for key in keys if (why := _why_unheeded(key, around.autoscalers.get(key)))}
+    unheeded = {key: why for key in keys if (why := why_unheeded(key, around.autoscalers.get(key)))}
     others = [why for key, why in unheeded.items() if key in around.autoscalers]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
@@ -261,8 +271,13 @@ def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
     return True, BindingReason.TARGETS_FOUND, text
 
 
-KEDA_LABEL: Final = "scaledobject.keda.sh/name"
-"""On HorizontalPodAutoscalers that KEDA makes, whose metrics have names of its own."""
+def _alone(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
+    """Return whether nobody else scales the targets that the controller itself is to scale."""
+    others = [second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
+    if others:
+        return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
+    return True, BindingReason.TARGETS_FOUND, "all targets are there, and the controller writes their scales"
+
 
 _BINDING: Final = "AutoscalingPolicyBinding"
 
@@ -279,24 +294,6 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
             key = target_key(item["metadata"]["namespace"], reference)
             found.setdefault(key, []).append((_seniority(item)[0], "VariantAutoscaling", _key(item)))
     return {key: sorted(items) for key, items in found.items()}
-
-
-def _why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
-    what = f"{key.called} {key.name!r}"
-    if autoscaler is None:
-        return (
-            f"no HorizontalPodAutoscaler targets {what}, so unless something else reads the metric nothing"
-            " scales"
-        )
-    is_of_keda = KEDA_LABEL in (autoscaler["metadata"].get("labels") or {})
-    if is_of_keda or BOUND_METRIC in _metric_names(autoscaler):
-        return ""  # what one of KEDA's reads stands in its ScaledObject
-    return f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {what} without {BOUND_METRIC}"
-
-
-def _metric_names(autoscaler: Json) -> set[str]:
-    metrics = (autoscaler.get("spec") or {}).get("metrics") or []
-    return {((item.get("external") or {}).get("metric") or {}).get("name", "") for item in metrics}
 
 
 def _is_asked(pod: Json, bound: BoundTarget) -> bool:

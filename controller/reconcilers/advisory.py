@@ -63,7 +63,7 @@ def advised(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | No
     if scope.everywhere:
         return ConditionReason.CLUSTER_ADVISORY, "planning.advisory is true"
     namespace = autoscaling["metadata"]["namespace"]
-    if namespace in scope.namespaces:
+    if scope.includes(namespace):
         return ConditionReason.NAMESPACE_ADVISORY, f"planning.advisoryNamespaces lists {namespace}"
     if orders_of(autoscaling).is_advisory:
         return ConditionReason.OBJECT_ADVISORY, f"{ADVISORY} is true"

@@ -1,14 +1,14 @@
 """All AutoscalingPolicyBindings together, once per interval: ask their pods, decide, publish.
 
-Nothing is scaled here: the decision stands in the status, where the external metrics API finds it. It may run
-twice without harm.
+The decision stands in the status, where the external metrics API finds it. Where the controller itself is to
+scale, `scaling` does it afterwards. It may run twice without harm.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -36,6 +36,8 @@ from controller.reconcilers.binding_status import (
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange, joined
 from controller.reconcilers.publishing import FIELD_MANAGER
+from controller.reconcilers.scale_orders import scaling_finding
+from controller.reconcilers.scaling import DirectScaler, Ending
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 WRITES_PER_SECOND: Final = 1.0
@@ -72,6 +74,8 @@ class BindingTools:
     pulse: Pulse = field(default_factory=Pulse)
     exchange: Exchange = field(default_factory=Exchange)
     """Where bindings ask to be planned with everything else."""
+    scaler: DirectScaler | None = None
+    """What writes scales; None where that is never asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +89,9 @@ class BindingSettings:
     joint: Scope = NOWHERE
     """Where bindings are planned with everything else."""
 
+    direct: Scope = NOWHERE
+    """Where the controller itself scales."""
+
     sizing: SizingSettings = DEFAULT_SIZING
 
 
@@ -95,6 +102,18 @@ class BindingOutcome:
     verdicts: tuple[Verdict, ...] = ()
     written: int = 0
     scrape_failures: int = 0
+    scaled: Mapping[Ending, int] = field(default_factory=dict)
+    """How many writes of scales ended how."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Published:
+    """What came of the statuses of one cycle."""
+
+    written: int
+    failed: Sequence[BaseException]
+    standing: Sequence[Verdict]
+    """Those of which the status is written, or needed no writing."""
 
 
 class AutoscalingPolicyBindingReconciler:
@@ -103,12 +122,15 @@ class AutoscalingPolicyBindingReconciler:
     def __init__(self, tools: BindingTools, settings: BindingSettings) -> None:
         self._tools = tools
         self._settings = settings
-        self._reader = BoundReader()
+        self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
-        """Ask, decide and publish once. Raises the ClusterError of a status that could not be written."""
+        """Ask, decide, publish and scale once. Raises the ClusterError of a status that was not written.
+
+        What is not written down is not done: the next leader must find what this one went by.
+        """
         tools = self._tools
         world = tools.world()
         cases = await asyncio.to_thread(self._reader.cases, world)
@@ -123,9 +145,15 @@ class AutoscalingPolicyBindingReconciler:
         ]
         exposures = await tools.source.expose(asked) if asked else Exposures()
         verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
-        written = await self._publish(verdicts)
+        published = await self._publish(verdicts)
+        scaled = await tools.scaler.act(published.standing) if tools.scaler else {}
+        for error in published.failed:
+            raise error
         return BindingOutcome(
-            verdicts=tuple(verdicts), written=written, scrape_failures=len(exposures.failures)
+            verdicts=tuple(verdicts),
+            written=published.written,
+            scrape_failures=len(exposures.failures),
+            scaled=scaled,
         )
 
     def _decided(
@@ -136,7 +164,9 @@ class AutoscalingPolicyBindingReconciler:
         failed = {
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
         }
-        verdicts = [self._isolated(case, failed, now_seconds, steady_seconds) for case in cases]
+        verdicts = [
+            self._with_scaling(self._isolated(case, failed, now_seconds, steady_seconds)) for case in cases
+        ]
         asks = tuple([item.ask for item in verdicts if item.ask is not None])
         self._tools.exchange.ask(asks, now_seconds=steady_seconds)
         self._memory.remember(
@@ -187,7 +217,12 @@ class AutoscalingPolicyBindingReconciler:
             silence=next(filter(None, said), ""),
         )
 
-    async def _publish(self, verdicts: Sequence[Verdict]) -> int:
+    def _with_scaling(self, verdict: Verdict) -> Verdict:
+        scaler = self._tools.scaler
+        tried = scaler.tried(verdict.case.value) if scaler else None
+        return replace(verdict, scaling=scaling_finding(verdict, tried))
+
+    async def _publish(self, verdicts: Sequence[Verdict]) -> _Published:
         """Write the statuses that are due; tell the pulse what is published now."""
         now = self._tools.now()
         said = await asyncio.to_thread(lambda: [_said(item, now) for item in verdicts])
@@ -214,9 +249,11 @@ class AutoscalingPolicyBindingReconciler:
         self._tools.pulse.bound(
             newest=newest, unconfirmed=frozenset(verdicts[place].case.key for place in unwritten)
         )
-        for error in unwritten.values():
-            raise error
-        return sum(item is True for item in results)
+        return _Published(
+            written=sum(item is True for item in results),
+            failed=list(unwritten.values()),
+            standing=[item for place, item in enumerate(verdicts) if place not in unwritten],
+        )
 
     async def _write(self, value: Json, status: Json) -> bool:
         """Write one status; returns whether its object is still there."""

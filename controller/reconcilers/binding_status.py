@@ -53,6 +53,9 @@ class Verdict:
     fault: str = ""
     """What went wrong in deciding: a fault of ours."""
 
+    scaling: BindingFinding | None = None
+    """Whether the controller writes the scales; None where it is not to, or has not tried yet."""
+
     @property
     def replicas(self) -> tuple[int, ...] | None:
         """What is published for each target; None where nobody is to act."""
@@ -204,6 +207,8 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is asked"
     if verdict.placement:
         found[BindingCondition.PLACED] = verdict.placement
+    if verdict.scaling:
+        found[BindingCondition.SCALING_ACTIVE] = verdict.scaling
     if verdict.advice:
         found[BindingCondition.ADVISORY] = True, *verdict.advice
     return {kind: found[kind] for kind in BindingCondition if kind in found}

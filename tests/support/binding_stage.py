@@ -28,6 +28,7 @@ from controller.reconcilers.autoscalingpolicybinding import (
 )
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange
+from controller.reconcilers.scaling import DirectScaler
 from support.manifests import autoscaler
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -129,19 +130,22 @@ class Stage:
 
     def begin(self) -> None:
         """Let another process lead, which remembers nothing."""
-        self.reconciler = AutoscalingPolicyBindingReconciler(
-            BindingTools(
-                cluster=cast("Cluster", self),
-                events=cast("EventRecorder", self),
-                source=self,
-                world=self.world,
-                now=self.now,
-                steady=self.steady,
-                pulse=self.pulse,
-                exchange=self.exchange,
-            ),
-            self.settings,
+        tools = BindingTools(
+            cluster=cast("Cluster", self),
+            events=cast("EventRecorder", self),
+            source=self,
+            world=self.world,
+            now=self.now,
+            steady=self.steady,
+            pulse=self.pulse,
+            scaler=self.scaler(),
+            exchange=self.exchange,
         )
+        self.reconciler = AutoscalingPolicyBindingReconciler(tools, self.settings)
+
+    def scaler(self) -> DirectScaler | None:
+        """Return what writes scales: here HorizontalPodAutoscalers do."""
+        return None
 
     def now(self) -> datetime:
         """Return what the wall clock shows."""

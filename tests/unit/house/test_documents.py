@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from controller.observe.binding_conditions import BindingCondition, BindingReason
 
+from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
 from controller.observe.variants import CostSource
 from controller.planning.decision import BoundBy, Reason, SolverStatus

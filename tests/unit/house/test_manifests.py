@@ -69,3 +69,31 @@ def test_the_right_to_evict_is_given_apart() -> None:
 
     assert granted == {("pods/eviction", "create"), ("nodes", "patch")}
     assert not granted & base
+
+
+def test_the_right_to_scale_is_given_apart_and_in_single_namespaces() -> None:
+    """In all of them the controller may only ask who may scale."""
+    objects = {
+        (item["kind"], item["metadata"]["name"]): item
+        for name in ("../scaling/rbac-scaling.yaml", "../scaling/in-namespace.yaml")
+        for item in manifests(name)
+    }
+    (everywhere,) = (item for (kind, _), item in objects.items() if kind == "ClusterRoleBinding")
+    (in_one,) = (item for (kind, _), item in objects.items() if kind == "RoleBinding")
+
+    def rules(binding: dict[str, Any]) -> set[tuple[str, str]]:
+        role = objects[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+        return {
+            (resource, verb)
+            for rule in role["rules"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
+    assert rules(everywhere) == {("subjectaccessreviews", "create")}
+    assert rules(in_one) == {
+        (f"{kind}/scale", verb)
+        for kind in ("deployments", "statefulsets", "leaderworkersets")
+        for verb in ("get", "update")
+    }
+    assert "namespace" not in in_one["metadata"]

@@ -1,0 +1,111 @@
+"""What the controller is to write of the scales of a binding's targets, and what it says of that. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.authorship import WRITTEN_BY, recorded, writer_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
+from apiserver.schema.json import Json
+from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
+from controller.reconcilers.binding_status import Verdict
+
+Version = tuple[str, int, str | None]
+"""Which binding, and in which version of it."""
+
+_TRIED: Final = frozenset(
+    {
+        BindingReason.SCALES_WRITTEN,
+        BindingReason.WRITER_MAY_NOT_SCALE,
+        BindingReason.CONTROLLER_MAY_NOT_SCALE,
+        BindingReason.WRITE_FAILED,
+    }
+)
+"""Reasons that only trying tells."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What one target is to have, and what it had when that was decided."""
+
+    target: TargetObject
+    was: int
+    replicas: int
+
+    @property
+    def is_change(self) -> bool:
+        """Whether there is anything to write."""
+        return self.was != self.replicas
+
+    @property
+    def called(self) -> str:
+        """The target, for people."""
+        return f"{self.target.kind} {self.target.name!r}"
+
+
+def orders_of(verdict: Verdict) -> tuple[Order, ...]:
+    """Return what the controller is to see to; nothing where it is to leave all targets alone."""
+    if _resting(verdict) is not None or verdict.replicas is None or not verdict.case.is_direct:
+        return ()
+    return tuple(
+        Order(target=state.bound.target, was=state.current_replicas, replicas=replicas)
+        for state, replicas in zip(verdict.case.targets, verdict.replicas, strict=True)
+    )
+
+
+def scaling_finding(verdict: Verdict, tried: BindingFinding | None) -> BindingFinding | None:
+    """Return whether the controller writes the scales of a binding; None where it is not to, or not yet.
+
+    `tried` is what came of the last try.
+    """
+    return (_resting(verdict) or tried) if verdict.case.is_direct else None
+
+
+def _resting(verdict: Verdict) -> BindingFinding | None:
+    """Return why nothing is even tried."""
+    case = verdict.case
+    if verdict.decision is None or case.stands_back:
+        return False, BindingReason.NOTHING_DECIDED, "there is no decision: the other conditions say why"
+    if verdict.advice:
+        reason, text = verdict.advice
+        return False, reason, f"{text}: nothing is written"
+    if case.is_paused:
+        return False, BindingReason.PAUSED, "paused: nothing is written"
+    if case.second_writer:
+        return False, BindingReason.TARGET_SCALED_BY_OTHER, case.second_writer
+    if writer_of(case.value) is None:
+        text = (
+            f"the annotation {WRITTEN_BY} names nobody by whose rights to scale, as of an object that is"
+            f" older than the webhooks: {taking_over(case.value)}"
+        )
+        return False, BindingReason.WRITER_UNKNOWN, text
+    return None
+
+
+def told_before(value: Json) -> BindingFinding | None:
+    """Return what the status says of the last try on this version of a binding."""
+    for item in (value.get("status") or {}).get("conditions") or []:
+        is_current = item.get("observedGeneration") == value["metadata"].get("generation")
+        if (
+            item.get("type") == BindingCondition.SCALING_ACTIVE
+            and item.get("reason") in _TRIED
+            and is_current
+        ):
+            return item.get("status") == "True", BindingReason(item["reason"]), str(item.get("message"))
+    return None
+
+
+def version_of(value: Json) -> Version:
+    """Return which binding that is, and in which version: another writer has other rights."""
+    metadata = value["metadata"]
+    return str(metadata.get("uid", "")), int(metadata.get("generation", 0)), recorded(value)
+
+
+def taking_over(value: Json) -> str:
+    """Return how somebody becomes the writer of a binding without changing it."""
+    metadata = value["metadata"]
+    return (
+        "let somebody who may scale the targets run kubectl annotate --overwrite"
+        f" -n {metadata['namespace']} aspb {metadata['name']} {WRITTEN_BY}=me"
+    )

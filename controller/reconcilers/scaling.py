@@ -1,0 +1,271 @@
+"""Writes the scales of targets where the controller itself is to: by the rights of who wrote the binding.
+
+A decision is in the status before anything is written. Right before a write it is asked once more: whether
+the binding is still what was decided on, whether its writer may still scale the target, whether the target
+still has the replicas that were decided from, and whether this process still leads. The write carries the
+version that was read. A write that is not needed is tried without effect until it once went well, so that a
+missing right is known before the load comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.access import is_allowed, update_review
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, SUBJECT_ACCESS_REVIEWS, Resource
+from apiserver.kinds.authorship import writer_of
+from apiserver.schema.json import Json
+from controller.observe.binding_conditions import BindingFinding, BindingReason
+from controller.reconcilers.binding_status import Verdict
+from controller.reconcilers.scale_orders import (
+    Order,
+    Version,
+    orders_of,
+    taking_over,
+    told_before,
+    version_of,
+)
+
+CALL_SECONDS: Final = 5.0
+"""Of each call. A leader stops 5 s before others may lead: what it sent last has ended by then."""
+
+_PATIENCE_SECONDS: Final = 30.0
+_AT_ONCE: Final = 8
+_GRANT: Final = "kubectl apply --server-side -n {} -f manifests/scaling/in-namespace.yaml"
+_log = structlog.get_logger(__name__)
+
+
+class Ending(StrEnum):
+    """How a write ended. Those without effect count only where they failed."""
+
+    WRITTEN = "written"
+    CONFLICT = "conflict"
+    """Somebody wrote the binding or the scale meanwhile: decided anew in the next cycle."""
+
+    REFUSED = "refused"
+    """Who wrote the binding may not scale the target."""
+
+    FORBIDDEN = "forbidden"
+    """The controller may not."""
+
+    FAILED = "failed"
+    LATE = "late"
+    """Other writes took all the time of the cycle."""
+
+    NOT_LEADING = "not_leading"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingTools:
+    """What scales are written with."""
+
+    cluster: Cluster
+    events: EventRecorder
+    scalable: Callable[[str, str], Awaitable[Resource | None]]
+    """Which resource a kind of an API version is, if it has a scale."""
+
+    is_leading: Callable[[], bool]
+
+
+class _Stopped(Exception):  # noqa: N818 (named after what happened)
+    """A try that ended early: how, and what is to be told of it, if that is news."""
+
+    def __init__(self, ending: Ending, finding: BindingFinding | None = None) -> None:
+        super().__init__(ending)
+        self.ending = ending
+        self.finding = finding
+
+
+class DirectScaler:
+    """Carries out decisions; remembers of each binding what came of the last try."""
+
+    def __init__(self, tools: ScalingTools) -> None:
+        self._tools = tools
+        self._tried: dict[Version, BindingFinding] = {}
+        self._tries = 0
+        self._last_try: dict[Version, int] = {}
+        self._endings: Counter[Ending] = Counter()
+
+    def tried(self, value: Json) -> BindingFinding | None:
+        """Return what came of the last try on a binding: ours, or of the leader before."""
+        return self._tried.get(version_of(value)) or told_before(value)
+
+    async def act(self, verdicts: Sequence[Verdict]) -> Mapping[Ending, int]:
+        """Write what is due; returns how many writes ended how. Raises nothing of the API server's."""
+        versions = {version_of(item.case.value) for item in verdicts}
+        self._tried = {key: item for key, item in self._tried.items() if key in versions}
+        self._last_try = {key: item for key, item in self._last_try.items() if key in versions}
+        self._endings = Counter()
+        due = sorted((item for item in verdicts if self._due(item)), key=self._turn)
+        gate, done = asyncio.Semaphore(_AT_ONCE), 0
+
+        async def one(verdict: Verdict) -> None:
+            nonlocal done
+            async with gate:
+                await self._isolated(verdict)
+            done += 1
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+                for verdict in due:
+                    group.create_task(one(verdict))
+        if late := len(due) - done:
+            self._endings[Ending.LATE] += late
+            _log.warning("not all scales were written in time", bindings=late)
+        return self._endings
+
+    def _due(self, verdict: Verdict) -> tuple[Order, ...]:
+        """Return what there is to write; all there could be where it is not known that it would go well."""
+        known = self._tried.get(version_of(verdict.case.value))
+        orders = orders_of(verdict)
+        return tuple(item for item in orders if item.is_change) if known and known[0] else orders
+
+    def _turn(self, verdict: Verdict) -> tuple[bool, int]:
+        """Order writes before tries without effect, and within them by who waits longest."""
+        is_try = not any(order.is_change for order in self._due(verdict))
+        return is_try, self._last_try.get(version_of(verdict.case.value), 0)
+
+    async def _isolated(self, verdict: Verdict) -> None:
+        """Try one binding; what goes wrong with one must not stop the others."""
+        version = version_of(verdict.case.value)
+        self._tries += 1
+        self._last_try[version] = self._tries
+        try:
+            found: BindingFinding | None = await self._try(verdict)
+        except _Stopped as stopped:
+            self._endings[stopped.ending] += 1
+            found = stopped.finding
+        except Conflict:
+            self._endings[Ending.CONFLICT] += 1
+            found = None
+        except ClusterError as error:
+            self._endings[Ending.FAILED] += 1
+            found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is tried again in the next cycle"
+        except Exception:  # noqa: BLE001 (the boundary of a binding)
+            self._endings[Ending.FAILED] += 1
+            _log.exception("scale not written", binding="/".join(verdict.case.key))
+            found = False, BindingReason.WRITE_FAILED, "a fault in the controller: its log tells more"
+        if found is not None:
+            self._tried[version] = found
+
+    async def _try(self, verdict: Verdict) -> BindingFinding:
+        """Do all that is ordered of one binding. Raises _Stopped, and the ClusterError of what is refused."""
+        user, orders = await self._writer(verdict), self._due(verdict)
+        resources = [await self._allowed(verdict.case.value, order, user) for order in orders]
+        for order, resource in zip(orders, resources, strict=True):
+            await self._write(verdict, order, resource, user)
+        text = f"the controller writes the scales, by the rights of {_named(user)}"
+        return True, BindingReason.SCALES_WRITTEN, text
+
+    async def _writer(self, verdict: Verdict) -> Json:
+        """Return who wrote the binding, which must be what was decided on."""
+        value, (namespace, name) = verdict.case.value, verdict.case.key
+        try:
+            now = await self._tools.cluster.get(
+                AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace, timeout_seconds=CALL_SECONDS
+            )
+        except NotFound:
+            raise _Stopped(Ending.CONFLICT) from None
+        user = writer_of(now)
+        if user is None or _essentials(now) != _essentials(value):
+            raise _Stopped(Ending.CONFLICT)
+        return user
+
+    async def _allowed(self, value: Json, order: Order, user: Json) -> Resource:
+        """Return the resource of a target that the writer of the binding may scale."""
+        target, namespace = order.target, value["metadata"]["namespace"]
+        resource = await self._tools.scalable(target.api_version, target.kind)
+        if resource is None:
+            text = f"the cluster has no {target.kind} with a scale subresource in {target.api_version}"
+            raise _Stopped(Ending.FAILED, (False, BindingReason.WRITE_FAILED, text))
+        review = update_review(
+            user,
+            namespace=namespace,
+            group=resource.group,
+            resource=resource.plural,
+            subresource="scale",
+            name=target.name,
+        )
+        try:
+            answer = await self._tools.cluster.create(
+                SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=CALL_SECONDS
+            )
+        except Forbidden as error:
+            text = f"{error.message}: kubectl apply --server-side -k manifests/scaling gives the right to ask"
+            raise _forbidden(text) from error
+        if not is_allowed(answer):
+            text = (
+                f"{_named(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
+                f" {target.name!r}: give that right, or {taking_over(value)}"
+            )
+            raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
+        return resource
+
+    async def _write(self, verdict: Verdict, order: Order, resource: Resource, user: Json) -> None:
+        """Give one target its replicas, or try whether that could be done."""
+        namespace, cluster = verdict.case.key[0], self._tools.cluster
+        try:
+            scale = await cluster.get(
+                resource,
+                order.target.name,
+                namespace=namespace,
+                subresource="scale",
+                timeout_seconds=CALL_SECONDS,
+            )
+            spec = scale.get("spec") or {}
+            if spec.get("replicas", 0) != order.was or not scale["metadata"].get("resourceVersion"):
+                raise _Stopped(Ending.CONFLICT)
+            if not self._tools.is_leading():
+                raise _Stopped(Ending.NOT_LEADING)
+            await cluster.replace(
+                resource,
+                scale | {"spec": spec | {"replicas": order.replicas}},
+                subresource="scale",
+                dry_run=not order.is_change,
+                timeout_seconds=CALL_SECONDS,
+            )
+        except Forbidden as error:
+            raise _forbidden(f"{error.message}; if a right is missing: {_GRANT.format(namespace)}") from error
+        if order.is_change:
+            self._endings[Ending.WRITTEN] += 1
+            self._tell(verdict, order, user)
+
+    def _tell(self, verdict: Verdict, order: Order, user: Json) -> None:
+        note = (
+            f"{order.called} scaled from {order.was} to {order.replicas} replicas, by the rights of"
+            f" {_named(user)}: {verdict.message}"
+        )
+        _log.info("scaled", binding="/".join(verdict.case.key), note=note)
+        self._tools.events.record(
+            verdict.case.value,
+            type="Normal",
+            reason="Scaled",
+            action="Scale",
+            note=note,
+            meaning=f"{order.called} {order.was} {order.replicas}",
+        )
+
+
+def _forbidden(text: str) -> _Stopped:
+    return _Stopped(Ending.FORBIDDEN, (False, BindingReason.CONTROLLER_MAY_NOT_SCALE, text))
+
+
+def _essentials(value: Json) -> tuple[object, ...]:
+    metadata = value["metadata"]
+    names = ("uid", "generation", "annotations", "deletionTimestamp")
+    return tuple(metadata.get(name) or None for name in names)
+
+
+def _named(user: Json) -> str:
+    return f"user {user.get('username')!r}"
