@@ -1,0 +1,124 @@
+"""One namespace of a real cluster with bindings in it, and what tests do there."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from support.manifests import Manifest, autoscaler, listed
+from support.stub_engine import StubEngine
+
+if TYPE_CHECKING:
+    from hack.controlplane import ControlPlane
+
+WAITING = "vllm:num_requests_waiting"
+PATIENCE_SECONDS = 40.0
+
+
+class Bench:
+    """One namespace, and what tests do in it."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self.control_plane = control_plane
+        self.namespace = namespace
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl in the namespace."""
+        found = self.control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options)
+        return found.stdout
+
+    def apply(self, *manifests: Manifest) -> str:
+        """Apply manifests; what kubectl said, warnings included."""
+        found = self.control_plane.kubectl(
+            "apply", f"--namespace={self.namespace}", "--filename=-", input=listed(*manifests)
+        )
+        return found.stdout + found.stderr
+
+    def binding(self, name: str) -> Manifest:
+        """Read a binding."""
+        found: Manifest = json.loads(self.kubectl("get", "aspb", name, "--output=json"))
+        return found
+
+    def until(self, name: str, **want: Any) -> Manifest:
+        """Wait until the status of a binding has these members, or conditions of these reasons."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            status = self.binding(name).get("status") or {}
+            reasons = {item["type"]: item["reason"] for item in status.get("conditions", [])}
+            known = status | reasons | (status.get("decision") or {})
+            if all(known.get(name) == value for name, value in want.items()):
+                return status
+            assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
+
+    def metric(self, target: str) -> str:
+        """Ask for the published number, through the aggregation layer."""
+        path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/policy_desired_replicas"
+        found = self.control_plane.kubectl(
+            "get", "--raw", f"{path}?labelSelector=target_name%3D{target}", check=False
+        )
+        return found.stdout + found.stderr
+
+    def wait_for_beats(self, count: int) -> None:
+        """Wait until the controller has finished so many cycles more."""
+        path = r"--output=jsonpath={.metadata.annotations.stowplan\.dev/last-cycle}"
+        command = ("get", "lease", "stowplan-controller", "--namespace=stowplan-system", path)
+        seen, deadline = {self.control_plane.kubectl(*command).stdout}, time.monotonic() + PATIENCE_SECONDS
+        while len(seen) <= count:
+            seen.add(self.control_plane.kubectl(*command).stdout)
+            assert time.monotonic() < deadline, f"only {seen}"
+
+    def engines(self, **waiting: int) -> ExitStack:
+        """Return engines on the pods of some Deployments, each with so many requests waiting."""
+        stack = ExitStack()
+        pods = json.loads(self.kubectl("get", "pods", "--output=json"))
+        for pod in pods["items"]:
+            name = pod["metadata"]["labels"]["app"]
+            if name in waiting and pod["status"].get("podIP"):
+                engine = StubEngine(
+                    pod["status"]["podIP"], model="m", usage=0.5, waiting=waiting[name], port=8100
+                )
+                stack.enter_context(engine)
+        return stack
+
+
+def policy(name: str, **spec: Any) -> Manifest:
+    """Return a policy that follows waiting requests at once."""
+    at_once = {"period": "0s", "stabilizationWindow": "0s"}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "metrics": [{"metricName": WAITING, "targetValue": "10"}],
+            "tolerancePercent": 0,
+            "behavior": {"scaleUp": {"stablePolicy": at_once}, "scaleDown": at_once},
+        }
+        | spec,
+    }
+
+
+def bound(name: str, target: str = "chat", **metadata: Any) -> Manifest:
+    """Return a binding of one Deployment."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {"name": name} | metadata,
+        "spec": {
+            "policyRef": {"name": "waiting"},
+            "scalingConfiguration": {"minReplicas": 1, "maxReplicas": 6, "target": {"targetRef": reference}},
+        },
+    }
+
+
+def follower(name: str) -> Manifest:
+    """Return an HPA that reads the decision for a target."""
+    made = autoscaler(name)
+    (metric,) = made["spec"]["metrics"]
+    metric["external"]["metric"] = {
+        "name": "policy_desired_replicas",
+        "selector": {"matchLabels": {"target_name": name}},
+    }
+    return made
