@@ -1,0 +1,291 @@
+"""The controller scales by itself on a real cluster: with namespaced rights, and by those of the author."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from support.binding_bench import PATIENCE_SECONDS, Bench, bound, follower, policy
+from support.manifests import deployment
+
+from apiserver import cli
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.timestamps import utc_now
+from apiserver.kinds.authorship import WRITTEN_BY, writer_of
+from controller.observe.bound import BoundWorld
+from controller.observe.endpoints import Exposures, Question
+from controller.observe.targets import TargetKey, TargetKind
+from controller.reconcilers.advisory import Scope
+from controller.reconcilers.autoscalingpolicybinding import (
+    AutoscalingPolicyBindingReconciler,
+    BindingSettings,
+    BindingTools,
+)
+from controller.reconcilers.scaling import DirectScaler, Ending, ScalingTools
+from controller.scale_reader import ScaleReader
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-GH200"
+FOLDER = ROOT / "manifests" / "scaling"
+CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+SCALED_BY_HAND = 3
+
+
+@pytest.fixture(scope="module")
+def _direct(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
+    """Let the controller scale while these tests run, beside a node of a type that no other test uses."""
+    create_nodes(control_plane, [Node(name="direct", accelerator=PRODUCT, accelerator_count=8)])
+    control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
+    path = control_plane.directory / "controller.yaml"
+    before = path.read_text(encoding="utf-8")
+    document = yaml.safe_load(before) | {"scaling": {"mode": "direct"}}
+    _restart(installation, control_plane, yaml.safe_dump(document))
+    yield
+    _restart(installation, control_plane, before)
+    control_plane.kubectl("delete", f"--kustomize={FOLDER}")
+    control_plane.kubectl("delete", "node", "direct")
+
+
+def _restart(installation: Installation, control_plane: ControlPlane, document: str) -> None:
+    installation.processes["controller"].stop(patience_seconds=20.0)
+    (control_plane.directory / "controller.yaml").write_text(document, encoding="utf-8")
+    installation.start_component("controller")
+
+
+@pytest.fixture
+def bench(control_plane: ControlPlane, _direct: None, namespace: str) -> Bench:
+    """Apply a Deployment of one engine and a policy; nobody may scale it yet."""
+    made = Bench(control_plane, namespace)
+    made.apply(deployment("chat", product=PRODUCT, accelerators=1), policy("waiting"))
+    made.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")
+    return made
+
+
+def grant(bench: Bench) -> None:
+    """Let the controller scale in the namespace, as the documents say."""
+    bench.kubectl("apply", "--server-side", f"--filename={FOLDER / 'in-namespace.yaml'}")
+
+
+def until_replicas(bench: Bench, count: int) -> None:
+    """Wait until so many replicas are asked for, and ready."""
+    for path in ("spec.replicas", "status.readyReplicas"):
+        bench.kubectl("wait", "deploy/chat", f"--for=jsonpath={{.{path}}}={count}", "--timeout=60s")
+
+
+def generation(bench: Bench) -> str:
+    """Return how often the Deployment was changed."""
+    return bench.kubectl("get", "deploy/chat", "--output=jsonpath={.metadata.generation}")
+
+
+def test_it_scales_up_and_down_without_an_autoscaler(
+    bench: Bench, installation: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the pods' metrics to `spec.replicas`, told in the status, by an event, a counter and `explain`."""
+    grant(bench)
+    bench.apply(bound("chat"))
+    bench.until("chat", ScalingActive="ScalesWritten", TargetsResolved="TargetsFound")
+    with bench.engines(chat=35):
+        until_replicas(bench, 4)
+    with bench.engines(chat=1):
+        bench.kubectl("wait", "deploy/chat", "--for=jsonpath={.spec.replicas}=1", "--timeout=60s")
+
+    events = bench.kubectl("events", "--for=aspb/chat")
+    assert "Deployment 'chat' scaled from 1 to 4 replicas, by the rights of user 'admin'" in events
+    assert "Deployment 'chat' scaled from 4 to 1 replicas" in events
+    with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
+        assert 'stowplan_policy_scale_writes_total{outcome="written"}' in answer.read().decode()
+    place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)
+    assert cli.main(["explain", "aspb/chat", *place]) == 0
+    assert "scaled by   the controller itself" in capsys.readouterr().out
+
+
+def test_without_rights_in_a_namespace_it_says_what_is_missing(bench: Bench) -> None:
+    """Before any load comes; with the right it goes on by itself."""
+    bench.apply(bound("chat"))
+    status = bench.until("chat", ScalingActive="ControllerMayNotScale")
+    (said,) = [item["message"] for item in status["conditions"] if item["type"] == "ScalingActive"]
+    assert f"kubectl apply --server-side -n {bench.namespace} -f manifests/scaling/in-namespace.yaml" in said
+
+    grant(bench)
+    bench.until("chat", ScalingActive="ScalesWritten")
+    with bench.engines(chat=35):
+        until_replicas(bench, 4)
+
+
+def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
+    """It goes on by the published number; without it the controller scales."""
+    grant(bench)
+    bench.apply(follower("chat"), bound("chat"))
+    status = bench.until("chat", ScalingActive="TargetScaledByOther")
+    assert "HorizontalPodAutoscaler 'chat' scales Deployment 'chat'" in json.dumps(status["conditions"])
+    assert '"value":"1"' in bench.metric("chat")
+
+    bench.kubectl("delete", "hpa", "chat")
+    bench.until("chat", ScalingActive="ScalesWritten", TargetsResolved="TargetsFound")
+
+
+def test_paused_and_advised_are_not_scaled(bench: Bench) -> None:
+    """Whatever the load."""
+    grant(bench)
+    before = generation(bench)
+    bench.apply(bound("chat", annotations={"stowplan.dev/paused": "true"}))
+    with bench.engines(chat=35):
+        bench.until("chat", ScalingActive="Paused", MetricsAvailable="MetricsAvailable")
+        bench.wait_for_beats(3)
+        bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")
+        bench.until("chat", ScalingActive="ObjectAdvisory")
+        bench.wait_for_beats(3)
+
+    assert generation(bench) == before
+
+
+def test_the_author_must_be_allowed_now_and_cannot_be_another(bench: Bench) -> None:
+    """Whoever loses the right to scale scales no more; whoever claims to be somebody else is himself."""
+    grant(bench)
+    bob = f"bob-{bench.namespace}"
+    rights = {
+        "bindings": ("get,create,patch", "autoscalingpolicybindings.registry.volcano.sh"),
+        "scales": ("update", "deployments.apps/scale"),
+    }
+    for name, (verbs, resource) in rights.items():
+        bench.kubectl("create", "role", name, f"--verb={verbs}", f"--resource={resource}")
+        bench.kubectl("create", "rolebinding", name, f"--role={name}", f"--user={bob}")
+    manifest = json.dumps(bound("chat", annotations={WRITTEN_BY: '{"username":"admin"}'}))
+    _retried(lambda: bench.kubectl("create", f"--as={bob}", "--filename=-", input=manifest))
+    assert (writer_of(bench.binding("chat")) or {})["username"] == bob
+    bench.until("chat", ScalingActive="ScalesWritten")
+
+    bench.kubectl("delete", "rolebinding", "scales")
+    with bench.engines(chat=35):
+        bench.until("chat", ScalingActive="WriterMayNotScale", desiredReplicas=4)
+        forged = f'{WRITTEN_BY}={{"username":"admin"}}'
+        bench.kubectl("annotate", "--overwrite", "aspb", "chat", forged, f"--as={bob}")
+        assert (writer_of(bench.binding("chat")) or {})["username"] == bob
+        assert bench.kubectl("get", "deploy/chat", "--output=jsonpath={.spec.replicas}") == "1"
+        bench.kubectl("annotate", "--overwrite", "aspb", "chat", f"{WRITTEN_BY}=me")
+        until_replicas(bench, 4)
+
+
+def test_the_record_of_the_author_outlasts_applying_again(bench: Bench) -> None:
+    """Server-side, by which fields that are not sent go; a finalizer leaves it alone, too."""
+    manifest = json.dumps(bound("chat"))
+    for _ in range(2):
+        bench.kubectl("apply", "--server-side", "--filename=-", input=manifest)
+        assert (writer_of(bench.binding("chat")) or {})["username"] == "admin"
+
+
+def test_the_right_is_good_for_scaling_in_one_namespace_and_nothing_else(bench: Bench) -> None:
+    """Of the scale nothing is taken but the number."""
+    grant(bench)
+    path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/chat/scale"
+    scale = json.loads(bench.kubectl("get", "--raw", path, CONTROLLER))
+    scale["spec"]["replicas"] = 2
+    scale["metadata"] |= {"labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["a/b"]}
+    _retried(
+        lambda: bench.kubectl("replace", "--raw", path, "--filename=-", CONTROLLER, input=json.dumps(scale))
+    )
+    found = json.loads(bench.kubectl("get", "deploy/chat", "--output=json"))
+    assert found["spec"]["replicas"] == scale["spec"]["replicas"]
+    assert not {"a"} & {*found["metadata"].get("labels", {}), *found["metadata"].get("annotations", {})}
+    assert "finalizers" not in found["metadata"]
+
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "vllm", "image": "evil"}]}}}}
+    whole = ("patch", "deploy/chat", f"--patch={json.dumps(image)}", CONTROLLER)
+    refused = bench.control_plane.kubectl(*whole, f"--namespace={bench.namespace}", check=False)
+    assert "cannot patch resource" in refused.stderr
+    elsewhere = ("auth", "can-i", "update", "deployments/scale", CONTROLLER, "--namespace=default")
+    assert bench.control_plane.kubectl(*elsewhere, check=False).stdout.strip() == "no"
+
+
+class NoEngines:
+    """No pod answers."""
+
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Return nothing."""
+        del questions
+        return Exposures()
+
+
+async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending, int]:
+    """Run one cycle of a controller that may do everything, on a binding that wants two replicas."""
+    async with await Cluster.connect(bench.control_plane.kubeconfig) as cluster:
+        events = EventRecorder(cluster, controller="stowplan.dev/test", instance="test")
+        reader = ScaleReader(cluster, tuple, silent_seconds=60.0)
+        scaler = DirectScaler(
+            ScalingTools(cluster=cluster, events=events, scalable=reader.resource, is_leading=is_leading)
+        )
+        world = BoundWorld(
+            policies=[json.loads(bench.kubectl("get", "asp", "waiting", "--output=json"))],
+            bindings=[bench.binding("chat")],
+            replicas={TargetKey(TargetKind.DEPLOYMENT, bench.namespace, "chat"): 1},
+        )
+        tools = BindingTools(
+            cluster=cluster,
+            events=events,
+            source=NoEngines(),
+            world=lambda: world,
+            now=utc_now,
+            steady=time.monotonic,
+            scaler=scaler,
+        )
+        settings = BindingSettings(direct=Scope(everywhere=True))
+        return (await AutoscalingPolicyBindingReconciler(tools, settings).cycle()).scaled
+
+
+def _at_least_two(bench: Bench) -> None:
+    """Bind the Deployment, of which there is one replica; without rights our own controller only watches."""
+    value = bound("chat")
+    value["spec"]["scalingConfiguration"]["minReplicas"] = 2
+    bench.apply(value)
+    bench.until("chat", ScalingActive="ControllerMayNotScale", desiredReplicas=2)
+
+
+def test_who_scales_at_the_same_moment_is_not_overwritten(bench: Bench) -> None:
+    """The API server refuses the version that was read before."""
+    _at_least_two(bench)
+
+    def scale_by_hand() -> bool:
+        bench.kubectl("scale", "deploy/chat", f"--replicas={SCALED_BY_HAND}")
+        return True
+
+    assert asyncio.run(_cycle(bench, scale_by_hand)) == {Ending.CONFLICT: 1}
+    found = bench.kubectl("get", "deploy/chat", "--output=jsonpath={.spec.replicas}")
+    assert found == str(SCALED_BY_HAND)
+
+
+def test_who_lost_the_lease_writes_nothing(bench: Bench) -> None:
+    """With it, the same decision is carried out."""
+    _at_least_two(bench)
+    before = generation(bench)
+    assert asyncio.run(_cycle(bench, lambda: False)) == {Ending.NOT_LEADING: 1}
+    assert generation(bench) == before
+
+    assert asyncio.run(_cycle(bench, lambda: True)) == {Ending.WRITTEN: 1}
+    until_replicas(bench, 2)
+
+
+def _retried(act: Callable[[], Any]) -> None:
+    """Do something as soon as rights that were just given are known."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            act()
+        except Exception:  # noqa: BLE001 (whatever kubectl says while it may not)
+            assert time.monotonic() < deadline
+        else:
+            return
