@@ -3,5 +3,6 @@
 `variantautoscaling` plans all variants together and writes what `status` made of it, or only tells it where
 `advisory` says so. Before it, `leaving` marks the pods that are to go; after it, `evicting` moves replicas in
 `rounds` and keeps new pods off their nodes by `closing` them. `certificates` carries out what `authority`
-decides.
+decides. `autoscalingpolicybinding` decides on all bindings; where it is to scale, `scaling` does what
+`scale_orders` says.
 """
