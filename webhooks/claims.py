@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, may_follow
 from apiserver.kinds.registry import find_kind
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class Claims:
         """Yield who else scales a target, in order."""
         target = (namespace, reference.group, reference.kind, reference.name)
         yield from sorted(self._claimants.get(target, set()) - {own})
+
+
+def own_way_only(autoscaler: Json) -> Json:
+    """Reduce a HorizontalPodAutoscaler to what it scales by its own metrics: nothing, if it follows ours."""
+    if may_follow(autoscaler, {BOUND_METRIC, VARIANT_METRIC}):
+        return {"targets": []}
+    meant = autoscaler["spec"]["scaleTargetRef"]
+    group = str(meant.get("apiVersion") or "").rpartition("/")[0]
+    return {"targets": [(group, meant["kind"], meant["name"])]}
 
 
 def targets_only(group: str, kind: str) -> _Reducer:

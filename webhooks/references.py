@@ -7,10 +7,15 @@ is no advice, and conversion does not even know that this module exists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
+
+AUTOSCALER: Final = "HorizontalPodAutoscaler"
+"""The kind of claimant that never stands back."""
+
+_OF_ITS_OWN: Final = " by metrics of its own: let that one follow the decision, or delete it"
 
 
 class Referents(Protocol):
@@ -51,9 +56,13 @@ def advise(
     """Yield one warning for each named object that is not there, and for each target that others scale."""
     for reference in references:
         for kind, name in referents.others(reference, namespace, own) if reference.is_scaled else ():
+            what = (
+                f'{reference.path}: {reference.kind} "{reference.name}" is already scaled by {kind} "{name}"'
+            )
             yield (
-                f'{reference.path}: {reference.kind} "{reference.name}" is already scaled by {kind} "{name}":'
-                " the younger one of both stands back"
+                f"{what}{_OF_ITS_OWN}"
+                if kind == AUTOSCALER
+                else f"{what}: the younger one of both stands back"
             )
         if referents.has(reference, namespace) is False:
             what = f'{reference.kind} "{reference.name}"'

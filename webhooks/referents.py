@@ -13,6 +13,7 @@ from apiserver.cluster.resource import (
     AUTOSCALING_POLICY_BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
@@ -20,10 +21,10 @@ from apiserver.cluster.resource import (
 from apiserver.cluster.selection import Selection
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP
 from apiserver.kinds.kthena.groups import NETWORKING
-from webhooks.claims import Claimant, Claims, targets_only
+from webhooks.claims import Claimant, Claims, own_way_only, targets_only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from apiserver.cluster.client import Cluster
     from apiserver.schema.json import Json
@@ -41,7 +42,7 @@ NAMED: Final = (
 """What is looked up by name alone. A kind that the cluster does not serve may be installed later."""
 
 CLAIMING: Final = (AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS)
-"""What names targets to be scaled."""
+"""What names targets to be scaled, of our kinds."""
 
 
 class CachedReferents:
@@ -78,11 +79,15 @@ class CachedReferents:
             for resource in NAMED:
                 tasks.create_task(self._follow(cluster, resource))
             for resource in CLAIMING:
-                tasks.create_task(self._follow_claims(cluster, resource))
+                reduce = targets_only(resource.group, resource.kind)
+                tasks.create_task(self._follow_claims(cluster, resource, reduce))
+            tasks.create_task(self._follow_claims(cluster, HORIZONTAL_POD_AUTOSCALERS, own_way_only))
 
-    async def _follow_claims(self, cluster: Cluster, resource: Resource) -> None:
+    async def _follow_claims(
+        self, cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json]
+    ) -> None:
         await _until_served(cluster, resource)
-        cache = Cache(cluster, resource, reduce=targets_only(resource.group, resource.kind))
+        cache = Cache(cluster, resource, reduce=reduce)
         cache.subscribe(partial(self._claims.take, resource.kind))
         await cache.run()
 

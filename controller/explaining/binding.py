@@ -13,12 +13,12 @@ from rich.text import Text
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound
 from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS, EVENTS
+from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.schema.json import Json
 from controller.explaining.account import Happening, age_seconds, duration, happenings
 from controller.explaining.evidence import NoSuchVariantError
 from controller.explaining.text import condition_parts, event_parts
 from controller.observe.binding_conditions import BindingCondition
-from controller.observe.followers import BOUND_METRIC
 from controller.offline.terminal import Tone, labelled, styled
 
 _LABEL_COLUMNS: Final = 12

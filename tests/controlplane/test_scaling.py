@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 from support.binding_bench import PATIENCE_SECONDS, Bench, bound, follower, policy
-from support.manifests import deployment
+from support.manifests import Manifest, deployment
 
 from apiserver import cli
 from apiserver.cluster.client import Cluster
@@ -130,7 +130,12 @@ def test_without_rights_in_a_namespace_it_says_what_is_missing(bench: Bench) -> 
 def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
     """It goes on by the published number; without it the controller scales."""
     grant(bench)
-    bench.apply(follower("chat"), bound("chat"))
+    other = follower("other")
+    other["spec"]["metrics"][0]["external"]["metric"]["name"] = "their_metric"
+    bench.apply(follower("chat"), other)
+    _until(lambda: 'by HorizontalPodAutoscaler "other"' in _warnings(bench, bound("other", "other")))
+    bench.kubectl("delete", "hpa", "other")
+    assert "Warning" not in bench.apply(bound("chat"))
     status = bench.until("chat", ScalingActive="TargetScaledByOther")
     assert "HorizontalPodAutoscaler 'chat' scales Deployment 'chat'" in json.dumps(status["conditions"])
     assert '"value":"1"' in bench.metric("chat")
@@ -277,6 +282,17 @@ def test_who_lost_the_lease_writes_nothing(bench: Bench) -> None:
 
     assert asyncio.run(_cycle(bench, lambda: True)) == {Ending.WRITTEN: 1}
     until_replicas(bench, 2)
+
+
+def _warnings(bench: Bench, manifest: Manifest) -> str:
+    command = ("create", "--dry-run=server", "--filename=-", f"--namespace={bench.namespace}")
+    return bench.control_plane.kubectl(*command, input=json.dumps(manifest)).stderr
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
 
 
 def _retried(act: Callable[[], Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from support.manifests import Manifest, autoscaler
+
 from apiserver.cluster.cache import Change
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
-from webhooks.claims import Claims, targets_only
+from webhooks.claims import Claims, own_way_only, targets_only
 
 TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="llama", is_scaled=True)
 
@@ -44,3 +47,33 @@ def test_what_was_stored_around_admission_claims_nothing() -> None:
 
     assert reduce({"spec": {"scaleTargetRef": "llama"}}) == {"targets": []}
     assert reduce({}) == {"targets": []}
+
+
+AUTOSCALERS: dict[str, tuple[Manifest, list[tuple[str, str, str]]]] = {
+    "one that follows a VariantAutoscaling": (autoscaler("llama"), []),
+    "one that KEDA made": (
+        {
+            "metadata": {"labels": {"scaledobject.keda.sh/name": "x"}},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}},
+        },
+        [],
+    ),
+    "one of CPU": (
+        {
+            "metadata": {},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"},
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}],
+            },
+        },
+        [("apps", "Deployment", "llama")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "claimed"), AUTOSCALERS.values(), ids=AUTOSCALERS)
+def test_an_autoscaler_claims_what_it_scales_its_own_way(
+    value: Manifest, claimed: list[tuple[str, str, str]]
+) -> None:
+    """One that follows our decision is no rival of it."""
+    assert own_way_only(value) == {"targets": claimed}
