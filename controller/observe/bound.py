@@ -172,14 +172,14 @@ class BoundReader:
 
     def _case(self, value: Json, around: _Around) -> Case:
         findings = {BindingCondition.ANNOTATIONS_RESOLVED: annotations_finding(value)}
+        is_direct = self._is_direct(_key(value)[0])
         binding = self._once(value, read_binding)
         if not isinstance(binding, Binding):
             findings[BindingCondition.POLICY_RESOLVED] = False, BindingReason.INVALID_BINDING, str(binding)
-            return Case(value=value, findings=findings)
+            return Case(value=value, findings=findings, is_direct=is_direct)
         raw = around.policies.get((_key(value)[0], binding.policy))
         policy = None if raw is None else self._once(raw, read_policy)
         findings[BindingCondition.POLICY_RESOLVED] = _policy_finding(binding.policy, policy)
-        is_direct = self._is_direct(_key(value)[0])
         states, finding, stands_back = _targets(value, binding, around, is_direct=is_direct)
         findings[BindingCondition.TARGETS_RESOLVED] = finding
         return Case(

@@ -108,7 +108,8 @@ def test_what_was_stored_around_admission_is_a_condition() -> None:
     """Neither a policy nor a binding that is none stops the others."""
     broken = binding("a", DEPLOYMENT) | {"spec": {"scalingConfiguration": {}}}
     world = BoundWorld(policies=[POLICY], bindings=[broken, binding("b", DEPLOYMENT)])
-    first, second = BoundReader().cases(world)
+    first, second = BoundReader(lambda namespace: namespace == "ns").cases(world)
 
     assert "spec.policyRef: Required value" in first.findings[BindingCondition.POLICY_RESOLVED][2]
     assert second.policy is not None
+    assert (first.is_direct, second.is_direct) == (True, True)
