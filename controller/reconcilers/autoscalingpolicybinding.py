@@ -7,6 +7,7 @@ scale, `scaling` does it afterwards. It may run twice without harm.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -103,7 +104,7 @@ class BindingOutcome:
     written: int = 0
     scrape_failures: int = 0
     scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """How many writes of scales ended how."""
+    """How many writes of scales ended how, those of cycles that raised before it included."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +125,7 @@ class AutoscalingPolicyBindingReconciler:
         self._settings = settings
         self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
+        self._scaled: Counter[Ending] = Counter()
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
@@ -146,9 +148,11 @@ class AutoscalingPolicyBindingReconciler:
         exposures = await tools.source.expose(asked) if asked else Exposures()
         verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
         published = await self._publish(verdicts)
-        scaled = await tools.scaler.act(published.standing) if tools.scaler else {}
+        if tools.scaler:
+            self._scaled.update(await tools.scaler.act(published.standing))
         for error in published.failed:
             raise error
+        scaled, self._scaled = self._scaled, Counter()
         return BindingOutcome(
             verdicts=tuple(verdicts),
             written=published.written,

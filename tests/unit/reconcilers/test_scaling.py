@@ -267,14 +267,20 @@ async def test_a_binding_that_changed_since_the_decision_is_left_alone() -> None
 
 async def test_what_is_not_written_down_is_not_done() -> None:
     """The next leader must find the decision in the status, and the history that it went by."""
-    stage = DirectStage(loads={"a": 20.0}, unwritable="b")
+    stage = DirectStage(
+        loads={"a": 20.0, "c": 20.0},
+        bindings={"b": written_by_ann(), "other": written_by_ann("other", "c")},
+        replicas={"a": 2, "c": 2},
+        unwritable="b",
+    )
     with pytest.raises(Unavailable):
         await stage.cycle()
-    assert stage.scales == []
+    assert stage.scales == ["c: 2 -> 4"]
 
     stage.unwritable = ""
-    await stage.cycle()
-    assert stage.scales == ["a: 2 -> 4"]
+    outcome = await stage.cycle()
+    assert stage.replicas["a"] == 4
+    assert outcome.scaled == {Ending.WRITTEN: len(stage.scales)}
 
 
 async def test_the_next_leader_goes_on_after_a_decision_that_was_not_carried_out() -> None:
