@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Final
 
+from apiserver.program import program
 from apiserver.serving.aside import load_http_library_aside
 
 _USAGE_ERROR: Final = 2
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_version())  # noqa: T201 (as above)
         return 0
     if words[0] not in VERBS:
-        print(f"stowplan: no verb {words[0]!r}; there are: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
+        print(f"{program()}: no verb {words[0]!r}; there are: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (as above)
         return _USAGE_ERROR
     return int(_loaded(words[0]).main(words[1:]))
 
@@ -68,13 +69,13 @@ def _help() -> str:
     lines = [f"  {verb:<12} {purpose}" for verb, (_, purpose) in VERBS.items()]
     return "\n".join(
         [
-            "usage: stowplan VERB [--help] ...",
+            f"usage: {program()} VERB [--help] ...",
             "",
             "Autoscaling control plane for LLM inference on Kubernetes.",
             "",
             *lines,
             "",
-            "stowplan VERB --help says what a verb can be told; stowplan version prints the version.",
+            f"{program()} VERB --help says what a verb can be told; {program()} version prints the version.",
         ]
     )
 

@@ -55,7 +55,9 @@ def _judged(outcome: Outcome, tree: Tree, kind: Kind, version: Version, *, names
     # Decoded as admission does it: now nothing is shared between two places, as aliases are in the tree.
     value = placed(msgspec.json.decode(body), namespace)
     errors = [*_misplaced(outcome, tree, namespace), *_metadata(tree, value)]
-    outcome = replace(outcome, namespace=outcome.namespace or namespace)
+    outcome = replace(
+        outcome, namespace=outcome.namespace or namespace, deprecation=version.deprecation_warning
+    )
     judgement = complete_and_judge(kind, version, value)
     found = (*judgement.errors, *_unscalable(version, value))
     errors += [_finding(error, tree.line_of(error.path)) for error in found]

@@ -49,6 +49,9 @@ class Outcome:
     undecodable: tuple[Finding, ...] = ()
     errors: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
+    deprecation: str = ""
+    """Which of the warnings is about the version, and the same for every object of it."""
+
     value: Json | None = None
 
     def as_json(self) -> Json:

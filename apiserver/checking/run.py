@@ -15,6 +15,7 @@ from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, lines_of, passed_over
+from apiserver.program import program
 from apiserver.schema.metadata import metadata_errors
 
 _VALID: Final = 0
@@ -42,7 +43,10 @@ exit code: 0 all valid, 1 something refused, 2 wrong usage or unreadable input
 
 def main(arguments: Sequence[str]) -> int:
     """Check the files that are named; the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.files:  # said after unknown options, which are the likelier mistake
+        parser.error("name at least one FILE, or - for standard input")
     sources = read_sources(options.files)
     outcomes = (outcome for source in sources for outcome in check_source(source, options.namespace))
     try:
@@ -61,8 +65,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _print_text(outcomes: Iterable[Outcome]) -> list[Outcome]:
     seen = []
+    said: set[str] = set()
     for outcome in outcomes:
-        _tell(lines_of(outcome), sys.stdout)
+        _tell(lines_of(outcome, said), sys.stdout)
         seen.append(outcome)
     _note(seen)
     return seen
@@ -70,8 +75,9 @@ def _print_text(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def _print_yaml(outcomes: Iterable[Outcome]) -> list[Outcome]:
     seen = []
+    said: set[str] = set()
     for outcome in outcomes:
-        _tell((line for line in lines_of(outcome) if line.tone is not Tone.GOOD), sys.stderr)
+        _tell((line for line in lines_of(outcome, said) if line.tone is not Tone.GOOD), sys.stderr)
         if outcome.value is not None:
             sys.stdout.write(as_yaml(outcome.value))
         seen.append(outcome)
@@ -111,7 +117,7 @@ def _note(outcomes: Sequence[Outcome]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="stowplan check",
+        prog=program("check"),
         description="Default and validate manifests, as admission would. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -124,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NS",
         help="namespace of objects that name none (default: unknown)",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="what to check")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="what to check")
     parser.add_argument(
         "-o",
         "--output",

@@ -41,13 +41,19 @@ class Line:
         )
 
 
-def lines_of(outcome: Outcome) -> Iterator[Line]:
-    """Yield the lines about one object; none about one that was passed over."""
+def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:
+    """Yield the lines about one object; none about one that was passed over.
+
+    What is deprecated is told of the first object alone; `said` remembers it.
+    """
 
     def say(tone: Tone, text: str, line: int = outcome.line) -> Line:
         return Line(outcome.file, line, tone, text)
 
     for warning in outcome.warnings:
+        if warning == outcome.deprecation and warning in said:
+            continue
+        said.add(warning)
         yield say(Tone.ADVICE, f"Warning: {warning}")
     match outcome.verdict:
         case Verdict.VALID:

@@ -21,6 +21,7 @@ from apiserver.checking.text import Line, Tone
 from apiserver.converting.documents import ConvertedFile, Note, convert_file
 from apiserver.converting.objects import Convert, Wanted, convert_value
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
+from apiserver.program import program
 
 _DONE: Final = 0
 _DIFFERENT: Final = 1
@@ -194,9 +195,9 @@ _PRINTERS: Final[Mapping[str | None, Callable[[Sequence[_Pair]], None]]] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="stowplan convert",
+        prog=program("convert"),
         description="Rewrite manifests in another version. Needs no cluster.",
-        usage="stowplan convert -f FILE [-f ...] --to VERSION [options]",
+        usage="%(prog)s -f FILE [-f ...] --to VERSION [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

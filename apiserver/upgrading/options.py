@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from apiserver.program import program
 from apiserver.upgrading.findings import ACCEPTABLE
 
 DEFAULT_RATE: Final = 100.0
@@ -18,7 +19,7 @@ object cannot be taken along; 2 wrong usage, or no cluster to speak to
 def parser(verb: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """Return a parser with the options that both verbs have."""
     made = argparse.ArgumentParser(
-        prog=f"stowplan {verb}",
+        prog=program(verb),
         description=description,
         epilog=epilog + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -25,8 +25,6 @@ _DONE: Final = 0
 _STOPPED: Final = 1
 _USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_BEFORE_ANY_PLAN: Final = ("permissions", "definition")
-"""Checks without which no plan can be made: that there is none does not mean that all is done."""
 
 Planner = Callable[[Cluster], Awaitable[Report]]
 
@@ -69,16 +67,12 @@ async def _run(options: argparse.Namespace, plan: Planner, shape: Shape | None) 
 
 
 def _ended(report: Report) -> Report:
-    if not report.steps and not any(item.check in _BEFORE_ANY_PLAN for item in report.problems):
-        return replace(report, outcome=Outcome.NOTHING_TO_DO)
     if report.problems:
         count = len(report.problems)
-        return replace(
-            report,
-            outcome=Outcome.STOPPED,
-            error=f"{count} problem{'' if count == 1 else 's'} to solve first; nothing was changed",
-        )
-    return report
+        problems = f"{count} problem{'' if count == 1 else 's'} to solve"
+        error = f"{problems} first; nothing was changed" if report.steps else f"{problems}; no step is left"
+        return replace(report, outcome=Outcome.STOPPED, error=error)
+    return report if report.steps else replace(report, outcome=Outcome.NOTHING_TO_DO)
 
 
 async def _applied(

@@ -15,6 +15,7 @@ from typing import Final
 from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
+from apiserver.program import program
 from controller.explaining.account import Account, account_of
 from controller.explaining.binding import BindingAccount, binding_account, binding_parts
 from controller.explaining.evidence import NoSuchVariantError, collect
@@ -117,9 +118,9 @@ def _named(words: Sequence[str]) -> tuple[bool, str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="stowplan explain",
+        prog=program("explain"),
         description="Say what was decided for a variant or a binding in a live cluster, and why.",
-        usage="stowplan explain va/NAME|aspb/NAME [-n NAMESPACE] [options]",
+        usage="%(prog)s va/NAME|aspb/NAME [-n NAMESPACE] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from apiserver.program import program
 from controller.observe.accelerators import normalised
 from controller.offline.changes import Addition, Rate
 from controller.planning.settings import UnmetUnit
@@ -40,9 +41,9 @@ was found in time, 2 wrong usage or unreadable input
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the verb's command line."""
     made = argparse.ArgumentParser(
-        prog="stowplan plan",
+        prog=program("plan"),
         description="Say what would be decided, and why. Needs no cluster.",
-        usage="stowplan plan -f FILE [-f ...] [options]",
+        usage="%(prog)s -f FILE [-f ...] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

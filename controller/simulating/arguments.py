@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from apiserver.program import program
 from controller.simulating.profiles import StatedProfile, profile_of
 
 _EPILOG: Final = """\
@@ -51,9 +52,9 @@ SHORTEST_SECONDS: Final = 15.0
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the verb's command line."""
     made = argparse.ArgumentParser(
-        prog="stowplan simulate",
+        prog=program("simulate"),
         description="Play requests against policies in virtual time: cost, latency and every decision.",
-        usage="stowplan simulate [SCENARIO | -f FILE --trace FILE[=MODEL]] [options]",
+        usage="%(prog)s [SCENARIO | -f FILE --trace FILE[=MODEL]] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -95,7 +95,9 @@ def test_paused_and_advised_are_told_only(bench: Bench) -> None:
     bench.apply(bound("chat", annotations={"stowplan.dev/paused": "true"}))
     with bench.engines(chat=35):
         status = bench.until("chat", desiredReplicas=1, MetricsAvailable="MetricsAvailable")
-        assert status["decision"]["message"].startswith("paused: what runs stands; otherwise 4 replicas")
+        assert status["decision"]["message"].startswith(
+            "paused: what runs stands; otherwise from 1 to 4 replicas"
+        )
         bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")
         status = bench.until("chat", Advisory="ObjectAdvisory")
     assert "desiredReplicas" not in status
@@ -144,7 +146,7 @@ def test_an_unlike_pair_shares_a_load(bench: Bench) -> None:
 
     assert {item["name"]: item["replicas"] for item in status["targets"]} == {"dear": 1, "chat": 3}
     assert (
-        "1 of dear, 3 of chat; together in replicas of capacity 1: 5 replicas"
+        "1 of dear, 3 of chat; together in replicas of capacity 1: from 4 to 5 replicas"
         in status["decision"]["message"]
     )
     assert '"value":"3"' in bench.metric("chat")

@@ -214,3 +214,13 @@ def test_colour_is_for_terminals_only(
     check("a.yaml", a_yaml=GOOD)
 
     assert ("\x1b[" in terminal.getvalue()) is coloured
+
+
+def test_a_deprecated_version_is_told_of_once(check: Check) -> None:
+    """Of many objects of one version, the first one's line says it."""
+    many = "---\n".join(yaml.safe_dump(legacy_variant(name)) for name in ("a", "b", "c"))
+    code, out, _ = check("a.yaml", a_yaml=many)
+
+    assert code == 0
+    assert [line.split(": ", 1)[1] for line in out].count(DEPRECATED) == 1
+    assert sum(line.endswith(" valid") for line in out) == 3

@@ -176,3 +176,26 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
 
     assert finished.stdout.count("\n") == 1
     assert finished.stderr == ""
+
+
+def test_an_unknown_option_is_named_before_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the likelier mistake."""
+    with pytest.raises(SystemExit):
+        cli.main(["check", "--bogus"])
+    assert "--bogus" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["check"])
+    assert "name at least one FILE" in capsys.readouterr().err
+
+
+def test_a_plugin_is_called_as_kubectl_calls_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its help can be typed as it stands."""
+    monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-stowplan"])
+    cli.main(["--help"])
+    assert capsys.readouterr().out.startswith("usage: kubectl stowplan VERB")
+    for verb in ("check", "convert", "plan", "explain", "simulate", "upgrade", "downgrade"):
+        with pytest.raises(SystemExit):
+            cli.main([verb, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: kubectl stowplan {verb}")
