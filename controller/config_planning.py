@@ -205,6 +205,11 @@ class PlanningConfig:
     advisory_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
     """Namespaces in which decisions are told only."""
 
+    name_other_namespaces: bool = False
+    """Whether a status says which workloads of other namespaces hold what is missing. Without it they are
+    called by their priority, and who may read one namespace learns no names of another. `stowplan plan`
+    always names them: its reader has all manifests."""
+
     joint_bindings: bool = False
     """Whether what AutoscalingPolicyBindings scale is planned with everything else: on the same nodes, by
     priority, at the least cost. Without it their policies decide alone, as if there were always room."""
@@ -244,6 +249,7 @@ def settings_of(planning: PlanningConfig) -> Settings:
         flap_reversals=planning.flap_budget.reversals,
         flap_window_seconds=float(planning.flap_budget.window_seconds),
         unmet_unit=UnmetUnit(planning.unmet_unit),
+        names_all=planning.name_other_namespaces,
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The reproducible limit is to be met well before the one by the clock, on a slow machine, too. It
         # grows with models and with what they share: of some 10,000 in scarcity, or some 1,000 that spread

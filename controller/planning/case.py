@@ -149,7 +149,14 @@ class Case:
 
     def scarcity_clause(self, found: Scarcity) -> str:
         """Return the same in words."""
-        return scarcity_clause(found, self.variant, nodes=self.answer.nodes, variants=self.answer.variants)
+        answer = self.answer
+        return scarcity_clause(
+            found,
+            self.variant,
+            nodes=answer.nodes,
+            variants=answer.variants,
+            names_all=answer.settings.names_all,
+        )
 
 
 def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:

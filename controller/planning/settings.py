@@ -51,6 +51,9 @@ class Settings:
     wall_seconds: float = 20.0
     """Safety limit by the clock; a plan that hits it may differ from run to run."""
 
+    names_all: bool = True
+    """Whether sentences about one namespace name variants of others."""
+
     seed: int = 1
     """Of the solver's random choices."""
 

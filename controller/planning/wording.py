@@ -91,15 +91,18 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def variant_name(variant: Variant, *, seen_from: Variant) -> str:
-    """Return the name, with the namespace when it is another one."""
-    return variant.name if variant.namespace == seen_from.namespace else f"{variant.namespace}/{variant.name}"
-
-
 def scarcity_clause(
-    scarcity: Scarcity, variant: Variant, *, nodes: Sequence[Node], variants: Sequence[Variant]
+    scarcity: Scarcity,
+    variant: Variant,
+    *,
+    nodes: Sequence[Node],
+    variants: Sequence[Variant],
+    names_all: bool,
 ) -> str:
-    """Return what keeps one more replica out: `no H100 node has 8 free, 6 are held by priority 1 chat`."""
+    """Return what keeps one more replica out: `no H100 node has 8 free, 6 are held by priority 1 chat`.
+
+    Unless it `names_all`, variants of other namespaces are called by their priority only.
+    """
     kind = variant.accelerator or "accelerator"
     size = variant.accelerators_per_pod
     if not scarcity.nodes:
@@ -110,10 +113,12 @@ def scarcity_clause(
         room = f"no {kind} node has {size} free, {scarcity.free} are spread over {len(scarcity.nodes)} nodes"
     else:
         room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
-    held = [
-        f"{amount} {'is' if amount == 1 else 'are'} held by {_holder(holder, variant, variants)}"
-        for holder, amount in scarcity.holders[:HOLDERS_NAMED]
-    ]
+    amounts: dict[str, int] = {}
+    for holder, amount in scarcity.holders:
+        called = _holder(holder, variant, variants, names_all=names_all)
+        amounts[called] = amounts.get(called, 0) + amount
+    named = [*amounts.items()][:HOLDERS_NAMED]
+    held = [f"{amount} {'is' if amount == 1 else 'are'} held by {called}" for called, amount in named]
     return ", ".join([room, listing(held)] if held else [room])
 
 
@@ -150,10 +155,14 @@ def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:
     return f"no {kind} node meets its node selector and tolerations"
 
 
-def _holder(holder: int, variant: Variant, variants: Sequence[Variant]) -> str:
+def _holder(holder: int, variant: Variant, variants: Sequence[Variant], *, names_all: bool) -> str:
     if holder == OTHERS:
         return "other workloads"
     other = variants[holder]
     if other.key == variant.key:
         return "its own replicas"
-    return f"priority {other.priority} {variant_name(other, seen_from=variant)}"
+    if other.namespace == variant.namespace:
+        return f"priority {other.priority} {other.name}"
+    if names_all:
+        return f"priority {other.priority} {other.namespace}/{other.name}"
+    return f"workloads of priority {other.priority} in other namespaces"

@@ -21,6 +21,7 @@ _Spot = tuple[Key, str]
 """A variant, and a node."""
 
 _MOST_NAMES: Final = 3
+_ELSEWHERE: Final = "pods of other namespaces"
 
 REMEDY: Final = f"with the scheduling gate {GATE} pods go where the plan has room for them"
 """What keeps it from happening again."""
@@ -44,7 +45,8 @@ class Waiting:
     """Where the plan had room."""
 
     takers: tuple[str, ...]
-    """Pods that were bound there against the plan; empty when it was none of ours."""
+    """Pods that were bound there against the plan, of other namespaces without their names; empty when it was
+    none of ours."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,8 +145,13 @@ def _waiting(
     for key, pods in unplaced.items():
         places = sorted(node for (of, node), count in unused.items() if of == key for _ in range(count))
         for pod, node in zip(pods, places, strict=False):
-            takers = sorted(name for (_, where), names in surplus.items() if where == node for name in names)
-            yield Waiting(variant=key, pod=pod, node=node, takers=tuple(takers))
+            takers = {
+                name if namespace == key[0] else _ELSEWHERE
+                for ((namespace, _), where), names in surplus.items()
+                if where == node
+                for name in names
+            }
+            yield Waiting(variant=key, pod=pod, node=node, takers=tuple(sorted(takers)))
 
 
 def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:

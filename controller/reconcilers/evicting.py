@@ -166,7 +166,10 @@ class Evictor:
         self._told = why
 
     def _tell(self, world: World, evicted: Sequence[Target]) -> None:
-        """Log each eviction, and put it into events of whose replica it was and of those it is for."""
+        """Log each eviction, and put it into events of whose replica it was and of those it is for.
+
+        The log names everybody, events only workloads of their own namespace.
+        """
         autoscalings = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): item for item in world.autoscalings
         }
@@ -174,12 +177,18 @@ class Evictor:
             move, pod = target.move, target.pod["metadata"]["name"]
             helped = ", ".join("/".join(key) for key in move.benefits)
             _log.info("evicted", namespace=move.namespace, pod=pod, node=move.node, benefits=helped)
-            note = f"pod {pod} was evicted from node {move.node} to make room for {helped}"
+            own = [name for namespace, name in move.benefits if namespace == move.namespace]
+            strangers = ["workloads of other namespaces"] if len(own) < len(move.benefits) else []
+            note = (
+                f"pod {pod} was evicted from node {move.node} to make room for {', '.join(own + strangers)}"
+            )
             self._record(
                 autoscalings, [] if move.is_other else [(move.namespace, move.name)], EventReason.MOVED, note
             )
-            note = f"pod {move.namespace}/{pod} was evicted from node {move.node} to make room"
-            self._record(autoscalings, move.benefits, EventReason.ROOM_MADE, note)
+            for key in move.benefits:
+                called = f"pod {pod}" if key[0] == move.namespace else "a pod of another namespace"
+                note = f"{called} was evicted from node {move.node} to make room"
+                self._record(autoscalings, [key], EventReason.ROOM_MADE, note)
 
     def _record(
         self, autoscalings: Mapping[Key, Json], keys: Sequence[Key], reason: EventReason, note: str

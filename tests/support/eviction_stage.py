@@ -46,6 +46,9 @@ class Stage:
 
     calls: list[str] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    """The last event about each variant, in words."""
+
     pods: list[Json] = field(default_factory=lambda: [pod("a", "n1"), pod("b", "n1")])
     taints: list[Json] = field(default_factory=lambda: [FOREIGN])
     time: datetime = NOON
@@ -93,8 +96,9 @@ class Stage:
         self.taints = change["spec"]["taints"]
         return change
 
-    def record(self, about: Json, *, reason: str, **_event: str) -> None:
+    def record(self, about: Json, *, reason: str, note: str, **_event: str) -> None:
         """Take an event."""
+        self.notes[about["metadata"]["name"]] = note
         self.events.append((about["metadata"]["name"], reason))
 
     def world(self) -> World:

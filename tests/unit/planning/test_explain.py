@@ -20,6 +20,10 @@ from planning_builders import node
 
 from controller.planning.decision import BoundBy, Reason
 from controller.planning.load import CapacitySource, Signal
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
 
 CHAT = small("chat", "n2", "n2", "n2", size=2, priority=1, model_id="chat")
 
@@ -191,3 +195,24 @@ def test_the_numbers_behind_the_sentence() -> None:
     assert decision.capacity == LIMITED
     assert (decision.signal, decision.capacity_source) == (Signal.FRESH, CapacitySource.LEARNED)
     assert decision.unmet_per_mille == 333
+
+
+def test_without_their_names_holders_of_other_namespaces_are_told_by_priority() -> None:
+    """Who may read one namespace learns no names of another; those of the own one stay."""
+    others = [small(name, "n0", namespace="team-b", priority=1, model_id=name) for name in ("x", "y")]
+    own = small("c", "n0", priority=1, model_id="c")
+    snapshot = Snapshot(
+        nodes=tuple(nodes_of(3)),
+        variants=(*others, own, small("b", model_id="b")),
+        loads=(
+            *(asked(10, namespace="team-b", model_id=name) for name in ("x", "y")),
+            asked(10, model_id="c"),
+        ),
+    )
+
+    made, _ = plan(snapshot, PlanningState(), Settings(names_all=False))
+
+    (message,) = [item.message for item in made.decisions if item.name == "b"]
+    assert "2 are held by workloads of priority 1 in other namespaces" in message
+    assert "1 is held by priority 1 c" in message
+    assert "team-b" not in message

@@ -167,3 +167,17 @@ def test_every_pod_of_a_replica_counts_where_it_is() -> None:
 
     assert found.elsewhere == 1
     assert [(item.pod, item.node, item.takers) for item in found.waiting] == [("big1", "node-b", ("g0",))]
+
+
+def test_takers_of_other_namespaces_are_not_named() -> None:
+    """Who may read one namespace learns no names of another."""
+    stranger = replace(variant("chat", 2, chat1="node-b", chat2="node-a"), namespace="elsewhere")
+    before = replace(variant("chat", 2, chat1="node-b"), namespace="elsewhere")
+    last = Expectation(
+        snapshot=snapshot(variant("big", 8), before),
+        placements=(NodePlacement(namespace="ns", name="big", node="node-a", pods=1),),
+    )
+
+    (waiting,) = divergence(last, (), snapshot(variant("big", 8, big1=None), stranger)).waiting
+
+    assert waiting.takers == ("pods of other namespaces",)

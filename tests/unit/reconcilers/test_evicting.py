@@ -246,3 +246,20 @@ async def test_budgets_of_others_and_budgets_that_are_gone_hinder_nobody() -> No
 
     assert await stage.moved(stage.evictor(), tries=2) == 2
     assert await strangers.moved(strangers.evictor(), tries=2) == 2
+
+
+async def test_events_name_nobody_of_other_namespaces() -> None:
+    """Who is moved for strangers is told so, and no more."""
+    stage = Stage()
+    evictor = stage.evictor()
+    strangers = replace(
+        PLAN, moves=(replace(PLAN.moves[0], benefits=(("ns", "large"), ("other", "secret"))),)
+    )
+
+    await stage.act(evictor, strangers)
+    await stage.act(evictor, strangers)
+
+    assert stage.notes["small"] == (
+        "pod b was evicted from node n1 to make room for large, workloads of other namespaces"
+    )
+    assert stage.notes["large"] == "pod b was evicted from node n1 to make room"
