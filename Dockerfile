@@ -1,20 +1,29 @@
 # One image for all three processes: the verb is the argument.
-FROM python:3.11-slim AS build
+FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
+# What builds stays here: no installer is in the image.
+COPY requirements-build.lock ./
+RUN python -m venv /opt/build \
+ && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements-build.lock
 COPY requirements.lock ./
-RUN python -m venv /opt/stowplan \
- && /opt/stowplan/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements.lock
+RUN python -m venv --without-pip /opt/stowplan \
+ && /opt/build/bin/pip --python /opt/stowplan/bin/python install --no-cache-dir --no-compile --require-hashes \
+    --only-binary :all: -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY apiserver apiserver
 COPY webhooks webhooks
 COPY controller controller
-RUN /opt/stowplan/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /dist . \
- && /opt/stowplan/bin/pip install --no-cache-dir --no-deps /dist/*.whl \
- && /opt/stowplan/bin/stowplan version
+# Bytecode is made once, since processes may not write it, and does not depend on the times of files.
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist . \
+ && /opt/build/bin/pip --python /opt/stowplan/bin/python install --no-cache-dir --no-compile --no-deps \
+    --no-index /dist/*.whl \
+ && /opt/stowplan/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/stowplan/lib
 
-FROM python:3.11-slim
+FROM python:3.11-slim-bookworm
 COPY --from=build /opt/stowplan /opt/stowplan
 ENV PATH=/opt/stowplan/bin:$PATH PYTHONUNBUFFERED=1
+# Every library that the processes load is there, and fits the base.
+RUN python -B -c 'import apiserver.metrics.run, controller.run, webhooks.run, ortools.sat.python.cp_model'
 USER 65532:65532
 ENTRYPOINT ["stowplan"]
 CMD ["--help"]

@@ -27,7 +27,7 @@ def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
 
     Like kube-apiserver's client: certificate and name are checked, TLS 1.3, http/1.1.
     """
-    authority = Authority("bench")
+    authority = Authority.create("bench")
     authority.server(server_name, names=(server_name,)).write(directory, "tls")
     context = ssl.create_default_context(cadata=authority.pair.certificate.decode())
     context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -30,7 +30,7 @@ def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dic
     modules = (KUBERNETES, KWOK, *((PROMETHEUS,) if prometheus else ()))
     provided: dict[str, Path] = {}
     for module in modules:
-        provided |= _provide_module(module, progress)
+        provided |= provide_module(module, progress)
     return provided
 
 
@@ -49,7 +49,8 @@ def built_directory(module: GoModule) -> Path:
     return cache_directory() / "bin" / module.cache_key()
 
 
-def _provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
+def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
+    """Find the programs of one module, built first where this machine has none; raises as the function above."""
     found = find_binaries(module, os.environ)
     if len(found) == len(module.binaries):
         return found

@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,6 +24,12 @@ class KeyPair:
     certificate: bytes
     key: bytes
 
+    @classmethod
+    def read(cls, directory: Path, name: str) -> Self:
+        """Read what `write` wrote."""
+        certificate, key = ((directory / f"{name}.{suffix}").read_bytes() for suffix in ("crt", "key"))
+        return cls(certificate=certificate, key=key)
+
     def write(self, directory: Path, name: str) -> None:
         """Write `NAME.crt` and `NAME.key`."""
         (directory / f"{name}.crt").write_bytes(self.certificate)
@@ -32,17 +39,25 @@ class KeyPair:
 class Authority:
     """A certificate authority that signs leaves for servers and clients."""
 
-    def __init__(self, common_name: str) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name(common_name, groups=())
-        constraints = x509.BasicConstraints(ca=True, path_length=0)
-        self._certificate = (
-            _builder(self._name, issuer=self._name, key=self._key, issuer_key=self._key)
-            .add_extension(constraints, critical=True)
+    def __init__(self, pair: KeyPair) -> None:
+        self.pair = pair
+        key = serialization.load_pem_private_key(pair.key, password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        self._key = key
+        self._name = x509.load_pem_x509_certificate(pair.certificate).subject
+
+    @classmethod
+    def create(cls, common_name: str) -> Self:
+        """Make a key and a certificate that it signs itself."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name(common_name, groups=())
+        certificate = (
+            _builder(name, issuer=name, key=key, issuer_key=key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
-            .sign(self._key, hashes.SHA256())
+            .sign(key, hashes.SHA256())
         )
-        self.pair = KeyPair(certificate=_pem(self._certificate), key=private_pem(self._key))
+        return cls(KeyPair(certificate=_pem(certificate), key=private_pem(key)))
 
     def server(self, common_name: str, *, names: tuple[str, ...]) -> KeyPair:
         """Sign a certificate for a server reached under these DNS names and addresses."""

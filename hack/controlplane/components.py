@@ -19,6 +19,9 @@ SCHEDULER_CONFIGURATION = "kube-scheduler.yaml"
 _FEATURE_GATES = "HPAScaleToZero=true"
 """Lets an HPA say `minReplicas: 0`; on by itself from Kubernetes 1.37."""
 
+SERVICE_CIDR = "10.96.0.0/16"
+"""Cluster addresses of Services; where there is no real node, they lead nowhere."""
+
 _ADVERTISED_ADDRESS = "192.0.2.1"
 """Set aside for documentation: loopback is refused here, and without endpoints nobody dials it."""
 
@@ -30,13 +33,18 @@ class Layout:
     binaries: Mapping[str, Path]
     directory: Path
     address: str
-    """The loopback address on which every component listens."""
+    """The address on which every component listens."""
 
     ports: Mapping[str, int]
     """The port of each component; `etcd-peer` besides, which nobody calls."""
 
     pod_cidr: str
     node_address: str
+    is_routed: bool
+    """Whether pods reach the components at `address`."""
+
+    simulated_nodes: str
+    """A label selector for kwok's nodes; empty when all are."""
 
     def pki(self, name: str) -> str:
         """Name the path of a key, certificate or kubeconfig."""
@@ -81,23 +89,24 @@ def etcd(layout: Layout) -> Component:
 
 
 def kube_apiserver(layout: Layout) -> Component:
-    """Run the API server: RBAC, service accounts, aggregation, and an audit log where there is a policy."""
+    """Run the API server: RBAC, service accounts, aggregation, kubelets, an audit log where there is a policy."""
     flags = {
-        "advertise-address": _ADVERTISED_ADDRESS,
+        "advertise-address": layout.address if layout.is_routed else _ADVERTISED_ADDRESS,
         "bind-address": layout.address,
         "secure-port": str(layout.ports["kube-apiserver"]),
         "tls-cert-file": layout.pki("apiserver.crt"),
         "tls-private-key-file": layout.pki("apiserver.key"),
         "client-ca-file": layout.pki("ca.crt"),
-        "authorization-mode": "RBAC",
+        "authorization-mode": "Node,RBAC",
+        "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
-        "endpoint-reconciler-type": "none",
+        "endpoint-reconciler-type": "lease" if layout.is_routed else "none",
         "feature-gates": _FEATURE_GATES,
-        "service-cluster-ip-range": "10.96.0.0/16",
+        "service-cluster-ip-range": SERVICE_CIDR,
         "profiling": "false",
     }
     flags |= _etcd_client_flags(layout) | _service_account_flags(layout) | _aggregation_flags(layout)
-    flags |= _audit_flags(layout)
+    flags |= _kubelet_client_flags(layout) | _audit_flags(layout)
     probe = Probe(
         url=f"{layout.url('kube-apiserver')}/readyz",
         authority=layout.pki("ca.crt"),
@@ -132,6 +141,16 @@ def _aggregation_flags(layout: Layout) -> dict[str, str]:
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "proxy-client-cert-file": layout.pki("front-proxy-client.crt"),
         "proxy-client-key-file": layout.pki("front-proxy-client.key"),
+    }
+
+
+def _kubelet_client_flags(layout: Layout) -> dict[str, str]:
+    """Reach kubelets at their addresses, since no DNS knows the names of nodes."""
+    return {
+        "kubelet-certificate-authority": layout.pki("ca.crt"),
+        "kubelet-client-certificate": layout.pki("kubelet-client.crt"),
+        "kubelet-client-key": layout.pki("kubelet-client.key"),
+        "kubelet-preferred-address-types": "InternalIP",
     }
 
 
@@ -200,11 +219,15 @@ def _follower_probe(layout: Layout, name: str) -> Probe:
 
 
 def kwok(layout: Layout) -> Component:
-    """Run the kubelets of all nodes; pods get addresses of the loopback interface."""
+    """Run the kubelets of simulated nodes; pods get addresses that are local here."""
     flags = {
         "kubeconfig": layout.pki("kwok.kubeconfig"),
         "config": str(STAGES),
-        "manage-all-nodes": "true",
+        **(
+            {"manage-nodes-with-label-selector": layout.simulated_nodes}
+            if layout.simulated_nodes
+            else {"manage-all-nodes": "true"}
+        ),
         "cidr": layout.pod_cidr,
         "node-ip": layout.node_address,
         "node-lease-duration-seconds": "40",

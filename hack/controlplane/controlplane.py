@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,7 @@ from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.components import Component, Layout
 from hack.controlplane.errors import KubectlFailedError
 from hack.controlplane.kubeconfig import write_token_kubeconfig
-from hack.controlplane.network import Network, free_port
+from hack.controlplane.network import LoopbackNetwork, Network, free_port
 from hack.controlplane.pki import write_pki
 from hack.controlplane.process import Process
 from hack.controlplane.progress import ProgressLine
@@ -29,6 +29,15 @@ from hack.controlplane.workspace import Workspace
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2
 _CREDENTIAL_LIFE = "24h"
+_LISTENERS = (
+    "etcd",
+    "etcd-peer",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+    "prometheus",
+)
 
 
 class ControlPlane:
@@ -37,7 +46,8 @@ class ControlPlane:
     Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
     left running after the block, nor after this process has ended in whatever way. What this machine lacks is
     built at `start`. With `audit`, kube-apiserver logs every request. `scheduler_profiles` is a
-    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one.
+    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one. `simulated_nodes` is a
+    label selector for kwok's nodes, when there are others.
     """
 
     def __init__(
@@ -49,6 +59,8 @@ class ControlPlane:
         prometheus: bool = False,
         audit: bool = False,
         scheduler_profiles: Path | None = None,
+        network: Callable[[], Network] = LoopbackNetwork,
+        simulated_nodes: str = "",
         progress: ProgressLine | None = None,
     ) -> None:
         self._wanted = {
@@ -59,6 +71,8 @@ class ControlPlane:
         }
         self._audit = audit
         self._scheduler_profiles = scheduler_profiles
+        self._make_network = network
+        self._simulated_nodes = simulated_nodes
         self._progress = progress if progress is not None else ProgressLine()
         self._processes: dict[str, Process] = {}
         self._probes: dict[str, Probe] = {}
@@ -70,10 +84,10 @@ class ControlPlane:
         with the tail of a log, ToolchainMissingError or BuildFailedError, NoFreeNetworkError.
         """
         binaries = provide_binaries(self._progress, prometheus=self._wanted["prometheus"])
-        self._network = Network()
+        self._network = self._make_network()
         self._workspace = Workspace()
         try:
-            self._layout = _lay_out(self._workspace.directory, self._network, binaries)
+            self._layout = self._lay_out(binaries)
             self._cluster = write_pki(
                 self.directory / "pki",
                 server=self._layout.url("kube-apiserver"),
@@ -247,24 +261,16 @@ class ControlPlane:
     def _wait_for(self, component: str) -> None:
         wait_until_ready(self._processes[component], self._probes[component], patience_seconds=_READY_SECONDS)
 
-
-def _lay_out(directory: Path, network: Network, binaries: Mapping[str, Path]) -> Layout:
-    (directory / "pki").mkdir(mode=0o700)
-    address = network.allocate_address()
-    names = (
-        "etcd",
-        "etcd-peer",
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kwok",
-        "prometheus",
-    )
-    return Layout(
-        binaries=binaries,
-        directory=directory,
-        address=address,
-        ports={name: free_port(address) for name in names},
-        pod_cidr=network.pod_cidr,
-        node_address=network.node_address,
-    )
+    def _lay_out(self, binaries: Mapping[str, Path]) -> Layout:
+        (self.directory / "pki").mkdir(mode=0o700)
+        address = self._network.allocate_address()
+        return Layout(
+            binaries=binaries,
+            directory=self.directory,
+            address=address,
+            ports={name: free_port(address) for name in _LISTENERS},
+            pod_cidr=self._network.pod_cidr,
+            node_address=self._network.node_address,
+            is_routed=self._network.is_routed,
+            simulated_nodes=self._simulated_nodes,
+        )

@@ -1,4 +1,4 @@
-"""A loopback network of its own for each copy of the control plane.
+"""The network of one copy of the control plane: by default a loopback network of its own.
 
 All of 127.0.0.0/8 is local on Linux, so a copy takes one /16 out of 127.64.0.0/10. Its lower half belongs to
 pods (a simulated engine really listens on its pod's address), its upper half to services.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import itertools
 import socket
+from typing import Protocol
 
 from hack.controlplane.errors import NoFreeNetworkError
 
@@ -17,7 +18,29 @@ _LEASE_PORT = 17127
 """Below the ephemeral ports, so that nothing takes it by chance."""
 
 
-class Network:
+class Network(Protocol):
+    """Where the components of one copy listen, and where its simulated nodes and pods are."""
+
+    @property
+    def pod_cidr(self) -> str:
+        """The addresses of simulated pods."""
+
+    @property
+    def node_address(self) -> str:
+        """The one address that all simulated nodes share."""
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether pods of a real node reach the components, so that Services can lead to them."""
+
+    def allocate_address(self) -> str:
+        """Give out an address to listen on."""
+
+    def release(self) -> None:
+        """Give up what the network holds."""
+
+
+class LoopbackNetwork:
     """A leased network; the lease is a bound socket: it holds machine-wide and ends with the process."""
 
     def __init__(self) -> None:
@@ -33,6 +56,11 @@ class Network:
     def node_address(self) -> str:
         """The one address that all simulated nodes share."""
         return f"{self._prefix}.255.253"
+
+    @property
+    def is_routed(self) -> bool:
+        """Loopback addresses lead everybody to themselves."""
+        return False
 
     def allocate_address(self) -> str:
         """Give out an address for a service, never given out before by this copy."""

@@ -11,6 +11,9 @@ from hack.controlplane.controlplane import ControlPlane
 
 _MAX_PODS = "110"
 
+SIMULATED = "type=kwok"
+"""The label selector of these nodes."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
@@ -48,6 +51,7 @@ class Node:
             "kubernetes.io/hostname": self.name,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
+            "type": "kwok",
             "topology.kubernetes.io/zone": self.zone,
             "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.product": self.accelerator,

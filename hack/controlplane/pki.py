@@ -13,15 +13,22 @@ MASTERS = "system:masters"
 PROXY_CLIENT = "front-proxy-client"
 """The common name under which kube-apiserver calls aggregated API servers."""
 
-_SERVER_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost", "127.0.0.1")
+_SERVER_NAMES = (
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "localhost",
+    "127.0.0.1",
+    "10.96.0.1",  # the Service `kubernetes`
+)
 
 
 def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
     """Write all of it; `address` is the components' own, `server` the URL of kube-apiserver on it."""
     authority, proxy_authority, etcd_authority = (
-        Authority("kubernetes"),
-        Authority("front-proxy"),
-        Authority("etcd"),
+        Authority.create("kubernetes"),
+        Authority.create("front-proxy"),
+        Authority.create("etcd"),
     )
     authority.pair.write(directory, "ca")
     proxy_authority.pair.write(directory, "front-proxy-ca")
@@ -29,6 +36,7 @@ def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
     authority.server("kube-apiserver", names=(*_SERVER_NAMES, address)).write(directory, "apiserver")
     authority.server("localhost", names=(address,)).write(directory, "component")
     proxy_authority.client(PROXY_CLIENT).write(directory, "front-proxy-client")
+    authority.client("kube-apiserver", groups=(MASTERS,)).write(directory, "kubelet-client")
     etcd_authority.server("etcd", names=(address,)).write(directory, "etcd")
     etcd_authority.client("kube-apiserver").write(directory, "etcd-client")
     private, public = signing_key()

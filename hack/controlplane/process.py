@@ -45,13 +45,20 @@ class Process:
     """A program that should run until it is stopped; it can be started again afterwards."""
 
     def __init__(
-        self, name: str, command: list[str], *, directory: Path, working_directory: Path | None = None
+        self,
+        name: str,
+        command: list[str],
+        *,
+        directory: Path,
+        working_directory: Path | None = None,
+        path: str = os.defpath,
     ) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
         self._command = command
         self._directory = directory
         self._working_directory = working_directory or directory
+        self._path = path
         self._running: subprocess.Popen[str] | None = None
         self._is_wanted = False
 
@@ -67,7 +74,7 @@ class Process:
         if self._running is not None:
             return
         # Nothing of the user's surroundings: a proxy setting would divert calls to services of the cluster.
-        environment = {"HOME": str(self._directory), "PATH": os.defpath}
+        environment = {"HOME": str(self._directory), "PATH": self._path}
         with self.log.open("ab") as log:
             self._running = spawn(
                 self._command, directory=self._working_directory, environment=environment, output=log

@@ -123,7 +123,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Run a control plane with our metrics API alone."""
-    authority = Authority("test")
+    authority = Authority.create("test")
     with ControlPlane(scheduler=False, kwok=False) as control_plane:
         provide_certificate(control_plane, authority)
         installation = Installation(control_plane)

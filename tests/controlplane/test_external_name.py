@@ -61,7 +61,7 @@ class Endpoint(BaseHTTPRequestHandler):
 @pytest.fixture
 def authority_bundle(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[str]:
     """Run an endpoint behind Service `rig`, its certificate naming only that; give its base64 authority."""
-    authority, address = Authority("rig"), control_plane.allocate_address()
+    authority, address = Authority.create("rig"), control_plane.allocate_address()
     authority.server("rig", names=(f"rig.{namespace}.svc",)).write(tmp_path, "server")
     callers = control_plane.directory / "pki" / "front-proxy-ca.crt"
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(callers))

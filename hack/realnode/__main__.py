@@ -1,0 +1,40 @@
+"""`python -m hack.realnode [--optional] MODULE ARGUMENT...`: `python -m MODULE`, where a real node can be."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from hack.controlplane.errors import ControlPlaneError
+from hack.controlplane.progress import ProgressLine
+from hack.realnode.namespaces import cgroup_name, run_inside
+from hack.realnode.prepared import Prepared
+from hack.realnode.prerequisites import missing
+
+
+def main(arguments: list[str]) -> int:
+    """Prepare, then run the module in namespaces of its own; its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m hack.realnode", description=__doc__)
+    parser.add_argument(
+        "--optional", action="store_true", help="on a machine that cannot, say what is missing and succeed"
+    )
+    parser.add_argument("module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(arguments)
+    if options.optional and (lacking := missing()):
+        print("not run, for want of:", *lacking, sep="\n- ")
+        return 0
+    try:
+        prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())
+        command = [sys.executable, "-m", options.module, *options.arguments]
+        return run_inside(command, prepared.environment())
+    except ControlPlaneError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""Stowplan's image, by the Dockerfile's own steps, and the one that holds a pod's namespaces."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from hack.controlplane.cache import cache_directory
+from hack.controlplane.errors import ControlPlaneError
+from hack.controlplane.lock import locked
+from hack.controlplane.progress import ProgressLine
+from hack.realnode.base import provide_base
+from hack.realnode.wheels import provide_wheels
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+SANDBOX: Final = "localhost/pause:1"
+"""Runs in every pod and waits."""
+
+_REGISTRY: Final = "docker.io/library"
+"""What a kubelet and a Dockerfile mean by a name without a registry."""
+
+_NO_INDEX: Final = "[global]\nno-index = true\nfind-links = /wheels\n"
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """One image in an archive."""
+
+    name: str
+    archive: str
+    layer_bytes: tuple[int, ...]
+    """Of each layer, unpacked, from the base up."""
+
+
+def provide_images(progress: ProgressLine) -> tuple[Image, ...]:
+    """Build the images of this tree; steps that did not change are not repeated."""
+    directory = cache_directory() / "images"
+    with locked(directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to end")):
+        base = provide_base(directory, progress)
+        wheels = provide_wheels(
+            directory, (ROOT / "requirements-build.lock", ROOT / "requirements.lock"), progress
+        )
+        store = _Store(directory)
+        return store.sandbox(), store.stowplan(base, wheels, progress)
+
+
+def shipped_reference() -> str:
+    """Read the reference of the image that the manifests ship."""
+    text = (ROOT / "manifests" / "base" / "deployments.yaml").read_text(encoding="utf-8")
+    (reference,) = set(re.findall(r"^\s*image: (\S+)$", text, re.MULTILINE))
+    return str(reference)
+
+
+def base_reference() -> str:
+    """Read the base that the Dockerfile's stages begin from."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (reference,) = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    return str(reference)
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Images and the layers of earlier builds, where nobody else's are."""
+
+    directory: Path
+
+    def sandbox(self) -> Image:
+        if not self._has(SANDBOX):
+            container = self._buildah("from", "scratch")
+            self._buildah("copy", "--quiet", container, "/usr/bin/catatonit", "/catatonit")
+            self._buildah("config", "--entrypoint", '["/catatonit", "-P"]', container)
+            self._buildah("commit", "--quiet", "--rm", container, SANDBOX)
+        return self._exported(SANDBOX)
+
+    def stowplan(self, base: Path, wheels: Path, progress: ProgressLine) -> Image:
+        base_name = f"{_REGISTRY}/{base_reference()}"
+        if not self._has(base_name, f"stowplan.base={base.stem}"):
+            container = self._buildah("from", "scratch")
+            self._buildah("add", "--quiet", container, str(base), "/")
+            self._buildah("config", "--label", f"stowplan.base={base.stem}", container)
+            self._buildah("commit", "--quiet", "--rm", container, base_name)
+        settings = self.directory / "pip.conf"
+        settings.write_text(_NO_INDEX, encoding="ascii")
+        progress.say("building the image (from nothing in about a minute and a half)")
+        name = f"{_REGISTRY}/{shipped_reference()}"
+        self._buildah(
+            "build",
+            "--isolation=chroot",  # needs neither a daemon nor a network of its own
+            "--pull-never",
+            "--layers",
+            "--timestamp=0",
+            f"--volume={wheels}:/wheels:ro",
+            f"--volume={settings}:/etc/pip.conf:ro",
+            f"--tag={name}",
+            str(ROOT),
+        )
+        return self._exported(name)
+
+    def _has(self, name: str, label: str = "") -> bool:
+        filters = [f"--filter=label={label}"] if label else []
+        found = self._buildah("images", *filters, "--format={{.Name}}:{{.Tag}}")
+        return name in found.split()
+
+    def _exported(self, name: str) -> Image:
+        identity = self._buildah("inspect", "--type=image", "--format={{.FromImageID}}", name)
+        archive = self.directory / f"{name.rpartition('/')[2].replace(':', '-')}-{identity[:12]}.tar"
+        if not archive.exists():
+            for older in self.directory.glob(f"{archive.name.rpartition('-')[0]}-*.tar"):
+                older.unlink()
+            self._buildah("push", "--quiet", name, f"docker-archive:{archive}:{name}")
+        return Image(name=name, archive=str(archive), layer_bytes=_layer_bytes(archive))
+
+    def _buildah(self, *arguments: str) -> str:
+        storage = [f"--root={self.directory / 'storage'}", f"--runroot={self.directory / 'running'}"]
+        finished = subprocess.run(
+            ["buildah", *storage, "--storage-driver=overlay", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if finished.returncode != 0:
+            said = f"{finished.stdout[-3000:]}\n{finished.stderr[-2000:]}".strip()
+            raise ControlPlaneError(f"buildah {arguments[0]} failed:\n{said}")
+        return finished.stdout.strip()
+
+
+def _layer_bytes(archive: Path) -> tuple[int, ...]:
+    with tarfile.open(archive) as opened:
+        content = opened.extractfile("manifest.json")
+        assert content is not None
+        manifests: list[dict[str, Any]] = json.load(content)
+        return tuple(opened.getmember(layer).size for layer in manifests[0]["Layers"])

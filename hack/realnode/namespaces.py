@@ -1,0 +1,117 @@
+"""Runs a command in namespaces of its own, and removes the cgroup that outlives them.
+
+Network, mounts and processes end with the command, however it ends: when its first process ends, the kernel kills
+the others, and interfaces and mounts go with the last one. A cgroup does not; it is named after the process that made
+it, so that the next run removes what a killed one left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from hack.controlplane import tether
+
+_HIERARCHIES: Final = Path("/sys/fs/cgroup")
+_PREFIX: Final = "stowplan-"
+_PATIENCE_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.05
+
+
+def cgroup_name() -> str:
+    """Name the cgroup that `run_inside` makes in this process."""
+    return f"{_PREFIX}{os.getpid()}"
+
+
+def run_inside(command: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command in namespaces of its own and return its exit code.
+
+    Ctrl-C reaches the command; SIGTERM ends it at once, and so does the end of this process.
+    """
+    for left in _cgroups():
+        if not Path(f"/proc/{left.removeprefix(_PREFIX)}").exists():
+            _remove_cgroup(left)
+    with _cgroup(cgroup_name()), _interrupts_left_to_the_command():
+        unshare = ["/usr/bin/unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        # catatonit reaps what containers leave behind, as the first process of every container engine does.
+        waiting = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid())),
+                *(*unshare, "/usr/bin/catatonit", "--", *command),
+            ],
+            env=os.environ | environment,
+        )
+        signal.signal(signal.SIGTERM, lambda _number, _frame: waiting.kill())
+        return waiting.wait()
+
+
+@contextlib.contextmanager
+def _interrupts_left_to_the_command() -> Iterator[None]:
+    def ignore(_number: int, _frame: FrameType | None) -> None:
+        """Do nothing; unlike SIG_IGN this is not inherited by the command."""
+
+    before = signal.signal(signal.SIGINT, ignore)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _cgroup(name: str) -> Iterator[None]:
+    for hierarchy in _hierarchies():
+        (hierarchy / name).mkdir()
+        _copy_cpuset(hierarchy / name)
+    try:
+        yield
+    finally:
+        _remove_cgroup(name)
+
+
+def _copy_cpuset(group: Path) -> None:
+    """Let it use what its parent may: a new cpuset is empty, and takes no process."""
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        if (group / file).exists():
+            (group / file).write_text((group.parent / file).read_text())
+
+
+def _hierarchies() -> list[Path]:
+    """Return the folder of each hierarchy of cgroup v1 once, without the links that lead to them."""
+    folders = (path for path in _HIERARCHIES.iterdir() if path.is_dir() and not path.is_symlink())
+    return [path for path in folders if (path / "cgroup.procs").exists()]
+
+
+def _cgroups() -> set[str]:
+    return {path.name for hierarchy in _hierarchies() for path in hierarchy.glob(f"{_PREFIX}[0-9]*")}
+
+
+def _remove_cgroup(name: str) -> None:
+    """Remove it with all below it; the kernel may still be taking their last processes away."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    for hierarchy in _hierarchies():
+        if not (hierarchy / name).exists():
+            continue
+        for folder, _, _ in os.walk(hierarchy / name, topdown=False):
+            _remove_folder(Path(folder), deadline)
+
+
+def _remove_folder(folder: Path, deadline: float) -> None:
+    while True:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+        else:
+            return

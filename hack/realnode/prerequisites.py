@@ -1,0 +1,102 @@
+"""What a machine must have for a real node, and the Debian packages that are installed when they are missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from hack.controlplane.errors import ControlPlaneError
+from hack.controlplane.progress import ProgressLine
+
+SUITE: Final = "bookworm"
+"""The release of Debian that has the Python of the image."""
+
+PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where packages put their commands."""
+
+CNI_PLUGINS: Final = Path("/usr/lib/cni")
+
+_PACKAGES: Final = {
+    "runc": "runc",
+    "buildah": "buildah",
+    "mmdebstrap": "mmdebstrap",
+    "catatonit": "catatonit",
+    "nft": "nftables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+}
+_CONTROLLERS: Final = ("cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer")
+
+
+class PrerequisitesMissingError(ControlPlaneError):
+    """This machine cannot run a real node; the message says all that is missing."""
+
+
+def missing() -> list[str]:
+    """Say all that this machine lacks and that nobody can install for it, in words for a person; none is good."""
+    if os.geteuid() != 0:
+        return ["root: namespaces, mounts and cgroups are made"]  # else the attempts below say nothing
+    found = []
+    if not Path("/etc/debian_version").exists() or shutil.which("apt-get") is None:
+        found.append(f"Debian 12 ({SUITE}): runc, buildah, CNI plugins and the base of the image are its packages")
+    filesystems = Path("/proc/filesystems").read_text(encoding="ascii").split()
+    if "overlay" not in filesystems:
+        found.append("the file system overlay in the kernel")
+    if not all(Path(f"/sys/fs/cgroup/{name}").is_dir() for name in _CONTROLLERS):
+        found.append(f"cgroup v1 with the controllers {', '.join(_CONTROLLERS)} at /sys/fs/cgroup (v2 is untried)")
+    return found + _missing_in_namespaces()
+
+
+def _missing_in_namespaces() -> list[str]:
+    """Try what the node does in a network of its own, and throw the network away."""
+    attempts = {
+        "namespaces for network, mounts and processes": "true",
+        "bridge interfaces": "ip link add name probe type bridge",
+        "veth interfaces": "ip link add name probe type veth peer name prober",
+        "IP forwarding": "echo 1 > /proc/sys/net/ipv4/ip_forward",
+    }
+    if shutil.which("nft", path=PATH) is not None:
+        rule = "add table ip probe; add chain ip probe nat {type nat hook output priority -100;}"
+        attempts["address translation by nftables"] = f"nft '{rule}'"
+    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]
+    found = []
+    for what, attempt in attempts.items():
+        try:
+            finished = subprocess.run([*command, attempt], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return ["unshare, of the package util-linux"]
+        if finished.returncode != 0:
+            found.append(f"{what}: {finished.stderr.strip()}")
+    return found
+
+
+def require(progress: ProgressLine) -> None:
+    """Install the packages that are missing; raises PrerequisitesMissingError with all that cannot be had."""
+    if lacking := missing():
+        raise PrerequisitesMissingError("a real node needs what is missing here: " + "; ".join(lacking))
+    packages = sorted(
+        package for command, package in _PACKAGES.items() if shutil.which(command, path=PATH) is None
+    )
+    if not (CNI_PLUGINS / "ptp").exists():
+        packages.append("containernetworking-plugins")
+    if packages:
+        _install(packages, progress)
+        require(progress)  # nftables can be tried only now
+
+
+def _install(packages: list[str], progress: ProgressLine) -> None:
+    progress.say(f"installing Debian packages: apt-get install {' '.join(packages)}")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        finished = subprocess.run(
+            ["apt-get", "--quiet", *command], env=environment, capture_output=True, text=True, check=False
+        )
+        if finished.returncode != 0:
+            raise PrerequisitesMissingError(
+                f"these Debian packages are missing and could not be installed: {' '.join(packages)}\n"
+                + finished.stderr[-2000:]
+            )
