@@ -50,7 +50,7 @@ def built_directory(module: GoModule) -> Path:
 
 
 def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
-    """Find the programs of one module, built first where this machine has none; raises as the function above."""
+    """Find the programs of one module, built first where this machine has none; raises as above."""
     found = find_binaries(module, os.environ)
     if len(found) == len(module.binaries):
         return found

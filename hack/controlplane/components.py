@@ -89,7 +89,7 @@ def etcd(layout: Layout) -> Component:
 
 
 def kube_apiserver(layout: Layout) -> Component:
-    """Run the API server: RBAC, service accounts, aggregation, kubelets, an audit log where there is a policy."""
+    """Run the API server; it keeps an audit log where there is a policy."""
     flags = {
         "advertise-address": layout.address if layout.is_routed else _ADVERTISED_ADDRESS,
         "bind-address": layout.address,

@@ -2,14 +2,14 @@
 
     python -m hack.realnode pytest -m e2e
 
-runs a command where `RealNode` works: in namespaces of its own for network, mounts and processes, which end with the
-command however it ends, and take every interface, mount, container and process with them. No container engine is
-needed. What the command needs is there when it starts.
+runs a module where `RealNode` works: in namespaces of its own for network, mounts and processes, which end with
+it however it ends, and take every interface, mount, container and process along. No container engine is needed.
 
 - what a machine must have: `prerequisites`; programs from source: `programs`
 - the base of the image out of Debian packages, wheels by the lock file, the build: `base`, `wheels`, `image`
-- namespaces, and the cgroup that outlives them: `namespaces`
-- in them: `network`, `mounts`; files and command lines of the node: `layout`, `identity`, `containerd`, `kubelet`
+- all that is made before, and handed over: `prepared`
+- namespaces, and the cgroup that outlives them: `namespaces`; in them: `network`, `mounts`
+- files and command lines of the node: `layout`, `identity`, `containerd`, `kubelet`
 - the whole: `node`
 """
 

@@ -9,20 +9,23 @@ from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.namespaces import cgroup_name, run_inside
 from hack.realnode.prepared import Prepared
-from hack.realnode.prerequisites import missing
+from hack.realnode.prerequisites import missing, missing_packages
 
 
 def main(arguments: list[str]) -> int:
     """Prepare, then run the module in namespaces of its own; its exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.realnode", description=__doc__)
     parser.add_argument(
-        "--optional", action="store_true", help="on a machine that cannot, say what is missing and succeed"
+        "--optional", action="store_true", help="install nothing: say what is missing and succeed"
     )
     parser.add_argument("module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
-    if options.optional and (lacking := missing()):
-        print("not run, for want of:", *lacking, sep="\n- ")
+    if options.optional and (
+        lacking := [*missing(), *map("the Debian package {}".format, missing_packages())]
+    ):
+        print("The real node is left out, since these are missing (`make e2e` installs packages):")
+        print(*lacking, sep="\n")
         return 0
     try:
         prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())

@@ -1,7 +1,7 @@
 """The base of the image, put together from Debian packages, since no registry of images is asked.
 
-It stands in for what the Dockerfile's FROM names: the same release of Debian with Debian's own Python, of the same minor
-version, as `python`. The public base has a Python built from source in /usr/local instead.
+It stands in for what the Dockerfile's FROM names: the same release of Debian, with Debian's own Python of the same
+minor version as `python`. The public base has a Python built from source in /usr/local instead.
 """
 
 from __future__ import annotations
@@ -63,6 +63,9 @@ def _source_files() -> list[Path]:
 def _apt_settings() -> list[str]:
     """Return how this machine reaches its sources, such as a proxy, and how fresh it wants them."""
     finished = subprocess.run(
-        ["apt-config", "dump", "--format", '%f "%v";%n', "Acquire"], capture_output=True, text=True, check=True
+        ["apt-config", "dump", "--format", '%f "%v";%n', "Acquire"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [line for line in finished.stdout.splitlines() if not line.endswith('"";')]

@@ -24,7 +24,7 @@ _UNUSED: Final = (
 
 
 def containerd_configuration(layout: NodeLayout) -> str:
-    """Return containerd's configuration, version 3: runc, state below the node's folder, our sandbox image."""
+    """Return containerd's configuration, version 3: runc, data in the node's folder, our sandbox image."""
     runtime = {
         "runtime_type": "io.containerd.runc.v2",
         "runtime_path": str(layout.prepared.program("containerd-shim-runc-v2")),

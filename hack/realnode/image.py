@@ -41,7 +41,9 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 def provide_images(progress: ProgressLine) -> tuple[Image, ...]:
     """Build the images of this tree; steps that did not change are not repeated."""
     directory = cache_directory() / "images"
-    with locked(directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to end")):
+    with locked(
+        directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to end")
+    ):
         base = provide_base(directory, progress)
         wheels = provide_wheels(
             directory, (ROOT / "requirements-build.lock", ROOT / "requirements.lock"), progress

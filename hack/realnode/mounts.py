@@ -1,4 +1,4 @@
-"""Keeps what the node writes away from the machine's own folders and settings, inside of the mount namespace."""
+"""Keeps what the node writes away from the machine's own folders and settings, in a mount namespace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _mount(*arguments: str) -> None:
 
 
 def uncover(directory: Path) -> None:
-    """Take away what was mounted below a folder since, so that it can be removed; whoever uses it keeps it."""
+    """Take away what was mounted below a folder, so that it can be removed; whoever uses it keeps it."""
     mounted = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     below = [path for path in mounted if path.startswith(f"{directory}/")]
     if below:

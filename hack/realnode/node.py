@@ -42,7 +42,7 @@ class RealNode:
         return self._prepared.images
 
     def start(self) -> None:
-        """Start everything and wait until the node is Ready; raises ControlPlaneError with the tail of a log."""
+        """Start all and wait until the node is Ready; raises ControlPlaneError with the tail of a log."""
         self.control_plane.start()
         directory = self.control_plane.directory / "node"
         directory.mkdir()
@@ -78,7 +78,11 @@ class RealNode:
 
     def ctr(self, *arguments: str) -> str:
         """Run containerd's own client among the containers of pods and return what it printed."""
-        command = [str(self._prepared.program("ctr")), f"--address={self._layout.socket}", "--namespace=k8s.io"]
+        command = [
+            str(self._prepared.program("ctr")),
+            f"--address={self._layout.socket}",
+            "--namespace=k8s.io",
+        ]
         finished = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
         if finished.returncode != 0:
             raise ControlPlaneError(f"ctr {' '.join(arguments)}: {finished.stderr.strip()}")

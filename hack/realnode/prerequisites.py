@@ -1,4 +1,4 @@
-"""What a machine must have for a real node, and the Debian packages that are installed when they are missing."""
+"""What a machine must have for a real node, and the Debian packages that are installed when missing."""
 
 from __future__ import annotations
 
@@ -37,17 +37,21 @@ class PrerequisitesMissingError(ControlPlaneError):
 
 
 def missing() -> list[str]:
-    """Say all that this machine lacks and that nobody can install for it, in words for a person; none is good."""
+    """Say in words what this machine lacks that no package brings; nothing is good."""
     if os.geteuid() != 0:
         return ["root: namespaces, mounts and cgroups are made"]  # else the attempts below say nothing
     found = []
     if not Path("/etc/debian_version").exists() or shutil.which("apt-get") is None:
-        found.append(f"Debian 12 ({SUITE}): runc, buildah, CNI plugins and the base of the image are its packages")
+        found.append(
+            f"Debian 12 ({SUITE}): runc, buildah, CNI plugins and the base of the image are its packages"
+        )
     filesystems = Path("/proc/filesystems").read_text(encoding="ascii").split()
     if "overlay" not in filesystems:
         found.append("the file system overlay in the kernel")
     if not all(Path(f"/sys/fs/cgroup/{name}").is_dir() for name in _CONTROLLERS):
-        found.append(f"cgroup v1 with the controllers {', '.join(_CONTROLLERS)} at /sys/fs/cgroup (v2 is untried)")
+        found.append(
+            f"cgroup v1 with the controllers {', '.join(_CONTROLLERS)} at /sys/fs/cgroup (v2 is untried)"
+        )
     return found + _missing_in_namespaces()
 
 
@@ -74,16 +78,19 @@ def _missing_in_namespaces() -> list[str]:
     return found
 
 
+def missing_packages() -> list[str]:
+    """Name the Debian packages that `require` would install."""
+    packages = {package for command, package in _PACKAGES.items() if shutil.which(command, path=PATH) is None}
+    if not (CNI_PLUGINS / "ptp").exists():
+        packages.add("containernetworking-plugins")
+    return sorted(packages)
+
+
 def require(progress: ProgressLine) -> None:
     """Install the packages that are missing; raises PrerequisitesMissingError with all that cannot be had."""
     if lacking := missing():
         raise PrerequisitesMissingError("a real node needs what is missing here: " + "; ".join(lacking))
-    packages = sorted(
-        package for command, package in _PACKAGES.items() if shutil.which(command, path=PATH) is None
-    )
-    if not (CNI_PLUGINS / "ptp").exists():
-        packages.append("containernetworking-plugins")
-    if packages:
+    if packages := missing_packages():
         _install(packages, progress)
         require(progress)  # nftables can be tried only now
 

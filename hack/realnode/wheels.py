@@ -1,7 +1,7 @@
 """The wheels that the image is built from, fetched by the lock files on this machine.
 
-The build asks no package index: what this machine's pip is configured to ask, by its own files and environment, stays
-outside of it. Hashes are checked twice, here and by the Dockerfile's own steps.
+The build asks no package index: what this machine's pip is configured to ask, by its own files and environment,
+stays outside of it. Hashes are checked twice, here and by the Dockerfile's own steps.
 """
 
 from __future__ import annotations
