@@ -59,7 +59,7 @@ from controller.solver import Solver
 from controller.telemetry import Telemetry
 
 REPORTER = "stowplan.dev/controller"
-_CERTIFICATE_SECONDS = 60.0
+_CERTIFICATE_SECONDS = 15.0
 _CERTIFICATE_RETRY_SECONDS = 2.0
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 """Nothing of the bindings is confirmed by a cycle that takes longer."""
@@ -257,7 +257,8 @@ class Controller:
                 _log.warning("certificates not finished", error=error.message)
                 await asyncio.sleep(_CERTIFICATE_RETRY_SECONDS)
             else:
-                # By the wall clock each minute: one long timer would sleep through a suspended machine.
+                # Often: what was installed since to call us cannot before it trusts us. And one long timer
+                # would sleep through a suspended machine.
                 await asyncio.sleep(_CERTIFICATE_SECONDS)
 
 

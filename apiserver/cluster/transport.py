@@ -78,6 +78,10 @@ class Transport:
                 if response.status >= _FIRST_ERROR:
                     await _raise_for(response)
                 yield response
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Unavailable(
+                f"{call.method} {call.path}: no connection to the API server within {_CONNECT_SECONDS:g} s"
+            ) from error
         except TimeoutError as error:
             raise Unavailable(
                 f"{call.method} {call.path}: no complete answer within {call.timeout_seconds:g} s"

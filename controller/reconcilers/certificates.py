@@ -1,7 +1,7 @@
 """Issues the certificates of our processes and tells the API server whom to trust.
 
 In this order: the authority, its bundle into every object that calls us, and then the leaves. Another
-replica that does the same at the same time loses a write, and reads anew a minute later.
+replica that does the same at the same time loses a write, and reads anew a moment later.
 """
 
 from __future__ import annotations
