@@ -1,0 +1,42 @@
+"""One real node for the whole run, with Stowplan on it as it is shipped."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from support.installed import Installed
+
+from hack.controlplane.nodes import Node
+from hack.realnode import RealNode
+from hack.realnode.prepared import is_handed_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
+    """Install what `manifests` ships, by the commands of the README, and wait until it is Ready."""
+    if not is_handed_over():
+        pytest.skip("a real node needs namespaces of its own: run `make e2e`")
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        node = RealNode()
+    with node:
+        yield install(node)
+
+
+def install(node: RealNode) -> Installed:
+    """Apply the manifests beside a simulated node, which takes no pods of ours."""
+    kubectl = node.control_plane.kubectl
+    node.control_plane.apply(Node(name="simulated", accelerator="NVIDIA-L4", accelerator_count=4).manifest())
+    # Simulated kubelets run nothing: what should really run keeps away, as it does from any tainted node.
+    kubectl("taint", "node", "simulated", "kwok.x-k8s.io/node=fake:NoSchedule")
+    began = time.monotonic()
+    kubectl("apply", "--server-side", "--kustomize", "manifests/base")
+    kubectl("rollout", "status", "deployment", "--namespace=stowplan-system", "--timeout=90s")
+    ready_seconds = time.monotonic() - began
+    kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", "manifests/external-metrics")
+    return Installed(node=node, ready_seconds=ready_seconds)

@@ -1,0 +1,214 @@
+"""What is shipped, on a real kubelet: who it runs as, what it may, whom it reaches, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.installed import COMPONENTS, HERE, Installed, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.e2e
+
+SAMPLES = Path(__file__).resolve().parents[2] / "manifests" / "samples" / "variantautoscaling"
+METRICS = "/apis/external.metrics.k8s.io/v1beta1"
+SERVERS = ("webhooks", "apiserver")
+
+
+@pytest.fixture(params=COMPONENTS)
+def component(request: pytest.FixtureRequest) -> str:
+    """Name each component in turn."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def legacy(installed: Installed) -> Iterator[str]:
+    """Store a VariantAutoscaling by its old version, and remove it afterwards."""
+    path = str(SAMPLES / "legacy.yaml")
+    installed.kubectl("apply", "--namespace=default", f"--filename={path}")
+    yield "llama-8b-a100"
+    installed.kubectl("delete", "--namespace=default", f"--filename={path}")
+
+
+def test_the_namespace_enforces_the_restricted_standard(installed: Installed) -> None:
+    """The API server refuses pods of ours that would need more."""
+    root = {"containers": [{"name": "root", "image": "stowplan:0.1.0"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"}, "spec": root}
+
+    refused = installed.kubectl("create", HERE, "--filename=-", text=json.dumps(pod), check=False)
+
+    assert 'violates PodSecurity "restricted' in refused.stderr
+
+
+def test_every_pod_becomes_ready_at_its_first_start(installed: Installed, component: str) -> None:
+    """Two replicas, none of which a probe restarted."""
+    statuses = [status for pod in installed.pods(component) for status in pod["status"]["containerStatuses"]]
+
+    assert [(status["ready"], status["restartCount"]) for status in statuses] == [(True, 0)] * 2
+
+
+def test_every_process_is_nobody_and_may_nothing(installed: Installed, component: str) -> None:
+    """To the kernel: no root among user and groups, no capability, a seccomp filter, no new privileges."""
+    status = status_of(installed, component)
+
+    assert status["Uid"] == ["65532"] * 4
+    assert status["Gid"] == ["65532"] * 4
+    assert status["Groups"] == ["65532"]
+    assert {status[f"Cap{kind}"][0] for kind in ("Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == (["1"], ["2"])
+
+
+def test_nothing_can_be_written(installed: Installed, component: str) -> None:
+    """Neither the root file system nor what is mounted into it."""
+    (pod, _) = installed.names(component)
+    for folder in ("/", "/tmp", "/opt/stowplan", "/etc/stowplan/config"):  # noqa: S108
+        refused = installed.inside(pod, "touch", f"{folder}/written", check=False)
+        assert "Read-only file system" in refused.stderr, folder
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_key_is_readable_for_the_process_alone(installed: Installed, server: str) -> None:
+    """And for nobody else who might run beside it."""
+    (pod, _) = installed.names(server)
+
+    listed = installed.inside(pod, "stat", "--dereference", "--format=%a %U %g", "/etc/stowplan/tls/tls.key")
+
+    assert listed.stdout.split() == ["440", "root", "65532"]
+
+
+def test_the_memory_limit_is_the_kernels(installed: Installed, component: str) -> None:
+    """What the manifest says is what the cgroup has."""
+    (pod, *_) = installed.pods(component)
+    limit = pod["spec"]["containers"][0]["resources"]["limits"]["memory"]
+
+    read = installed.inside(pod["metadata"]["name"], "cat", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+    assert int(read.stdout) == int(limit.removesuffix("Mi")) << 20
+
+
+def test_no_process_has_services_in_its_environment(installed: Installed, component: str) -> None:
+    """Nobody reads them."""
+    (pod, _) = installed.names(component)
+
+    environment = installed.inside(pod, "env").stdout
+
+    assert "STOWPLAN_" not in environment
+    assert "KUBERNETES_SERVICE_HOST=10.96.0.1" in environment
+
+
+def test_no_installer_is_in_the_image(installed: Installed) -> None:
+    """What is not there cannot be used, and is not scanned."""
+    (pod, _) = installed.names("controller")
+
+    assert "No module named pip" in installed.inside(pod, "python", "-m", "pip", check=False).stderr
+
+
+def test_a_bad_manifest_is_refused_with_the_documented_message(installed: Installed) -> None:
+    """By the webhook, at its Service's cluster address, with the certificate that the controller issued."""
+    path = SAMPLES / "refused" / "several-errors.yaml"
+
+    refused = installed.kubectl("apply", "--namespace=default", f"--filename={path}", check=False)
+
+    assert refused.returncode == 1
+    assert refused.stderr.strip().endswith(path.with_suffix(".txt").read_text(encoding="utf-8").strip())
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
+def test_both_versions_are_read(installed: Installed, legacy: str, version: str) -> None:
+    """Conversion answers at its Service's cluster address."""
+    name = f"variantautoscalings.{version}.llmd.ai/{legacy}"
+
+    read = json.loads(installed.kubectl("get", "--namespace=default", "--output=json", name).stdout)
+
+    assert read["apiVersion"] == f"llmd.ai/{version}"
+    assert read["spec"]["modelID"] == "meta/llama-3.1-8b"
+
+
+def test_the_metrics_api_is_available(installed: Installed) -> None:
+    """Through the aggregation layer, at the Service's cluster address."""
+    claim = "apiservice/v1beta1.external.metrics.k8s.io"
+    installed.kubectl("wait", "--for=condition=Available", claim, "--timeout=60s")
+
+    asked = installed.kubectl("get", "--raw", f"{METRICS}/namespaces/default/wva_desired_replicas")
+
+    assert json.loads(asked.stdout)["kind"] == "ExternalMetricValueList"
+
+
+def test_one_controller_leads_and_both_are_ready(installed: Installed) -> None:
+    """The other waits for the Lease, and its log says so."""
+    leader = installed.leader()
+    (other,) = set(installed.names("controller")) - {leader}
+
+    assert "leading" in events(installed, leader)
+    assert events(installed, other)[-1] == "waiting for the lease"
+
+
+def test_logs_are_one_object_each_line(installed: Installed, component: str) -> None:
+    """As `kubectl logs` shows them."""
+    (pod, _) = installed.names(component)
+
+    assert "serving" in events(installed, pod)
+
+
+def test_a_decision_is_published_for_engines_that_do_not_answer(installed: Installed, legacy: str) -> None:
+    """The controller in its pod sees objects, decides and writes the status."""
+    path = ("get", "--namespace=default", "--output=json", f"variantautoscaling/{legacy}")
+
+    def conditions() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (
+            json.loads(installed.kubectl(*path).stdout).get("status", {}).get("conditions")
+        )
+        return found or []
+
+    seen = wait_for(conditions, "conditions of the variant")
+
+    assert {"TargetResolved", "MetricsAvailable"} & {condition["type"] for condition in seen}
+
+
+def test_what_is_shipped_is_small_and_starts_quickly(
+    installed: Installed, pytestconfig: pytest.Config
+) -> None:
+    """At rest each process has less memory than it requests; what was measured is written out."""
+    (image,) = (image for image in installed.node.images if "stowplan" in image.name)
+    working, requested = {}, {}
+    for name in COMPONENTS:
+        (pod, *_) = installed.pods(name)
+        working[name] = working_set_bytes(installed, pod["metadata"]["name"]) / 2**20
+        requests = pod["spec"]["containers"][0]["resources"]["requests"]
+        requested[name] = int(requests["memory"].removesuffix("Mi"))
+    layers = " + ".join(f"{size / 1e6:.0f}" for size in image.layer_bytes)
+    memory = ", ".join(f"{name} {mebibytes:.0f} MiB" for name, mebibytes in working.items())
+    reporter = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    reporter.write_line(
+        f"\nReady {installed.ready_seconds:.1f} s after `kubectl apply`; "
+        f"image {sum(image.layer_bytes) / 1e6:.0f} MB ({layers}); at rest: {memory}"
+    )
+
+    assert installed.ready_seconds < 60
+    assert sum(image.layer_bytes[1:]) < 450e6
+    assert {name for name in COMPONENTS if working[name] > requested[name]} == set()
+
+
+def working_set_bytes(installed: Installed, pod: str) -> int:
+    """Read the memory of a container without what the kernel can take back at once."""
+    group = "/sys/fs/cgroup/memory/memory"
+    used, *stat = installed.inside(pod, "cat", f"{group}.usage_in_bytes", f"{group}.stat").stdout.splitlines()
+    (inactive,) = (line.split()[1] for line in stat if line.startswith("total_inactive_file "))
+    return int(used) - int(inactive)
+
+
+def status_of(installed: Installed, component: str) -> dict[str, list[str]]:
+    """Read what the kernel says of the first process of a component."""
+    (pod, _) = installed.names(component)
+    lines = installed.inside(pod, "cat", "/proc/1/status").stdout.splitlines()
+    return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def events(installed: Installed, pod: str) -> list[str]:
+    """Read what a pod logged."""
+    return [json.loads(line)["event"] for line in installed.kubectl("logs", HERE, pod).stdout.splitlines()]

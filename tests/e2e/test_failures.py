@@ -1,0 +1,112 @@
+"""What goes wrong on a node: a killed process, memory that is used up, an API server that is not reached."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.installed import COMPONENTS, HERE, Installed, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.e2e
+
+HOG = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        kept = b"x" * (40 << 20)
+        time.sleep(60)
+time.sleep(60)
+"""
+"""Several processes that have too much together, so that the kernel ends the largest: the container's own."""
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_killed_process_is_started_again(installed: Installed, component: str) -> None:
+    """In its pod, by the kubelet; it needs nothing from before."""
+    (pod, _) = installed.names(component)
+    before = restarts(installed, pod)
+
+    installed.kill(pod)
+
+    wait_for(lambda: restarts(installed, pod) > before, "a restart")
+    installed.wait_until_rolled_out()
+    assert last_end(installed, pod)["exitCode"] == 137
+
+
+def test_a_process_that_reaches_its_memory_limit_is_started_again(installed: Installed) -> None:
+    """The kernel kills it, the pod says why, and the metrics API answers through the other replica."""
+    (pod, _) = installed.names("apiserver")
+    before = restarts(installed, pod)
+
+    installed.inside(pod, "python", "-c", HOG, check=False)
+    listed = installed.kubectl("get", "--raw", "/apis/external.metrics.k8s.io/v1beta1")
+
+    assert "ExternalMetricValueList" in listed.stdout
+    wait_for(lambda: restarts(installed, pod) > before, "a restart")
+    assert last_end(installed, pod)["reason"] == "OOMKilled"
+    installed.wait_until_rolled_out()
+
+
+def test_a_leader_cut_off_from_the_api_server_yields_and_says_why(installed: Installed) -> None:
+    """It stops before another leads, is not Ready while it is cut off, and is as before once it is not."""
+    leader = installed.leader()
+    before = restarts(installed, leader)
+
+    with cut_off(installed, leader):
+        wait_for(lambda: installed.leader() != leader, "another leader")
+        wait_for(lambda: restarts(installed, leader) > before, "the end of the one that is cut off")
+        said = logged(installed, leader, "--previous")
+        wait_for(
+            lambda: "no connection to the API server" in str(logged(installed, leader)), "a reason in its log"
+        )
+        assert not installed.read("pod", leader)["status"]["containerStatuses"][0]["ready"]
+
+    assert ("lease lost", "no renewal succeeded for 10 s") in {
+        (line["event"], line.get("why")) for line in said
+    }
+    installed.kubectl("wait", "--for=condition=Ready", HERE, f"pod/{leader}", "--timeout=60s")
+    assert installed.leader() != leader
+
+
+@contextmanager
+def cut_off(installed: Installed, pod: str) -> Iterator[None]:
+    """Drop what a pod sends to the API server."""
+    address = installed.read("pod", pod)["status"]["podIP"]
+    port = installed.node.control_plane.server.rpartition(":")[2]
+    nft("add table ip cut; add chain ip cut input { type filter hook input priority 0; }")
+    nft(f"add rule ip cut input ip saddr {address} tcp dport {port} drop")
+    try:
+        yield
+    finally:
+        nft("delete table ip cut")
+
+
+def nft(command: str) -> None:
+    """Change the rules of this run's own network."""
+    subprocess.run(["/usr/sbin/nft", command], check=True)
+
+
+def restarts(installed: Installed, pod: str) -> int:
+    """Count how often the container of a pod was started anew."""
+    count: int = installed.read("pod", pod)["status"]["containerStatuses"][0]["restartCount"]
+    return count
+
+
+def last_end(installed: Installed, pod: str) -> dict[str, Any]:
+    """Return how the container of a pod ended before it was started anew."""
+    ended: dict[str, Any] = installed.read("pod", pod)["status"]["containerStatuses"][0]["lastState"][
+        "terminated"
+    ]
+    return ended
+
+
+def logged(installed: Installed, pod: str, *arguments: str) -> list[dict[str, Any]]:
+    """Read the log of a pod."""
+    lines = installed.kubectl("logs", HERE, pod, *arguments).stdout.splitlines()
+    return [json.loads(line) for line in lines]

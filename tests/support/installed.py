@@ -1,0 +1,80 @@
+"""Stowplan on a real node, as tests look at it and disturb it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from hack.realnode import RealNode
+
+SYSTEM = "stowplan-system"
+HERE = f"--namespace={SYSTEM}"
+COMPONENTS = ("webhooks", "apiserver", "controller")
+PATIENCE_SECONDS = 90.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Installed:
+    """The node, and what runs on it."""
+
+    node: RealNode
+    ready_seconds: float
+    """From `kubectl apply` of the base until every Deployment was rolled out."""
+
+    def kubectl(
+        self, *arguments: str, check: bool = True, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as administrator."""
+        return self.node.control_plane.kubectl(*arguments, check=check, input=text)
+
+    def read(self, *arguments: str) -> dict[str, Any]:
+        """Read one object, or a list, from the namespace of ours."""
+        value: dict[str, Any] = json.loads(self.kubectl("get", HERE, "--output=json", *arguments).stdout)
+        return value
+
+    def pods(self, component: str) -> list[dict[str, Any]]:
+        """Read the pods of one component that are not on their way out."""
+        items = self.read("pods", f"--selector=app.kubernetes.io/component={component}")["items"]
+        return [item for item in items if "deletionTimestamp" not in item["metadata"]]
+
+    def names(self, component: str) -> list[str]:
+        """Name the pods of one component."""
+        return [pod["metadata"]["name"] for pod in self.pods(component)]
+
+    def leader(self) -> str:
+        """Name the pod that holds the Lease; empty when none does."""
+        holder: str = self.read("lease", "stowplan-controller")["spec"].get("holderIdentity") or ""
+        return holder.rpartition("_")[0]
+
+    def inside(self, pod: str, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command in the container of a pod."""
+        return self.kubectl("exec", HERE, pod, "--", *command, check=check)
+
+    def kill(self, pod: str) -> None:
+        """End the first process of a pod's container, from outside."""
+        container = self.read("pod", pod)["status"]["containerStatuses"][0]["containerID"]
+        identity = container.removeprefix("containerd://")
+        (task,) = (line for line in self.node.ctr("tasks", "list").splitlines() if line.startswith(identity))
+        os.kill(int(task.split()[1]), signal.SIGKILL)
+
+    def wait_until_rolled_out(self) -> None:
+        """Wait until every Deployment has all its pods Ready."""
+        self.kubectl("rollout", "status", "deployment", HERE, f"--timeout={PATIENCE_SECONDS:.0f}s")
+
+
+def wait_for(look: Callable[[], T], what: str) -> T:
+    """Look until there is something to see, and return it; a look takes the time of a request."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (seen := look()):
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS:.0f} s: {what}"
+    return seen
