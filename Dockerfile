@@ -1,23 +1,27 @@
 # One image for all three processes: the verb is the argument.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-# What builds stays here: no installer is in the image.
+# What installs and builds stays in this stage: no installer is in the image.
 COPY requirements-build.lock ./
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements-build.lock
+# Libraries, without their own tests. Bytecode is made once, since processes cannot write it, and says nothing of the
+# times of files, so that the same sources make the same image.
 COPY requirements.lock ./
 RUN python -m venv --without-pip /opt/stowplan \
  && /opt/build/bin/pip --python /opt/stowplan/bin/python install --no-cache-dir --no-compile --require-hashes \
-    --only-binary :all: -r requirements.lock
+    --only-binary :all: -r requirements.lock \
+ && find /opt/stowplan/lib -type d -name tests -prune -exec rm -r {} + \
+ && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/stowplan/lib
 COPY pyproject.toml README.md LICENSE ./
 COPY apiserver apiserver
 COPY webhooks webhooks
 COPY controller controller
-# Bytecode is made once, since processes may not write it, and does not depend on the times of files.
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist . \
  && /opt/build/bin/pip --python /opt/stowplan/bin/python install --no-cache-dir --no-compile --no-deps \
     --no-index /dist/*.whl \
- && /opt/stowplan/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/stowplan/lib
+ && cd /opt/stowplan/lib/python3*/site-packages \
+ && python -m compileall -q -j 0 --invalidation-mode unchecked-hash apiserver webhooks controller
 
 FROM python:3.11-slim-bookworm
 COPY --from=build /opt/stowplan /opt/stowplan

@@ -2,8 +2,9 @@
 
     python -m hack.realnode pytest -m e2e
 
-runs a module where `RealNode` works: in namespaces of its own for network, mounts and processes, which end with
-it however it ends, and take every interface, mount, container and process along. No container engine is needed.
+runs a module where `RealNode` works: in namespaces of its own for network, mounts and processes, which end
+with it however it ends, and take every interface, mount, container and process along. No container engine is
+needed.
 
 - what a machine must have: `prerequisites`; programs from source: `programs`
 - the base of the image out of Debian packages, wheels by the lock file, the build: `base`, `wheels`, `image`

@@ -1,7 +1,7 @@
 """The base of the image, put together from Debian packages, since no registry of images is asked.
 
-It stands in for what the Dockerfile's FROM names: the same release of Debian, with Debian's own Python of the same
-minor version as `python`. The public base has a Python built from source in /usr/local instead.
+It stands in for what the Dockerfile's FROM names: the same release of Debian, with Debian's own Python of the
+same minor version as `python`. The public base has a Python built from source in /usr/local instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a command in namespaces of its own, and removes the cgroup that outlives them.
 
 Network, mounts and processes end with the command, however it ends: when its first process ends, the kernel
-kills the others, and interfaces and mounts go with the last one. A cgroup does not; it is named after the process
-that made it, so that the next run removes what a killed one left.
+kills the others, and interfaces and mounts go with the last one. A cgroup does not; it is named after the
+process that made it, so that the next run removes what a killed one left.
 """
 
 from __future__ import annotations

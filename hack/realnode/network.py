@@ -13,7 +13,7 @@ PODS: Final = "10.244.0.0/24"
 """Of pods on the real node."""
 
 SIMULATED_PODS: Final = "10.244.128.0/17"
-"""Of pods on kwok's nodes: local here, so that a simulated engine can listen where pods of the real node ask."""
+"""Of pods on kwok's nodes: local here, so that a simulated engine can listen where real pods ask."""
 
 _SIMULATED_NODES: Final = "192.0.2.20"
 _COMMANDS: Final = (

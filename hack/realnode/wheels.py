@@ -1,6 +1,6 @@
 """The wheels that the image is built from, fetched by the lock files on this machine.
 
-The build asks no package index: what this machine's pip is configured to ask, by its own files and environment,
+The build asks no package index: what this machine's pip is configured to ask, by its files and environment,
 stays outside of it. Hashes are checked twice, here and by the Dockerfile's own steps.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +23,9 @@ def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
     if not is_handed_over():
         pytest.skip("a real node needs namespaces of its own: run `make e2e`")
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        node = RealNode()
-    with node:
+    with ExitStack() as stack:
+        with capture.global_and_fixture_disabled():
+            node = stack.enter_context(RealNode())
         yield install(node)
 
 

@@ -47,7 +47,7 @@ def test_a_process_that_reaches_its_memory_limit_is_started_again(installed: Ins
     installed.inside(pod, "python", "-c", HOG, check=False)
     listed = installed.kubectl("get", "--raw", "/apis/external.metrics.k8s.io/v1beta1")
 
-    assert "ExternalMetricValueList" in listed.stdout
+    assert "externalmetrics" in listed.stdout
     wait_for(lambda: restarts(installed, pod) > before, "a restart")
     assert last_end(installed, pod)["reason"] == "OOMKilled"
     installed.wait_until_rolled_out()
