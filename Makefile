@@ -34,7 +34,7 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 
 .PHONY: e2e
 e2e: setup ## Install what is shipped on a real node, disturb it and remove it: three minutes on two cores, the first time ten (root on Debian 12)
-	$(RUN) -m hack.realnode pytest -m e2e $(ARGS)
+	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
 .PHONY: unit
 unit: setup ## Run the tests that need no control plane: about two and a half minutes on two cores

@@ -1,6 +1,6 @@
 """One real node beside kwok's: kubelet, containerd, runc, CNI and kube-proxy, and Stowplan's own image on it.
 
-    python -m hack.realnode pytest -m e2e
+    python -m hack.realnode pytest tests/e2e
 
 runs a module where `RealNode` works: in namespaces of its own for network, mounts and processes, which end
 with it however it ends, and take every interface, mount, container and process along. No container engine is

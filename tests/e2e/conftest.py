@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from support.installed import Installed
+from support.installed import HERE, Installed
 
 from hack.controlplane.nodes import Node
 from hack.realnode import RealNode
@@ -39,5 +40,14 @@ def install(node: RealNode) -> Installed:
     kubectl("apply", "--server-side", "--kustomize", "manifests/base")
     kubectl("rollout", "status", "deployment", "--namespace=stowplan-system", "--timeout=90s")
     ready_seconds = time.monotonic() - began
+    first_pods = json.loads(kubectl("get", "pods", HERE, "--output=json").stdout)["items"]
+    began = time.monotonic()
     kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", "manifests/external-metrics")
-    return Installed(node=node, ready_seconds=ready_seconds)
+    claim = "apiservice/v1beta1.external.metrics.k8s.io"
+    kubectl("wait", "--for=condition=Available", claim, "--timeout=60s")
+    return Installed(
+        node=node,
+        first_pods=first_pods,
+        ready_seconds=ready_seconds,
+        available_seconds=time.monotonic() - began,
+    )

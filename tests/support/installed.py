@@ -28,8 +28,14 @@ class Installed:
     """The node, and what runs on it."""
 
     node: RealNode
+    first_pods: list[dict[str, Any]]
+    """The pods as they were when every Deployment was rolled out."""
+
     ready_seconds: float
-    """From `kubectl apply` of the base until every Deployment was rolled out."""
+    """From `kubectl apply` of the base until then."""
+
+    available_seconds: float
+    """From the claim to the external metrics API until it was available."""
 
     def kubectl(
         self, *arguments: str, check: bool = True, text: str | None = None
