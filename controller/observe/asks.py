@@ -24,6 +24,13 @@ SERVICE_CLASS: Final = f"{PREFIX}service-class"
 """Annotation of a binding: `CONFIGMAP/KEY` of the service class whose priority its targets have."""
 
 
+MOST_REPLICAS: Final = 10**6
+"""Of capacity 1; who asks for more is not planned."""
+
+_LEAST_COST: Final = "0.001"
+"""Of a replica that is said to cost nothing: what is not needed goes all the same."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
     """What one binding needs."""
@@ -50,11 +57,13 @@ class Ask:
     def variants(self) -> tuple[Key, ...]:
         """Return what its targets are called as variants; no object has a slash in its name."""
         namespace, name = self.key
-        names = [target.target.name for target in self.binding.targets]
-        twice = {text for text, count in Counter(names).items() if count > 1}
+        targets = [bound.target for bound in self.binding.targets]
+        named = Counter(target.name for target in targets)
         return tuple(
-            (namespace, f"{name}/{target.target.kind}/{text}" if text in twice else f"{name}/{text}")
-            for target, text in zip(self.binding.targets, names, strict=True)
+            (namespace, f"{name}/{target.name}")
+            if named[target.name] == 1
+            else (namespace, f"{name}/{target.kind}.{target.group}/{target.name}")
+            for target in targets
         )
 
 
@@ -66,6 +75,8 @@ def binding_of(namespace: str, name: str) -> Key | None:
 
 def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
     """Return why the plan can say nothing to a binding; empty where it can. `variants` are those planned."""
+    if ask.required > MOST_REPLICAS:
+        return f"it asks for more than {MOST_REPLICAS} replicas of capacity 1"
     for key, bound in zip(ask.variants, ask.binding.targets, strict=True):
         if key not in variants:
             return f"{bound.target.kind} {bound.target.name!r} cannot be planned"
@@ -115,7 +126,7 @@ def _stand_ins(ask: Ask) -> Iterator[Json]:
             "modelID": ask.model,
         }
         if has_costs:
-            spec["variantCost"] = str(bound.cost)
+            spec["variantCost"] = str(bound.cost or _LEAST_COST)
         if config_map and key:
             spec["sloClassRef"] = {"name": config_map, "key": key}
         yield {

@@ -38,6 +38,9 @@ class Question:
     port: int
     path: str
     names: frozenset[str] = field(compare=False)
+    optional: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those that count as 0 where a page has none: series that come with the first event."""
+
     namespace: str
     name: str
 
@@ -55,7 +58,9 @@ class Exposures:
     failures: Mapping[Endpoint, str] = field(default_factory=dict)
 
 
-def question(pod: Json, *, port: int, path: str, names: Collection[str]) -> Question:
+def question(
+    pod: Json, *, port: int, path: str, names: Collection[str], optional: Collection[str] = ()
+) -> Question:
     """Return what is asked of a pod."""
     metadata = pod["metadata"]
     return Question(
@@ -63,6 +68,7 @@ def question(pod: Json, *, port: int, path: str, names: Collection[str]) -> Ques
         port=port,
         path=path,
         names=frozenset(names),
+        optional=frozenset(optional),
         namespace=metadata["namespace"],
         name=metadata["name"],
     )

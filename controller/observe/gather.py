@@ -198,7 +198,8 @@ def gather(
 
     seen = _Seen()
     for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=_seniority):
-        obstacle = _malformation(autoscaling) or _obstacle(autoscaling, world, seen.claimed, unplannable)
+        obstacle = _malformation(autoscaling) or _impostor(autoscaling, asks)
+        obstacle = obstacle or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
             seen.unplanned[_key(autoscaling)] = obstacle
         else:
@@ -301,7 +302,9 @@ def _rules(
 
     One that has none gets no rule: its grace must not start a replica.
     """
-    models = sorted({(item.namespace, item.model_id) for item in variants if item.current_replicas})
+    # A policy has a grace period of its own.
+    own = [item for item in variants if binding_of(*item.key) is None]
+    models = sorted({(item.namespace, item.model_id) for item in own if item.current_replicas})
     return tuple(
         ModelRule(
             namespace=model[0],
@@ -317,6 +320,16 @@ def _malformation(autoscaling: Json) -> Unplanned | None:
     """Return why an object cannot be read at all: it was stored before admission was there, or around it."""
     found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
+
+
+def _impostor(autoscaling: Json, asks: Sequence[Ask]) -> Unplanned | None:
+    """Return why a variant cannot be planned whose model is called as a binding is in the plan."""
+    namespace, name = _key(autoscaling)
+    model_id = autoscaling["spec"]["modelID"]
+    if binding_of(namespace, name) or (namespace, model_id) not in {(ask.key[0], ask.model) for ask in asks}:
+        return None
+    text = f"modelID {model_id!r} is what an AutoscalingPolicyBinding is called in plans: choose another one"
+    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)
 
 
 def _obstacle(

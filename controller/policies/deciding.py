@@ -208,14 +208,15 @@ def _bounded(
 ) -> Iterator[Step]:
     current = observation.current_replicas
     idle_seconds = now_seconds - (now_seconds if history.active_seconds is None else history.active_seconds)
-    if reached == 0 and current > 0 and idle_seconds < bounds.grace_seconds:
-        detail = f"idle for {idle_seconds:.0f} s of {bounds.grace_seconds:g} s"
-        yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
-        reached = 1
-    elif reached == 0 and current > 0 and observation.activity not in _QUIET:
-        detail = f"activity before the replicas is {observation.activity.lower()}"
-        yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
-        reached = 1
+    if reached == 0 and current > 0:
+        detail = ""
+        if observation.activity not in _QUIET:
+            detail = f"activity before the replicas is {observation.activity.lower()}"
+        elif idle_seconds < bounds.grace_seconds:
+            detail = f"idle for {idle_seconds:.0f} s of {bounds.grace_seconds:g} s"
+        if detail:
+            yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
+            reached = 1
     bound = min(max(reached, bounds.min_replicas), bounds.max_replicas)
     if bound != reached:
         detail = f"minReplicas {bound}" if bound > reached else f"maxReplicas {bound}"

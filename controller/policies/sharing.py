@@ -108,7 +108,7 @@ def granted_decision(
     now_seconds: float,
     detail: str,
 ) -> BindingDecision:
-    """Return a decision with the replicas that the plan grants each target, and `detail` where it is less.
+    """Return a decision with the replicas that the plan grants each target, and `detail` where that is news.
 
     `history` is that of before the decision. Replicas stay within the bounds of their targets.
     """
@@ -119,8 +119,7 @@ def granted_decision(
     serving = binding.serving(replicas)
     chosen = math.ceil(serving - _NEARLY)
     whole = decision.whole
-    is_short = serving < decision.required - _NEARLY
-    if is_short or (binding.expansion_percent is None and chosen != whole.replicas):
+    if replicas != decision.replicas and chosen != whole.replicas:
         step = Step(limit=Limit.PLACEMENT, before=whole.replicas, after=chosen, detail=detail)
         whole = replace(whole, replicas=chosen, steps=(*whole.steps, step))
     remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)

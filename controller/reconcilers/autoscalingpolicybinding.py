@@ -35,7 +35,7 @@ from controller.reconcilers.binding_status import (
     written_time,
 )
 from controller.reconcilers.heartbeat import Pulse
-from controller.reconcilers.joint import Exchange, joined
+from controller.reconcilers.joint import INTERVALS_WAITED, Exchange, Grant, joined
 from controller.reconcilers.publishing import FIELD_MANAGER
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending
@@ -111,6 +111,11 @@ class BindingOutcome:
 class _Published:
     """What came of the statuses of one cycle."""
 
+    verdicts: Sequence[Verdict]
+    newest: datetime | None
+    """When the newest decision was written that stands."""
+
+    unconfirmed: frozenset[Key]
     written: int
     failed: Sequence[BaseException]
     standing: Sequence[Verdict]
@@ -126,6 +131,7 @@ class AutoscalingPolicyBindingReconciler:
         self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
         self._scaled: Counter[Ending] = Counter()
+        self._unplanned_since: float | None = None
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
 
     async def cycle(self) -> BindingOutcome:
@@ -147,15 +153,20 @@ class AutoscalingPolicyBindingReconciler:
         ]
         exposures = await tools.source.expose(asked) if asked else Exposures()
         verdicts = await asyncio.to_thread(self._decided, cases, asked, exposures)
-        published = await self._publish(verdicts)
+        # Those that the plan has no say in do not wait for it.
+        alone = await self._publish([item for item in verdicts if item.ask is None])
+        planned = await self._planned([item for item in verdicts if item.ask is not None])
+        placed = await self._publish(planned)
+        self._remember([*alone.verdicts, *placed.verdicts])
+        self._confirm(alone, placed)
         if tools.scaler:
-            self._scaled.update(await tools.scaler.act(published.standing))
-        for error in published.failed:
+            self._scaled.update(await tools.scaler.act([*alone.standing, *placed.standing]))
+        for error in (*alone.failed, *placed.failed):
             raise error
         scaled, self._scaled = self._scaled, Counter()
         return BindingOutcome(
-            verdicts=tuple(verdicts),
-            written=published.written,
+            verdicts=(*alone.verdicts, *placed.verdicts),
+            written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
             scaled=scaled,
         )
@@ -168,15 +179,56 @@ class AutoscalingPolicyBindingReconciler:
         failed = {
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
         }
-        verdicts = [
+        return [
             self._with_scaling(self._isolated(case, failed, now_seconds, steady_seconds)) for case in cases
         ]
-        asks = tuple([item.ask for item in verdicts if item.ask is not None])
-        self._tools.exchange.ask(asks, now_seconds=steady_seconds)
+
+    async def _planned(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """Return the verdicts of bindings that ask to be planned, as the plan has them."""
+        exchange, steady_seconds = self._tools.exchange, self._tools.steady()
+        grants = await exchange.granted([item.ask for item in verdicts if item.ask is not None])
+        if grants is not None:
+            self._unplanned_since = None
+        elif self._unplanned_since is None:
+            self._unplanned_since = steady_seconds
+        since = self._unplanned_since
+        longest_seconds = INTERVALS_WAITED * self._settings.sizing.interval_seconds
+        if since is not None and steady_seconds - since >= longest_seconds:
+            why = f"no plan was made for {steady_seconds - since:.0f} s"
+            grants = {item.case.key: Grant(why_not=why) for item in verdicts}
+        now_seconds = self._tools.now().timestamp()
+        return await asyncio.to_thread(
+            lambda: [self._joined(item, (grants or {}).get(item.case.key), now_seconds) for item in verdicts]
+        )
+
+    def _joined(self, verdict: Verdict, grant: Grant | None, now_seconds: float) -> Verdict:
+        """Return the verdict with what the plan grants; what goes wrong must not stop the others."""
+        if verdict.ask is None or verdict.decision is None:
+            return verdict
+        try:
+            decision, placement = joined(
+                verdict.case,
+                verdict.decision,
+                verdict.ask,
+                grant,
+                history=self._memory.history(verdict.case.value),
+                now_seconds=now_seconds,
+            )
+        except Exception as error:  # noqa: BLE001 (the boundary of a binding)
+            return _faulty(verdict.case, error)
+        return replace(verdict, decision=decision, placement=placement)
+
+    def _remember(self, verdicts: Sequence[Verdict]) -> None:
         self._memory.remember(
             (item.case.value, item.decision.history) for item in verdicts if item.decision is not None
         )
-        return verdicts
+
+    def _confirm(self, *published: _Published) -> None:
+        """Tell the pulse what is published now."""
+        newest = max((item.newest for item in published if item.newest), default=None)
+        self._tools.pulse.bound(
+            newest=newest, unconfirmed=frozenset().union(*(item.unconfirmed for item in published))
+        )
 
     def _isolated(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
@@ -202,21 +254,19 @@ class AutoscalingPolicyBindingReconciler:
             grace_seconds=self._settings.grace_seconds,
             settings=self._settings.sizing,
         )
-        ask, placement = None, None
+        ask = None
         if self._settings.joint.includes(case.key[0]):
             # What the policy alone would start, so that what runs is not exchanged for an exact fit.
             required = case.binding.serving(decision.replicas)
             ask = Ask(value=case.value, binding=case.binding, required=required)
-            grant = self._tools.exchange.answer(case.key, now_seconds=steady_seconds)
-            decision, placement = joined(case, decision, ask, grant, history=history, now_seconds=now_seconds)
         why = advised(case.value, self._settings.advisory)
-        pods = [pod["metadata"] for state in case.targets for pod in state.pods]
+        asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
+        pods = [pod["metadata"] for pod in asked]
         said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
         return Verdict(
             case=case,
             decision=decision,
             ask=ask,
-            placement=placement,
             advice=None if why is None else (BindingReason(str(why[0])), why[1]),
             silence=next(filter(None, said), ""),
         )
@@ -227,7 +277,7 @@ class AutoscalingPolicyBindingReconciler:
         return replace(verdict, scaling=scaling_finding(verdict, tried))
 
     async def _publish(self, verdicts: Sequence[Verdict]) -> _Published:
-        """Write the statuses that are due; tell the pulse what is published now."""
+        """Write the statuses that are due."""
         now = self._tools.now()
         said = await asyncio.to_thread(lambda: [_said(item, now) for item in verdicts])
         verdicts, statuses = [verdict for verdict, _ in said], [status for _, status in said]
@@ -250,10 +300,10 @@ class AutoscalingPolicyBindingReconciler:
             shown = statuses[place] if is_new else verdict.case.value.get("status") or {}
             if shown.get("desiredReplicas") is not None:
                 newest = max(filter(None, (newest, written_time(shown))), default=None)
-        self._tools.pulse.bound(
-            newest=newest, unconfirmed=frozenset(verdicts[place].case.key for place in unwritten)
-        )
         return _Published(
+            verdicts=verdicts,
+            newest=newest,
+            unconfirmed=frozenset(verdicts[place].case.key for place in unwritten),
             written=sum(item is True for item in results),
             failed=list(unwritten.values()),
             standing=[item for place, item in enumerate(verdicts) if place not in unwritten],

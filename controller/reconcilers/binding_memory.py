@@ -10,8 +10,9 @@ import structlog
 from apiserver.schema.json import Json
 from controller.observe.bound import Case, TargetState
 from controller.observe.endpoints import Endpoint, Exposures, Question, question
+from controller.policies.exposed import Exposed
 from controller.policies.history import History, UnreadableHistoryError, read_history
-from controller.policies.measuring import NO_LOOKS, PodMemory
+from controller.policies.measuring import NO_LOOKS, Look, PodMemory
 from controller.policies.observation import Value
 from controller.policies.sharing import BindingSeen, TargetSeen
 
@@ -47,8 +48,11 @@ class BindingMemory:
             if look is None or look.seconds <= before.seconds:
                 kept[item.endpoint] = before
                 continue
-            memory = before.memory.with_look(look)
-            values = {name: Value(value=value) for name, value in memory.values(look).items()}
+            absent = item.optional - look.exposed.keys()
+            nothing = {name: Exposed(is_counter=True) for name in absent}
+            memory = before.memory.with_look(Look(look.seconds, {**look.exposed, **nothing}))
+            numbers = memory.values(look) | dict.fromkeys(absent, 0.0)
+            values = {name: Value(value=value) for name, value in numbers.items()}
             kept[item.endpoint] = _Pod(uid=uid, memory=memory, values=values, seconds=look.seconds)
         self._pods = kept
 
@@ -110,8 +114,10 @@ def activity_questions(case: Case) -> list[Question]:
     watched = case.binding.activity if case.binding else None
     if watched is None:
         return []
+    names = [watched.series]
     return [
-        question(pod, port=watched.port, path=watched.path, names=[watched.series]) for pod in case.before
+        question(pod, port=watched.port, path=watched.path, names=names, optional=names)
+        for pod in case.before
     ]
 
 

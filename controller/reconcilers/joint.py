@@ -1,11 +1,12 @@
 """What passes between decisions on bindings and the plan of everything: what they ask for, what it grants.
 
-Both run by themselves once per interval. An ask is taken by the next plan, and its grant by the next decision
-on the binding: an answer is one interval late, where engines take minutes to start.
+Both run by themselves once per interval. Who decides on bindings asks, waits for the plan that has all of the
+asks, and publishes what it grants: never what was granted for something else.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -21,16 +22,13 @@ from controller.sizing.records import DEFAULT_SIZING
 
 Key = tuple[str, str]
 
-CYCLES_WAITED: Final = 4
-"""After so many intervals without an answer a binding is decided on without the plan."""
+INTERVALS_WAITED: Final = 4
+"""After so many without a plan bindings are decided on without it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
     """What the plan says to one binding."""
-
-    required: float = 0.0
-    """For which it was asked, in replicas of capacity 1."""
 
     replicas: Mapping[Key, int] = field(default_factory=dict)
     """By what targets are called as variants."""
@@ -45,31 +43,45 @@ class Grant:
     has_nothing_to_place: bool = False
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """Asks as one plan took them."""
+
+    number: int
+    asks: tuple[Ask, ...]
+
+
 class Exchange:
-    """Asks and grants of one leader; each side replaces its own."""
+    """Asks and grants of one leader; both sides run in one event loop."""
 
     def __init__(self, *, interval_seconds: float = DEFAULT_SIZING.interval_seconds) -> None:
-        self._longest_seconds = CYCLES_WAITED * interval_seconds
-        self._grants: Mapping[Key, Grant] = {}
-        self._granted_seconds: float | None = None
-        self._since: dict[Key, float] = {}
-        self.asks: Sequence[Ask] = ()
+        self.patience_seconds = 2 * interval_seconds
+        """How long a plan is waited for."""
 
-    def ask(self, asks: Sequence[Ask], *, now_seconds: float) -> None:
-        """Replace what bindings ask for."""
-        self.asks = asks
-        self._since = {ask.key: self._since.get(ask.key, now_seconds) for ask in asks}
+        self._asks: tuple[Ask, ...] = ()
+        self._number = 0
+        self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
-    def grant(self, grants: Mapping[Key, Grant], *, now_seconds: float) -> None:
-        """Replace what the plan grants."""
-        self._grants, self._granted_seconds = grants, now_seconds
+    async def granted(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
+        """Replace what bindings ask for; what the plan grants, or None where none comes in time."""
+        self._asks, self._number = tuple(asks), self._number + 1
+        if not asks:
+            return {}
+        self._grants = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(self.patience_seconds):
+                return await self._grants
+        except TimeoutError:
+            return None
 
-    def answer(self, key: Key, *, now_seconds: float) -> Grant | None:
-        """Return the last grant; None while none is there yet. One that is too late is no answer."""
-        heard = self._granted_seconds if key in self._grants else self._since.get(key)
-        if heard is not None and now_seconds - heard > self._longest_seconds:
-            return Grant(why_not=f"no plan was made for {now_seconds - heard:.0f} s")
-        return self._grants.get(key)
+    def taken(self) -> Taken:
+        """Return what a plan is to have in it."""
+        return Taken(number=self._number, asks=self._asks)
+
+    def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:
+        """Answer the asks of a number; where others were made since, nobody listens any more."""
+        if self._grants is not None and number == self._number and not self._grants.done():
+            self._grants.set_result(grants)
 
 
 def grants_of(asks: Iterable[Ask], snapshot: Snapshot, plan: Plan) -> Mapping[Key, Grant]:
@@ -90,25 +102,22 @@ def joined(
 ) -> tuple[BindingDecision, BindingFinding]:
     """Return a decision as the plan grants it, and what to say of that.
 
-    Before the first plan with the targets of today, what was published last stands. `history` is that of
-    before the decision.
+    Where no plan came, what was published last stands. `history` is that of before the decision.
     """
     if grant is not None and grant.why_not:
         reason = BindingReason.NOTHING_TO_PLACE if grant.has_nothing_to_place else BindingReason.NOT_PLANNED
         text = f"decided without the plan: {grant.why_not}"
         return decision, (grant.has_nothing_to_place, reason, text)
-    if grant is None or grant.replicas.keys() != set(ask.variants):
-        text = "the next plan will have the targets in it; until then, what was published stands"
+    if grant is None:
+        text = "no plan came in time; until one does, what was published stands"
         found = (False, BindingReason.AWAITING_PLAN, text)
         granted = _published(case)
     else:
         reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
         found = (not grant.is_short, reason, grant.message)
         granted = [grant.replicas[key] for key in ask.variants]
-    is_old = grant is not None and grant.required != ask.required
-    detail = "the last plan was asked for something else, the next one decides" if is_old else found[2]
     placed = granted_decision(
-        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=detail
+        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=found[2]
     )
     return placed, found
 
@@ -138,7 +147,6 @@ def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
     decisions = [planned[key] for key in ask.variants]
     short = [item for item in decisions if item.reason is Reason.SHORTAGE]
     return Grant(
-        required=ask.required,
         replicas={(item.namespace, item.name): item.replicas for item in decisions},
         message="; ".join(item.message for item in short or decisions),
         is_short=bool(short),

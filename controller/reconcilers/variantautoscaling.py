@@ -189,7 +189,7 @@ class VariantAutoscalingReconciler:
         world, policies = tools.world(), tools.policies()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
-        asks = tools.exchange.asks
+        taken = tools.exchange.taken()
         # Off the loop: for thousands of variants it takes seconds, and the Lease must be renewed meanwhile.
         gathered = await asyncio.to_thread(
             gather,
@@ -200,16 +200,16 @@ class VariantAutoscalingReconciler:
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._watch.idleness,
             terms=self._terms(),
-            asks=asks,
+            asks=taken.asks,
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
-        plan, advices = await self._plan((*world.autoscalings, *stand_ins(asks)), gathered.snapshot)
+        plan, advices = await self._plan((*world.autoscalings, *stand_ins(taken.asks)), gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
-        tools.exchange.grant(grants_of(asks, gathered.snapshot, plan), now_seconds=self._steady())
+        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered.snapshot, plan))
         whole, plan = plan, of_variants(plan)
         cycle = _Cycle(
             world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found

@@ -156,7 +156,7 @@ def test_one_replica_moves_when_its_disruption_budget_lets_it(
     found = stage.nodes()
     assert found["left"] == found["right"]
     assert sorted([*found["left"], *found["large"]]) == [*NODES]
-    assert f"to make room for {stage.namespace}/large" in stage.kubectl("events")
+    assert "to make room for large" in stage.kubectl("events")
     assert "to make room" in stage.kubectl("events", "--for=va/large")
     with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
         assert 'stowplan_evictions_total{outcome="evicted"} 1.0' in answer.read().decode()

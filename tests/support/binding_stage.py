@@ -114,6 +114,12 @@ class Stage:
     router_says: float | None = None
     """What the one pod before the replicas says; None where there is none."""
 
+    router_counts: bool = False
+    """Whether that is a counter."""
+
+    silent_names: set[str] = field(default_factory=set)
+    """Series that no page has."""
+
     autoscalers: list[Json] = field(default_factory=lambda: [follower("a")])
     autoscalings: list[Json] = field(default_factory=list)
     settings: BindingSettings = field(default_factory=BindingSettings)
@@ -177,7 +183,13 @@ class Stage:
             loads[item] = self.router_says
         return Exposures(
             looks={
-                item.endpoint: Look(self.time.timestamp(), dict.fromkeys(item.names, Exposed(value=load)))
+                item.endpoint: Look(
+                    self.time.timestamp(),
+                    dict.fromkeys(
+                        item.names - self.silent_names,
+                        Exposed(value=load, is_counter=self.router_counts and item.name == "router"),
+                    ),
+                )
                 for item, load in loads.items()
                 if load is not None
             },

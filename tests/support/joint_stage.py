@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -33,6 +34,8 @@ from support.manifests import deployment
 
 PRODUCTS = {"h100": "NVIDIA-H100-80GB-HBM3", "a100": "NVIDIA-A100-SXM4-80GB"}
 EVERYWHERE = Scope(everywhere=True)
+_PATIENCE_SECONDS = 60.0
+_NO_PATIENCE_SECONDS = 0.001
 
 
 @dataclass
@@ -50,6 +53,7 @@ class JointStage:
     accelerators: int = 1
     """Of one replica."""
 
+    scale_to_zero: bool = True
     fails: bool = False
     """Whether planning does."""
 
@@ -85,7 +89,7 @@ class JointStage:
                 steady=self.bound.steady,
                 exchange=self.exchange,
             ),
-            CycleSettings(scale_to_zero=False, advisory=NOWHERE, pod_deletion_cost=False),
+            CycleSettings(scale_to_zero=self.scale_to_zero, advisory=NOWHERE, pod_deletion_cost=False),
         )
 
     def world(self) -> World:
@@ -131,11 +135,16 @@ class JointStage:
         """Take an event."""
 
     async def cycle(self, *, times: int = 1, follow: bool = False) -> Outcome | None:
-        """Let bindings be decided on, then plan; `times` over."""
+        """Let bindings be decided on, and a plan come in between; `times` over."""
         outcome = None
         for _ in range(times):
-            await self.bound.cycle(follow=follow)
+            self.exchange.patience_seconds = _NO_PATIENCE_SECONDS if self.fails else _PATIENCE_SECONDS
+            deciding = asyncio.create_task(self.bound.cycle(follow=follow))
+            before = self.exchange.taken().number
+            while not deciding.done() and self.exchange.taken().number == before:  # noqa: ASYNC110 - threads work
+                await asyncio.sleep(0)
             outcome = None if self.fails else await self.variants.cycle()
+            await deciding
         return outcome
 
 

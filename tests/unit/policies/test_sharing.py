@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.policies.binding import Binding, BoundTarget, lone_binding
+from controller.policies.correcting import Limit
 from controller.policies.history import History
 from controller.policies.observation import Value
 from controller.policies.policy import PolicyMetric, ScalingPolicy, StableLimits
-from controller.policies.sharing import BindingDecision, BindingSeen, TargetSeen, decide_binding
+from controller.policies.sharing import (
+    BindingDecision,
+    BindingSeen,
+    TargetSeen,
+    decide_binding,
+    granted_decision,
+)
 
 FREE = StableLimits(period_seconds=0.0)
 POLICY = ScalingPolicy(
@@ -127,3 +134,31 @@ def test_a_limit_of_nothing_holds_for_large_replicas_too() -> None:
     course = _course(StableLimits(instances=0, percent=0, period_seconds=60.0), 20)
 
     assert {count for count, _ in course} == {8}
+
+
+GRANTED = {
+    "as decided": ((0, 2), 2, []),
+    "less": ((0, 1), 1, [Limit.PLACEMENT]),
+    "more": ((0, 4), 4, [Limit.PLACEMENT]),
+    "another mix that serves as much": ((1, 0), 3, [Limit.PLACEMENT]),
+    "beyond a bound": ((9, 0), 10, [Limit.PLACEMENT]),
+}
+
+
+@pytest.mark.parametrize(("granted", "count", "limits"), GRANTED.values(), ids=GRANTED.keys())
+def test_what_is_granted_instead_has_its_reason(
+    granted: tuple[int, int], count: int, limits: list[Limit]
+) -> None:
+    """The number of the whole, the history and the reasons are those of what is published."""
+    binding = pair(BIG, SMALL)
+    decision = decided(binding, (0, 5), 20.0)
+    assert decision.replicas == (0, 2)
+
+    found = granted_decision(
+        decision, binding, granted, history=History(), now_seconds=NOW, detail="the plan says so"
+    )
+
+    assert found.whole.replicas == count
+    assert list(found.whole.limits) == limits
+    assert count in {entry.replicas for entry in found.history.counts}
+    assert found.replicas <= (BIG.max_replicas, SMALL.max_replicas)

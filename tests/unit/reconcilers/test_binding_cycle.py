@@ -277,3 +277,22 @@ async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again() -> None:
     assert stage.status()["decision"]["limitedBy"] == ["ScaleToZeroGracePeriod"]
     await stage.cycle(times=3, follow=True)
     assert stage.published() == {"a": 0}
+
+
+async def test_the_first_request_wakes_what_sleeps_though_its_series_comes_with_it() -> None:
+    """A page without the series says that nothing was asked for yet; a counter begins at 0."""
+    sleeper = binding(annotations={"stowplan.dev/activity": "app=router:9090/metrics requests_total"})
+    sleeper["spec"]["scalingConfiguration"]["minReplicas"] = 0
+    stage = Stage(
+        bindings={"b": sleeper},
+        replicas={"a": 0},
+        router_says=0.0,
+        router_counts=True,
+        silent_names={"requests_total"},
+    )
+    await stage.cycle(times=3, follow=True)
+    assert "nobody asks for any" in stage.status()["decision"]["message"]
+
+    stage.silent_names, stage.router_says = set(), 1.0
+    await stage.cycle(follow=True)
+    assert stage.published() == {"a": 1}

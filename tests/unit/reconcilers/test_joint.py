@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from support.binding_stage import binding, optimizer, policy
 from support.joint_stage import JointStage
 from support.manifests import variant
@@ -138,7 +141,7 @@ async def test_bindings_elsewhere_are_decided_on_alone() -> None:
         world = stage(load=40, h100=1, a100=0, joint=joint)
         await world.cycle()
         assert world.bound.published() == {"h100": 4, "a100": 0}
-        assert world.exchange.asks == ()
+        assert world.exchange.taken().asks == ()
 
 
 async def test_targets_without_accelerators_need_no_place() -> None:
@@ -152,7 +155,7 @@ async def test_targets_without_accelerators_need_no_place() -> None:
 async def test_a_plan_that_does_not_come_is_not_waited_for_without_end() -> None:
     """After four intervals the policy decides alone."""
     world = stage(load=40, fails=True)
-    await world.cycle(times=5)
+    await world.cycle(times=4)
     assert world.bound.reason("Placed") == "AwaitingPlan"
     await world.cycle()
     assert world.bound.reason("Placed") == "NotPlanned"
@@ -178,17 +181,16 @@ async def test_a_paused_binding_is_planned_as_it_runs() -> None:
     assert all(item.is_paused for item in world.planned[-1].variants)
 
 
-async def test_a_new_target_waits_for_the_plan_that_has_it() -> None:
-    """What was published stands for one interval."""
-    world = stage(load=40, replicas={"h100": 1, "a100": 0, "a100-more": 0})
-    await world.cycle(times=2)
-    world.bindings["b"] |= {"spec": optimizer("b", "h100", "a100", "a100-more")["spec"]}
+async def test_a_new_target_is_planned_at_once() -> None:
+    """What is published was granted for the targets of today."""
+    world = stage(load=40, h100=2, a100=1, replicas={"h100": 1, "a100": 0, "h100-more": 0})
+    world.room["h100"] = 2
+    await world.cycle()
+    assert world.bound.published() == {"h100": 2, "a100": 1}
+    world.bindings["b"] |= {"spec": optimizer("b", "a100", "h100")["spec"]}
     world.bindings["b"]["metadata"] |= {"generation": 2}
     await world.cycle()
-    assert world.bound.reason("Placed") == "AwaitingPlan"
-    assert world.bound.published() == {"h100": 4, "a100": 0, "a100-more": 0}
-    await world.cycle()
-    assert world.bound.reason("Placed") == "AllPlaced"
+    assert world.bound.published() == {"a100": 1, "h100": 2}
 
 
 async def test_a_steady_load_keeps_its_mix() -> None:
@@ -239,10 +241,98 @@ async def test_two_targets_of_one_name_are_two() -> None:
     twice["spec"]["optimizerConfiguration"]["params"][1]["target"]["targetRef"]["kind"] = "StatefulSet"
     world = stage(bindings={"b": twice})
     await world.bound.cycle()
-    assert world.exchange.asks == ()  # the StatefulSet does not exist
+    assert world.exchange.taken().asks == ()  # the StatefulSet does not exist
     assert world.bound.reason("TargetsResolved") == "TargetNotFound"
 
 
 def _variant(name: str) -> Json:
     made = variant(name)
     return made | {"metadata": made["metadata"] | {"namespace": "ns", "uid": f"u-{name}", "generation": 1}}
+
+
+LIMITED = {
+    "at once": {"scaleUp": {"stablePolicy": {"period": "0s"}}, "scaleDown": {"period": "0s"}},
+    "one by one": {
+        "scaleUp": {"stablePolicy": {"instances": 1, "percent": 0, "period": "15s"}},
+        "scaleDown": {"instances": 1, "percent": 0, "period": "30s", "stabilizationWindow": "45s"},
+    },
+    "panic": {
+        "scaleUp": {
+            "stablePolicy": {"instances": 1, "percent": 0, "period": "60s"},
+            "panicPolicy": {"percent": 100, "period": "30s", "panicThresholdPercent": 200},
+        },
+        "scaleDown": {"period": "0s", "stabilizationWindow": "60s"},
+    },
+}
+
+
+@pytest.mark.parametrize("behavior", LIMITED.values(), ids=LIMITED.keys())
+async def test_with_room_for_all_the_plan_changes_nothing(behavior: Json) -> None:
+    """Limits, windows and panic hold alike, step by step, on any course of the load."""
+    chance = random.Random(7)
+    loads = [chance.choice((5, 10, 20, 40, 80)) for _ in range(12)]
+    seen = []
+    for joint in (NOWHERE, Scope(everywhere=True)):
+        world = stage(
+            h100=40,
+            bindings={"b": binding("b", "h100")},
+            replicas={"h100": 1},
+            loads={"h100": 10},
+            joint=joint,
+        )
+        world.bound.policies = [policy(behavior=behavior)]
+        course = []
+        for load in loads:
+            world.bound.loads = {"h100": load / max(1, world.bound.replicas["h100"])}
+            await world.cycle(follow=True)
+            course.append(world.bound.replicas["h100"])
+        seen.append(course)
+    assert seen[0] == seen[1]
+
+
+async def test_what_costs_nothing_goes_all_the_same_when_it_is_not_needed() -> None:
+    """A free replica holds accelerators that others want."""
+    free = pair()
+    free["spec"]["optimizerConfiguration"]["params"][0]["cost"] = 0
+    world = stage(bindings={"b": free}, replicas={"h100": 6, "a100": 2}, loads={"h100": 2.5, "a100": 2.5})
+    world.bound.policies = [
+        policy(behavior=LIMITED["at once"] | {"scaleDown": {"stabilizationWindow": "0s"}})
+    ]
+    await world.cycle()
+    assert sum(filter(None, world.bound.published().values())) == 2
+
+
+@pytest.mark.parametrize("scale_to_zero", [False, True])
+async def test_a_policy_s_own_grace_period_decides_about_the_last_replica(*, scale_to_zero: bool) -> None:
+    """That of models is not for it."""
+    world = stage(load=0, bindings={"b": binding("b", "h100")}, scale_to_zero=scale_to_zero)
+    world.bindings["b"]["spec"]["scalingConfiguration"]["minReplicas"] = 0
+    world.bound.policies = [policy(behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}})]
+    await world.cycle(times=3, follow=True)
+    assert world.bound.replicas["h100"] == 0
+
+
+async def test_a_binding_beyond_all_counting_stops_nobody_else() -> None:
+    """It is not planned; the other one is."""
+    huge = pair(**{CAPACITY: "h100=9999,a100=9999"})
+    for param in huge["spec"]["optimizerConfiguration"]["params"]:
+        param |= {"minReplicas": 100_000, "maxReplicas": 200_000}
+    world = stage(
+        bindings={"b": huge, "c": binding("c", "h100-c")},
+        replicas={"h100": 1, "a100": 0, "h100-c": 1},
+        loads={"h100": 10, "a100": 10, "h100-c": 20},
+    )
+    await world.cycle()
+    assert world.bound.reason("Placed", "b") == "NotPlanned"
+    assert world.bound.published("c") == {"h100-c": 2}
+
+
+async def test_a_model_called_as_a_binding_is_in_plans_is_not_planned() -> None:
+    """Its demand would be mixed with that of the binding."""
+    impostor = _variant("h100-other")
+    impostor["spec"]["modelID"] = "aspb/b"
+    world = stage(autoscalings=[impostor], replicas={"h100": 1, "a100": 0, "h100-other": 2})
+    outcome = await world.cycle()
+    assert outcome is not None
+    (told,) = outcome.gathered.unplanned.values()
+    assert "choose another one" in told.message
