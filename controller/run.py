@@ -191,7 +191,8 @@ class Controller:
         while True:
             began = time.monotonic()
             await self._decide(reconciler, caches)
-            await asyncio.sleep(max(0.0, planning.interval_seconds - (time.monotonic() - began)))
+            left_seconds = max(0.0, planning.interval_seconds - (time.monotonic() - began))
+            await tools.exchange.wanted(within_seconds=left_seconds)
 
     async def _keep_deciding_on_bindings(self, caches: Caches, tools: BindingTools) -> None:
         """Decide on bindings beside the variants: silent pods of the ones must not delay the others."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,6 +22,9 @@ from controller.policies.sharing import BindingDecision, granted_decision
 from controller.sizing.records import DEFAULT_SIZING
 
 Key = tuple[str, str]
+
+_LEAST_PATIENCE_SECONDS: Final = 30.0
+_MOST_PATIENCE_SECONDS: Final = 90.0
 
 INTERVALS_WAITED: Final = 4
 """After so many without a plan bindings are decided on without it."""
@@ -55,10 +59,13 @@ class Exchange:
     """Asks and grants of one leader; both sides run in one event loop."""
 
     def __init__(self, *, interval_seconds: float = DEFAULT_SIZING.interval_seconds) -> None:
-        self.patience_seconds = 2 * interval_seconds
+        self.patience_seconds = min(
+            max(2 * interval_seconds, _LEAST_PATIENCE_SECONDS), _MOST_PATIENCE_SECONDS
+        )
         """How long a plan is waited for."""
 
         self._asks: tuple[Ask, ...] = ()
+        self._asked = asyncio.Event()
         self._number = 0
         self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
@@ -68,14 +75,22 @@ class Exchange:
         if not asks:
             return {}
         self._grants = asyncio.get_running_loop().create_future()
+        self._asked.set()
         try:
             async with asyncio.timeout(self.patience_seconds):
                 return await self._grants
         except TimeoutError:
             return None
 
+    async def wanted(self, *, within_seconds: float) -> None:
+        """Return when somebody waits for a plan, or after a time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self._asked.wait()
+
     def taken(self) -> Taken:
         """Return what a plan is to have in it."""
+        self._asked.clear()
         return Taken(number=self._number, asks=self._asks)
 
     def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
@@ -11,6 +12,7 @@ from support.manifests import variant
 
 from apiserver.schema.json import Json
 from controller.reconcilers.advisory import NOWHERE, Scope
+from controller.reconcilers.joint import Exchange, Grant
 
 CAPACITY = "stowplan.dev/capacity"
 
@@ -270,7 +272,7 @@ LIMITED = {
 async def test_with_room_for_all_the_plan_changes_nothing(behavior: Json) -> None:
     """Limits, windows and panic hold alike, step by step, on any course of the load."""
     chance = random.Random(7)
-    loads = [chance.choice((5, 10, 20, 40, 80)) for _ in range(12)]
+    loads = [chance.choice((5, 10, 20, 40, 80)) for _ in range(8)]
     seen = []
     for joint in (NOWHERE, Scope(everywhere=True)):
         world = stage(
@@ -336,3 +338,22 @@ async def test_a_model_called_as_a_binding_is_in_plans_is_not_planned() -> None:
     assert outcome is not None
     (told,) = outcome.gathered.unplanned.values()
     assert "choose another one" in told.message
+
+
+async def test_a_plan_is_made_as_soon_as_somebody_asks_for_it() -> None:
+    """Both run by themselves; nobody waits for the other one's interval."""
+    exchange = Exchange()
+    await exchange.wanted(within_seconds=0.001)  # nobody does
+    world = stage(load=40)
+    world.bound.exchange = exchange
+    world.bound.begin()
+    deciding = asyncio.create_task(world.bound.cycle())
+    await exchange.wanted(within_seconds=60.0)
+    taken = exchange.taken()
+    assert [ask.key for ask in taken.asks] == [("ns", "b")]
+
+    exchange.grant(taken.number - 1, {})  # an answer to older asks is none
+    assert not deciding.done()
+    exchange.grant(taken.number, {("ns", "b"): Grant(replicas={("ns", "b/h100"): 2, ("ns", "b/a100"): 2})})
+    await deciding
+    assert world.bound.published() == {"h100": 2, "a100": 2}
