@@ -43,8 +43,8 @@ def limits(world: JointStage, name: str = "b") -> list[str]:
 
 async def test_before_the_first_plan_what_runs_stands() -> None:
     """Nothing is scaled to what nobody has found room for."""
-    world = stage(load=40)
-    await world.bound.cycle()
+    world = stage(load=40, fails=True)
+    await world.cycle()
     assert world.bound.published() == {"h100": 1, "a100": 0}
     assert world.bound.reason("Placed") == "AwaitingPlan"
 
