@@ -16,9 +16,11 @@ from typing import Final
 
 import yaml
 
+from apiserver.kinds.families import FAMILIES, Family
 from apiserver.kinds.registry import KINDS
 from apiserver.metrics.config import MetricsConfig
 from apiserver.schema.editor import editor_schema
+from apiserver.schema.json import Json
 from apiserver.schema.reference import configuration_page, kind_page, settings_table
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
@@ -47,28 +49,44 @@ def derived_files() -> Mapping[Path, str]:
     """Return the text of every generated file by its path in the project."""
     files: dict[Path, str] = {}
     for kind in KINDS:
-        crd = yaml.safe_dump(crd_manifest(kind), sort_keys=False, width=110, allow_unicode=True)
-        files[Path("manifests/crds") / f"{kind.crd_name}.yaml"] = _BANNER + crd
         files[Path("manifests/reference") / f"{kind.singular}.md"] = kind_page(kind)
         for version in kind.versions:
             schema = json.dumps(editor_schema(kind, version), indent=1, ensure_ascii=False)
             files[Path("manifests/schemas") / f"{kind.crd_name}_{version.name}.json"] = f"{schema}\n"
-    resources = [f"{kind.crd_name}.yaml" for kind in KINDS]
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": resources,
-    }
-    files[Path("manifests/crds/kustomization.yaml")] = _BANNER + yaml.safe_dump(
-        kustomization, sort_keys=False
-    )
-    configurations = yaml.safe_dump_all(registrations(KINDS), sort_keys=False, width=110)
-    files[Path("manifests/base/webhook-configurations.yaml")] = _BANNER + configurations
+    for family in FAMILIES:
+        files |= _family_files(family)
     for verb, declared in _CONFIGURATIONS:
         page = configuration_page(f"Configuration of `stowplan {verb}`", verb, declared)
         files[Path("manifests/reference") / f"config-{verb}.md"] = page
     files[_SETTINGS] = _with_tables((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     return files
+
+
+def _family_files(family: Family) -> Mapping[Path, str]:
+    """Return the definitions of a family's kinds with their kustomization, and its webhook configurations."""
+    definitions = Path("manifests/crds") / family.name
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{kind.crd_name}.yaml" for kind in family.kinds],
+    }
+    files = {
+        definitions / f"{kind.crd_name}.yaml": _yaml(crd_manifest(kind), allow_unicode=True)
+        for kind in family.kinds
+    }
+    files[definitions / "kustomization.yaml"] = _yaml(kustomization)
+    files[_guard_folder(family) / "webhook-configurations.yaml"] = _yaml(*registrations(family))
+    return files
+
+
+def _guard_folder(family: Family) -> Path:
+    if not family.is_foreign:
+        return Path("manifests/base")
+    return Path("manifests/components") / f"{family.name}-without-crds"
+
+
+def _yaml(*documents: Json, allow_unicode: bool = False) -> str:
+    return _BANNER + yaml.safe_dump_all(documents, sort_keys=False, width=110, allow_unicode=allow_unicode)
 
 
 def _with_tables(text: str) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from apiserver.cluster.cache import Cache
-from apiserver.cluster.errors import ClusterError, NotFound
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -105,11 +105,14 @@ class CachedReferents:
 
 
 async def _until_served(cluster: Cluster, resource: Resource) -> None:
-    """Wait until the cluster serves a kind: its definition may be installed later, or never."""
+    """Wait until the cluster serves a kind: its definition may be installed later, or never.
+
+    The right to list a kind comes with its definition, and is asked for before it is known to be missing.
+    """
     while True:
         try:
             await cluster.list_selection(Selection(resource=resource, metadata_only=True), page_size=1)
-        except NotFound:
+        except (NotFound, Forbidden):
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         except ClusterError:
             return  # the cache waits out whatever it is, and says so

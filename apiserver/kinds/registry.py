@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE
-from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
-from apiserver.kinds.kthena.models import MODEL
-from apiserver.kinds.kthena.routing import MODEL_ROUTE, MODEL_SERVER
-from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.kinds.families import FAMILIES
 from apiserver.schema.kind import Kind, Version
 
-KINDS: Final[tuple[Kind, ...]] = (
-    VARIANT_AUTOSCALING,
-    AUTOSCALING_POLICY,
-    AUTOSCALING_POLICY_BINDING,
-    MODEL,
-    MODEL_ROUTE,
-    MODEL_SERVER,
-    INFERENCE_OBJECTIVE,
-)
+KINDS: Final[tuple[Kind, ...]] = tuple(kind for family in FAMILIES for kind in family.kinds)
 """All kinds of Stowplan."""
 
 

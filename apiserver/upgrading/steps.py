@@ -97,7 +97,8 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
     hub, old = kind.storage_version.name, storage_version(live)
     trusted = snapshot.webhook.trusted
     if live is None:
-        yield Step(action=Action.INSTALL, kind=kind, version=hub)
+        if kind.has_conversion:  # others are components of their own, for whoever wants them
+            yield Step(action=Action.INSTALL, kind=kind, version=hub)
     elif not kind.has_conversion:
         if is_ours(live) and not says(live, staged(kind, live, storage=hub, ca_bundle="")):
             yield Step(action=Action.INSTALL, kind=kind, version=hub)

@@ -24,7 +24,7 @@ from apiserver.cluster.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.families import FAMILIES
 from apiserver.schema.json import Json
 from apiserver.serving.authority import service_names
 from controller.reconcilers.authority import (
@@ -43,7 +43,6 @@ LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Secrets that pods mount, and the Services that lead to these pods."""
 
-WEBHOOK_CONFIGURATION: Final = "stowplan"
 API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 API_SERVICE_TARGET: Final = "stowplan-apiserver"
 
@@ -80,14 +79,18 @@ class CertificateReconciler:
     async def _inject_everywhere(self, trusted: str) -> bool:
         """Put the bundle into every object that calls us; tell whether one of them had another."""
         injected = [
-            await self._inject(resource, WEBHOOK_CONFIGURATION, lambda item: _webhook_patch(item, trusted))
+            await self._inject(
+                resource, family.configuration_name, lambda item: _webhook_patch(item, trusted)
+            )
+            for family in FAMILIES
             for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
         ]
         injected += [
             await self._inject(
                 CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name, lambda item: _conversion_patch(item, trusted)
             )
-            for kind in KINDS
+            for family in FAMILIES
+            for kind in family.kinds
             if kind.has_conversion
         ]
         injected.append(
@@ -143,7 +146,7 @@ class CertificateReconciler:
         try:
             item = await self._cluster.get(resource, name)
         except NotFound:
-            return False  # not installed: the external metrics API, for one, is a component of its own
+            return False  # not installed: external metrics and the kinds of others are components
         operations = patch(item)
         if operations:
             await self._cluster.patch_json(resource, name, operations)

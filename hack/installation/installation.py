@@ -36,18 +36,21 @@ _POLL_SECONDS: Final = 0.1
 class Installation:
     """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
 
-    `settings` are merged into the configuration documents, by component. `without_definitions` leaves those
-    of the kinds to `stowplan upgrade`: the controller is not ready before it has been.
+    `manifests` is the folder that is installed. `settings` are merged into the configuration documents, by
+    component. `without_definitions` leaves those of the kinds to `stowplan upgrade`: the controller is not
+    ready before it has been.
     """
 
     def __init__(
         self,
         control_plane: ControlPlane,
         *,
+        manifests: str = "overlays/every-kind",
         settings: Mapping[str, dict[str, Any]] | None = None,
         without_definitions: bool = False,
     ) -> None:
         self._control_plane = control_plane
+        self._manifests = "overlays/without-crds" if without_definitions else manifests
         self._settings = settings or {}
         self._without_definitions = without_definitions
         self._processes: dict[str, Process] = {}
@@ -122,8 +125,7 @@ class Installation:
 
     def _apply(self) -> None:
         kubectl = self._control_plane.kubectl
-        folder = "overlays/without-crds" if self._without_definitions else "base"
-        rendered = kubectl("kustomize", str(ROOT / "manifests" / folder)).stdout
+        rendered = kubectl("kustomize", str(ROOT / "manifests" / self._manifests)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
         manifests = adapted(rendered, addresses)
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)

@@ -30,7 +30,8 @@ from hack.controlplane.nodes import Node
 NAMESPACE: Final = "stowplan-system"
 CLASSES: Final = "service-classes"
 
-_DEFINITION: Final = Path(__file__).parents[2] / "manifests" / "crds" / "variantautoscalings.llmd.ai.yaml"
+_DEFINITIONS: Final = Path(__file__).parents[2] / "manifests" / "crds" / "llmd"
+_DEFINITION: Final = _DEFINITIONS / "variantautoscalings.llmd.ai.yaml"
 _VARIANTS_OF_A_NAMESPACE: Final = 500
 _MODELS_OF_A_CLASS: Final = 100
 _PER_NODE: Final = 8

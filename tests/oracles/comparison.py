@@ -97,7 +97,8 @@ def generated(definition: Definition) -> Mapping[str, Facts]:
 
 @functools.cache
 def _generated(name: str) -> Mapping[str, Mapping[str, Facts]]:
-    manifest = yaml.safe_load((GENERATED / f"{name}.yaml").read_text(encoding="utf-8"))
+    (path,) = GENERATED.glob(f"*/{name}.yaml")
+    manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
     return {
         entry["name"]: facts_of(entry["schema"]["openAPIV3Schema"]) for entry in manifest["spec"]["versions"]
     }

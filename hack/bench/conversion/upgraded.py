@@ -13,7 +13,6 @@ from hack.bench.received import submitted
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.installation import Installation
-from webhooks.registration import CONFIGURATION_NAME
 
 CRD: Final = "variantautoscalings.llmd.ai"
 _CRD_PATH: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}"
@@ -34,7 +33,7 @@ def upgraded(stored: int) -> Iterator[tuple[ControlPlane, Installation]]:
     ):
         installation.processes["controller"].stop(patience_seconds=20.0)
         for kind in ("mutating", "validating"):  # admission is measured elsewhere
-            control_plane.kubectl("delete", f"{kind}webhookconfiguration", CONFIGURATION_NAME)
+            control_plane.kubectl("delete", f"{kind}webhookconfiguration", "--all")
         _fill(control_plane, stored)
         yield control_plane, installation
 

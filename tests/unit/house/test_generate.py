@@ -8,7 +8,7 @@ import pytest
 
 from hack.generate import derived_files, verify, write
 
-CRD = Path("manifests/crds/variantautoscalings.llmd.ai.yaml")
+CRD = Path("manifests/crds/llmd/variantautoscalings.llmd.ai.yaml")
 
 
 def test_what_was_just_written_is_not_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

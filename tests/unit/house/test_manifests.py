@@ -10,6 +10,7 @@ import yaml
 from controller.solver import MEMORY_BYTES
 
 BASE = Path(__file__).resolve().parents[3] / "manifests" / "base"
+COMPONENTS = BASE.parent / "components"
 MIB = 1 << 20
 CONTROLLER_ITSELF_BYTES = 256 * MIB
 
@@ -42,7 +43,10 @@ def test_every_process_has_its_account_and_its_configuration() -> None:
 
 def test_no_role_is_wider_than_its_work() -> None:
     """No wildcards, no Secrets beyond our own, and no right to scale."""
-    for name in ("rbac-webhooks.yaml", "rbac-apiserver.yaml", "rbac-controller.yaml"):
+    ours = ("rbac-webhooks.yaml", "rbac-apiserver.yaml", "rbac-controller.yaml")
+    of_families = [f"../{path.relative_to(BASE.parent)}" for path in COMPONENTS.glob("*/rbac.yaml")]
+    assert of_families
+    for name in (*ours, *of_families):
         for item in manifests(name):
             for rule in item.get("rules", []):
                 assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]

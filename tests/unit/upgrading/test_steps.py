@@ -172,27 +172,33 @@ def test_what_is_left_on_the_way_back(
 
 
 def test_a_definition_of_somebody_else_is_left_alone() -> None:
-    """Other kinds are installed where they are missing, and updated where they are ours."""
+    """Kinds of others are updated where their definition is ours, and never installed."""
     wanted = staged(MODEL_ROUTE, None, storage="v1alpha1", ca_bundle="")
     old = wanted | {"spec": wanted["spec"] | {"versions": []}}
     theirs = old | {"metadata": {"name": MODEL_ROUTE.crd_name}}
-    cases = {"ours": old, "theirs": theirs, "current": wanted}
+    cases = {
+        "ours": {MODEL_ROUTE.crd_name: old},
+        "theirs": {MODEL_ROUTE.crd_name: theirs},
+        "current": {MODEL_ROUTE.crd_name: wanted},
+        "missing": {},
+    }
     found = {
         name: upgrade_steps(
             Snapshot(
                 now=NOW,
-                definitions={MODEL_ROUTE.crd_name: live},
+                definitions=definitions,
                 webhook=Webhook(namespace="stowplan-system"),
             ),
             (MODEL_ROUTE,),
         )
-        for name, live in cases.items()
+        for name, definitions in cases.items()
     }
 
     assert {name: [step.action for step in steps] for name, steps in found.items()} == {
         "ours": [Action.INSTALL],
         "theirs": [],
         "current": [],
+        "missing": [],
     }
 
 

@@ -1,0 +1,186 @@
+"""The base by itself, and the kinds of others as its components: put in, taken out, beside their owners."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.kustomizing import kustomized
+
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.controlplane
+
+MANIFESTS = ROOT / "manifests"
+FAMILIES = ("kthena", "inference-extension")
+WAYS = ("", "{}", "{}-without-crds")
+COMBINATIONS = [
+    [*(way.format(family) for way, family in zip(ways, FAMILIES, strict=True) if way), *closed]
+    for ways in itertools.product(WAYS, repeat=len(FAMILIES))
+    for closed in ([], ["fail-closed"])
+]
+FOREIGN = "models.registry.volcano.sh"
+KTHENA = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: models.registry.volcano.sh
+  labels: {app.kubernetes.io/part-of: kthena}
+spec:
+  group: registry.volcano.sh
+  names: {kind: Model, plural: models, singular: model}
+  scope: Namespaced
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+WRONG_VARIANT = """
+apiVersion: llmd.ai/v1alpha2
+kind: VariantAutoscaling
+metadata: {name: wrong, namespace: default}
+spec: {modelID: m, variantCost: ten, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}
+"""
+WRONG_ROUTE = (MANIFESTS / "samples/modelserver/refused/unknown-choices.yaml").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """Run a cluster apart: the one that tests share has every kind."""
+    with ControlPlane(scheduler=False, kwok=False) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def base(plane: ControlPlane) -> Iterator[Installation]:
+    """Install the base alone."""
+    with Installation(plane, manifests="base") as started:
+        yield started
+
+
+@pytest.mark.parametrize("components", COMBINATIONS, ids=lambda names: "+".join(names) or "base")
+def test_every_combination_renders(plane: ControlPlane, tmp_path: Path, components: list[str]) -> None:
+    """Definitions, webhook configurations and rights are those of the families that were asked for."""
+    rendered = kustomized(
+        plane, tmp_path, resources=["base"], components=[f"components/{it}" for it in components]
+    )
+
+    named = {(item["kind"], item["metadata"]["name"]) for item in rendered}
+    for family in FAMILIES:
+        is_in = any(name.startswith(family) for name in components)
+        assert (("ValidatingWebhookConfiguration", f"stowplan-{family}") in named) == is_in
+        assert (("ClusterRole", f"stowplan-webhooks-{family}") in named) == is_in
+        definitions = {
+            ("CustomResourceDefinition", path.stem) for path in (MANIFESTS / "crds" / family).glob("*.*.yaml")
+        }
+        assert bool(definitions & named) == (family in components)
+    policies = _failure_policies(rendered)
+    assert policies.pop("stowplan") == "Fail"
+    assert set(policies.values()) <= {"Fail" if "fail-closed" in components else "Ignore"}
+
+
+def test_the_base_needs_no_kinds_of_others(plane: ControlPlane, base: Installation) -> None:
+    """It is ready, judges VariantAutoscalings, and has no right on any other kind."""
+    refused = plane.kubectl("apply", "--filename=-", input=WRONG_VARIANT, check=False)
+    definitions = plane.kubectl("get", "crd", "--output=name").stdout.split()
+
+    assert "spec.variantCost: Invalid value" in refused.stderr
+    assert definitions == ["customresourcedefinition.apiextensions.k8s.io/variantautoscalings.llmd.ai"]
+    for account in ("webhooks", "apiserver", "controller"):
+        who = f"--as=system:serviceaccount:stowplan-system:stowplan-{account}"
+        may = plane.kubectl(
+            "auth", "can-i", "list", "autoscalingpolicybindings.registry.volcano.sh", who, check=False
+        )
+        assert may.stdout.strip() == "no"
+
+
+def test_a_definition_of_another_owner_stays_as_it_is(plane: ControlPlane, base: Installation) -> None:
+    """The component reports the conflict and leaves every field to its owner; the rest of it is installed."""
+    plane.kubectl("apply", "--server-side", "--field-manager=kthena", "--filename=-", input=KTHENA)
+    plane.wait_until_established(f"crd/{FOREIGN}")
+    before = _definition(plane)
+    try:
+        applied = plane.kubectl("apply", "--server-side", "--kustomize", _component("kthena"), check=False)
+        after = _definition(plane)
+        spared = plane.kubectl("apply", "--server-side", "--kustomize", _component("kthena-without-crds"))
+        others = plane.kubectl("get", "crd", "--output=name").stdout.split()
+    finally:
+        plane.kubectl("delete", "--ignore-not-found", "--kustomize", _component("kthena"))
+
+    assert applied.returncode == 1
+    assert 'conflicts with "kthena"' in applied.stderr
+    assert after == before
+    assert len(others) == 6  # ours and five of Kthena's, of which one is not ours
+    assert "validatingwebhookconfiguration.admissionregistration.k8s.io/stowplan-kthena" in spared.stdout
+
+
+@pytest.mark.parametrize(
+    ("family", "wrong", "message"),
+    [
+        ("kthena", WRONG_ROUTE, 'spec.inferenceEngine: Unsupported value: "vllm"'),
+        (
+            "inference-extension",
+            (MANIFESTS / "samples/inferenceobjective/refused/no-pool.yaml").read_text(encoding="utf-8"),
+            "spec.poolRef",
+        ),
+    ],
+    ids=FAMILIES,
+)
+def test_a_component_is_put_in_and_taken_out(
+    plane: ControlPlane, base: Installation, family: str, wrong: str, message: str
+) -> None:
+    """Once it is in, its kinds are guarded; once it is out, nothing of it is left, and the base works."""
+    before = _everything(plane)
+    plane.kubectl("apply", "--server-side", "--kustomize", _component(family))
+    selector = "--selector=app.kubernetes.io/part-of=stowplan"
+    plane.wait_until_established("crd", selector)
+    base.processes["controller"].stop(patience_seconds=20.0)
+    base.start_component("controller")  # which trusts new webhooks at its start, and every minute
+    bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
+    plane.kubectl("wait", bundle, f"validatingwebhookconfiguration/stowplan-{family}", "--timeout=60s")
+    refused = plane.kubectl("apply", "--filename=-", input=wrong, check=False)
+    plane.kubectl("delete", "--kustomize", _component(family))
+
+    assert message in refused.stderr
+    assert _everything(plane) == before
+    assert "Invalid value" in plane.kubectl("apply", "--filename=-", input=WRONG_VARIANT, check=False).stderr
+    for process in base.processes.values():
+        process.check()
+
+
+def _component(name: str) -> str:
+    return str(MANIFESTS / "components" / name)
+
+
+def _definition(plane: ControlPlane) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        plane.kubectl("get", "crd", FOREIGN, "--output=json", "--show-managed-fields").stdout
+    )
+    return {"metadata": found["metadata"], "spec": found["spec"]}
+
+
+def _everything(plane: ControlPlane) -> set[str]:
+    kinds = (
+        "crd,validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,clusterrolebindings,"
+        "validatingadmissionpolicies,namespaces,apiservices"
+    )
+    listed = plane.kubectl("get", kinds, "--output=name").stdout.split()
+    ours = plane.kubectl("get", "all,configmaps,roles", "--namespace=stowplan-system", "--output=name").stdout
+    return {*listed, *ours.split()}
+
+
+def _failure_policies(rendered: list[dict[str, Any]]) -> dict[str, str]:
+    return {
+        item["metadata"]["name"]: item["webhooks"][0]["failurePolicy"]
+        for item in rendered
+        if item["kind"] == "ValidatingWebhookConfiguration"
+    }

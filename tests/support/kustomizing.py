@@ -1,0 +1,33 @@
+"""Kustomizations as users write them, rendered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.controlplane import ControlPlane
+from hack.installation.manifests import ROOT
+
+MANIFESTS = ROOT / "manifests"
+
+
+def kustomized(
+    plane: ControlPlane,
+    folder: Path,
+    *,
+    resources: Sequence[str],
+    components: Sequence[str] = (),
+    **fields: Any,
+) -> list[dict[str, Any]]:
+    """Return what kubectl renders of a kustomization over folders of ours."""
+    document = {
+        "resources": [os.path.relpath(MANIFESTS / name, folder) for name in resources],
+        "components": [os.path.relpath(MANIFESTS / name, folder) for name in components],
+        **fields,
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    return list(yaml.safe_load_all(plane.kubectl("kustomize", str(folder)).stdout))
