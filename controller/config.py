@@ -129,8 +129,8 @@ class ControllerConfig:
     cluster: ClusterConfig = ClusterConfig()
     """The API server."""
 
-    namespace: Annotated[str, Length(1, 63)] = "stowplan-system"
-    """Namespace of Stowplan itself: its lease, secrets and ConfigMaps."""
+    namespace: Annotated[str, Length(maximum=63)] = ""
+    """Namespace of Stowplan itself: its lease, secrets and ConfigMaps. Empty: that of the pod."""
 
     prometheus: PrometheusConfig = PrometheusConfig()
     """Where engine metrics come from, if not from the pods."""

@@ -21,6 +21,7 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
+from apiserver.cluster.namespaces import installation_namespace
 from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
@@ -98,6 +99,9 @@ class Controller:
 
     def __init__(self, config: ControllerConfig) -> None:
         self._config = config
+        self._namespace = config.namespace or installation_namespace(
+            config.cluster.kubeconfig, config.cluster.context, os.environ
+        )
         self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
         self._caches: Caches | None = None
         self._pulse = Pulse()
@@ -124,7 +128,7 @@ class Controller:
             reader = PolicyReader(
                 unit_costs=config.names.unit_costs, default_classes=config.names.service_classes
             )
-            caches = self._caches = Caches(cluster, namespace=config.namespace)
+            caches = self._caches = Caches(cluster, namespace=self._namespace)
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
             tools = Tools(
@@ -137,7 +141,7 @@ class Controller:
                 policies=lambda: reader.read(caches.config_maps()),
                 now=_now,
                 steady=clock.seconds,
-                eviction_record=EvictionRecord(cluster, namespace=config.namespace, name=LEASE_NAME),
+                eviction_record=EvictionRecord(cluster, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
                 exchange=exchange,
             )
@@ -162,7 +166,7 @@ class Controller:
     async def _lead(
         self, cluster: Cluster, caches: Caches, tools: Tools, binding_tools: BindingTools
     ) -> None:
-        options = LeaseOptions(namespace=self._config.namespace, name=LEASE_NAME, identity=self._identity)
+        options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
         elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
 
         scaler = DirectScaler(
@@ -246,7 +250,7 @@ class Controller:
     async def _keep_certificates(self, cluster: Cluster) -> None:
         config = self._config.certificates
         settings = CertificateSettings(
-            namespace=self._config.namespace,
+            namespace=self._namespace,
             leaf_lifetime=timedelta(hours=config.leaf_hours),
             authority_lifetime=timedelta(hours=config.authority_hours),
         )

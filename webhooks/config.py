@@ -54,8 +54,8 @@ class WebhooksConfig:
     cluster: ClusterConfig = ClusterConfig()
     """The API server: asked who may scale what, and which other objects exist. Conversion never uses it."""
 
-    namespace: Annotated[str, Length(1, 63)] = "stowplan-system"
-    """Namespace of this installation, where service classes are looked for."""
+    namespace: Annotated[str, Length(maximum=63)] = ""
+    """Namespace of this installation, where service classes are looked for. Empty: that of the pod."""
 
     scaling: ScalingConfig = ScalingConfig()
     """What our objects may have scaled."""

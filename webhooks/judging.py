@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from pathlib import Path
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotConfigured
+from apiserver.cluster.namespaces import installation_namespace
 from apiserver.kinds.registry import KINDS
 from apiserver.kinds.scalable import Scalable
 from apiserver.schema.validation import judge
@@ -48,7 +50,10 @@ class Judging:
     def __init__(self, config: WebhooksConfig) -> None:
         forward_structlog()
         self._config = config
-        self._referents, self._authorizer = CachedReferents(config.namespace), ClusterAuthorizer()
+        namespace = config.namespace or installation_namespace(
+            config.cluster.kubeconfig, config.cluster.context, os.environ
+        )
+        self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
         self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents)
         """What decides on admission requests."""
 

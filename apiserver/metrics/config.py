@@ -19,8 +19,9 @@ class MetricsConfig:
     cluster: ClusterConfig = ClusterConfig()
     """The API server that VariantAutoscalings are watched on."""
 
-    namespace: Annotated[str, Length(1, 63)] = "stowplan-system"
-    """Namespace of Stowplan itself, where the controller's Lease says when it last decided."""
+    namespace: Annotated[str, Length(maximum=63)] = ""
+    """Namespace of Stowplan itself, where the controller's Lease says when it last decided. Empty: that
+    of the pod."""
 
     stale_after_seconds: Annotated[int, Range(1, 86400)] = 180
     """A decision that no cycle of the controller has confirmed for so long is an error and never a number:

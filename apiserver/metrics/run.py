@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from apiserver.cluster.namespaces import installation_namespace
 from apiserver.metrics.app import application
 from apiserver.metrics.config import MetricsConfig
 from apiserver.metrics.provider import MetricIndex
@@ -35,6 +37,9 @@ def _start(config: MetricsConfig) -> int:
     # Clients are asked for a certificate from the start, and trusted once the front proxy is known.
     tls = ServerTls(options.certificate_path, options.key_path, client_authorities=b"")
     index = MetricIndex(stale_after_seconds=config.stale_after_seconds)
+    namespace = config.namespace or installation_namespace(
+        config.cluster.kubeconfig, config.cluster.context, os.environ
+    )
     watched, readiness = Watched(index, tls), Readiness()
     readiness.add("variantautoscalings", watched.why_variants_unknown)
     readiness.add("front-proxy", watched.why_front_proxy_unknown)
@@ -49,6 +54,6 @@ def _start(config: MetricsConfig) -> int:
         options,
         readiness=readiness,
         metrics=ProcessMetrics("apiserver", version()),
-        background=[lambda: watched.follow(config.cluster, namespace=config.namespace)],
+        background=[lambda: watched.follow(config.cluster, namespace=namespace)],
         tls=tls,
     )

@@ -61,7 +61,11 @@ def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
         if lease["metadata"]["name"] == name and _is_held(lease.get("spec") or {}, snapshot.now):
             holder = lease["spec"]["holderIdentity"]
             place = f"{lease['metadata']['namespace']}/{name}"
-            stop = "scale its Deployment to 0" if name == UPSTREAM_LEASE else _STOP_OURS
+            stop = (
+                "scale its Deployment to 0"
+                if name == UPSTREAM_LEASE
+                else _STOP_OURS.format(namespace=lease["metadata"]["namespace"])
+            )
             yield problem(
                 _CHECK,
                 f"{holder} leads by the lease {place}",
@@ -69,7 +73,7 @@ def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
             )
 
 
-_STOP_OURS: Final = "kubectl --namespace stowplan-system scale deployment stowplan-controller --replicas=0"
+_STOP_OURS: Final = "kubectl --namespace {namespace} scale deployment stowplan-controller --replicas=0"
 
 
 def _is_held(spec: Json, now: datetime) -> bool:

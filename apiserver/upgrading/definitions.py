@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
@@ -13,17 +14,22 @@ _LABEL: Final = "app.kubernetes.io/part-of"
 _OURS: Final = "stowplan"
 
 
-def staged(kind: Kind, live: Json | None, *, storage: str, ca_bundle: str) -> Json:
+def staged(
+    kind: Kind, live: Json | None, *, storage: str, ca_bundle: str, namespace: str = INSTALLATION
+) -> Json:
     """Return the definition with all our versions, of which `storage` is the one that is stored.
 
     Conversion and its trust go in with the same write that serves a second version: in between, every read
-    of that version would fail. What others wrote into the metadata stays.
+    of that version would fail. The converter runs in `namespace`. What others wrote into the metadata stays.
     """
     wanted = crd_manifest(kind)
     for version in wanted["spec"]["versions"]:
         version["storage"] = version["name"] == storage
-    if kind.has_conversion and ca_bundle:
-        wanted["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = ca_bundle
+    if kind.has_conversion:
+        client = wanted["spec"]["conversion"]["webhook"]["clientConfig"]
+        client["service"]["namespace"] = namespace
+        if ca_bundle:
+            client["caBundle"] = ca_bundle
     return _over(live, wanted)
 
 

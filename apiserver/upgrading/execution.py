@@ -9,6 +9,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
@@ -97,10 +98,9 @@ class Execution:
 
     async def _serve(self, step: Step) -> str:
         kind = step.kind
-        trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
         if kind.has_conversion:
             self._is_newly_served = len(served_versions(await read_definition(self._cluster, kind))) <= 1
-        await self._write(kind, lambda live: staged(kind, live, storage=step.version, ca_bundle=trusted))
+        await self._stage(kind, step.version)
         versions = tuple(version.name for version in kind.versions)
         await until_served(self._cluster, kind, versions)
         return f"{kind.crd_name} serves {', '.join(versions)}"
@@ -137,8 +137,7 @@ class Execution:
 
     async def _store(self, step: Step) -> str:
         kind = step.kind
-        trusted = await read_trusted(self._cluster)
-        await self._write(kind, lambda live: staged(kind, live, storage=step.version, ca_bundle=trusted))
+        await self._stage(kind, step.version)
         await until_stored(self._cluster, kind, step.version)
         return f"what is written is stored in {step.version}"
 
@@ -210,6 +209,14 @@ class Execution:
         await self._write(kind, lambda live: withdrawn(kind, live or {}))
         await until_served(self._cluster, kind, (step.version,))
         return f"{kind.crd_name} serves {step.version} alone"
+
+    async def _stage(self, kind: Kind, storage: str) -> None:
+        trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
+        namespace = await installed_namespace(self._cluster)
+        await self._write(
+            kind,
+            lambda live: staged(kind, live, storage=storage, ca_bundle=trusted, namespace=namespace),
+        )
 
     async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
         """Write a definition over what is there at this moment; whoever writes in between is read first."""

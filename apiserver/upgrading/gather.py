@@ -6,10 +6,10 @@ import base64
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
+from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -30,13 +30,12 @@ from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
 
-_NAMESPACE: Final = str(CONVERSION_SERVICE["namespace"])
-
 
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
     """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
-    if denied := await _denied(cluster, converting):
-        return Snapshot(now=now, webhook=Webhook(namespace=_NAMESPACE), denied=denied)
+    namespace = await installed_namespace(cluster)
+    if denied := await _denied(cluster, converting, namespace):
+        return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
     found = {
         kind.crd_name: await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name) for kind in kinds
     }
@@ -50,7 +49,7 @@ async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, n
         now=now,
         definitions=definitions,
         objects=objects,
-        webhook=await _webhook(cluster, refusal),
+        webhook=await _webhook(cluster, namespace, refusal),
         deployments=tuple(item for item in await _listed(cluster, DEPLOYMENTS) if is_upstream(item)),
         leases=tuple(item for items in leases for item in items),
     )
@@ -92,15 +91,15 @@ async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable
     return ""
 
 
-async def _webhook(cluster: Cluster, refusal: str) -> Webhook:
+async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
     name = str(CONVERSION_SERVICE["name"])
     slices = await _listed(
-        cluster, ENDPOINT_SLICES, namespace=_NAMESPACE, label_selector=f"kubernetes.io/service-name={name}"
+        cluster, ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={name}"
     )
-    certificate, is_hidden = await _certificate(cluster)
+    certificate, is_hidden = await _certificate(cluster, namespace)
     return Webhook(
-        namespace=_NAMESPACE,
-        service=await _maybe(cluster, SERVICES, name, namespace=_NAMESPACE),
+        namespace=namespace,
+        service=await _maybe(cluster, SERVICES, name, namespace=namespace),
         addresses=sum(
             len(endpoint["addresses"]) for item in slices for endpoint in item.get("endpoints") or []
         ),
@@ -111,18 +110,18 @@ async def _webhook(cluster: Cluster, refusal: str) -> Webhook:
     )
 
 
-async def _certificate(cluster: Cluster) -> tuple[bytes | None, bool]:
+async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, bool]:
     try:
-        secret = await _maybe(cluster, SECRETS, SERVING_SECRET, namespace=_NAMESPACE)
+        secret = await _maybe(cluster, SECRETS, SERVING_SECRET, namespace=namespace)
     except Forbidden:
         return None, True
     text = ((secret or {}).get("data") or {}).get("tls.crt")
     return (base64.b64decode(text) if text else None), False
 
 
-async def _denied(cluster: Cluster, kind: Kind) -> tuple[str, ...]:
+async def _denied(cluster: Cluster, kind: Kind, namespace: str) -> tuple[str, ...]:
     denied = []
-    for permission in needed(kind):
+    for permission in needed(kind, namespace):
         answer = await cluster.create(SELF_SUBJECT_ACCESS_REVIEWS, permission.as_review())
         if not answer["status"].get("allowed"):
             denied.append(str(permission))

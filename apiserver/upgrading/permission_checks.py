@@ -8,7 +8,6 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.upgrading.findings import Finding, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
@@ -45,11 +44,10 @@ class Permission:
 
 
 _DEFINITIONS: Final = "customresourcedefinitions"
-_NAMESPACE: Final = str(CONVERSION_SERVICE["namespace"])
 _EXTENSIONS: Final = "apiextensions.k8s.io"
 
 
-def needed(kind: Kind) -> tuple[Permission, ...]:
+def needed(kind: Kind, namespace: str) -> tuple[Permission, ...]:
     """Return all that both verbs do."""
     on_definitions = [
         Permission(group=_EXTENSIONS, resource=_DEFINITIONS, verb=verb)
@@ -68,7 +66,7 @@ def needed(kind: Kind) -> tuple[Permission, ...]:
         Permission(
             group="admissionregistration.k8s.io", resource="validatingwebhookconfigurations", verb="get"
         ),
-        Permission(group="", resource="services", verb="get", namespace=_NAMESPACE),
+        Permission(group="", resource="services", verb="get", namespace=namespace),
     )
 
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
+from apiserver.cluster.installed import installed_namespace
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.schema.undecoded import same
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.resources import resource_of
@@ -48,8 +48,9 @@ async def shown_by_made_up(cluster: Cluster, kind: Kind) -> str:
 
     Raises UnreadableError where conversion does not answer or says something else, and ClusterError.
     """
+    namespace = await installed_namespace(cluster)
     for version in kind.versions:
-        wanted = made_up(kind, version.name)
+        wanted = made_up(kind, version.name, namespace)
         create = partial(
             cluster.create,
             resource_of(kind, version.name),
@@ -68,9 +69,9 @@ async def shown_by_made_up(cluster: Cluster, kind: Kind) -> str:
     return ""
 
 
-def made_up(kind: Kind, version: str) -> Json:
+def made_up(kind: Kind, version: str, namespace: str) -> Json:
     """Return an object that every version can say and that asks for nothing."""
-    metadata = {"generateName": "stowplan-made-up-", "namespace": CONVERSION_SERVICE["namespace"]}
+    metadata = {"generateName": "stowplan-made-up-", "namespace": namespace}
     return {
         "apiVersion": f"{kind.group}/{version}",
         "kind": kind.kind,

@@ -95,7 +95,7 @@ def downgrade_steps(
 def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
     live = snapshot.definitions.get(kind.crd_name)
     hub, old = kind.storage_version.name, storage_version(live)
-    trusted = snapshot.webhook.trusted
+    trusted, namespace = snapshot.webhook.trusted, snapshot.webhook.namespace
     if live is None:
         if kind.has_conversion:  # others are components of their own, for whoever wants them
             yield Step(action=Action.INSTALL, kind=kind, version=hub)
@@ -103,7 +103,7 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
         if is_ours(live) and not says(live, staged(kind, live, storage=hub, ca_bundle="")):
             yield Step(action=Action.INSTALL, kind=kind, version=hub)
     else:
-        if not says(live, staged(kind, live, storage=old, ca_bundle=trusted)):
+        if not says(live, staged(kind, live, storage=old, ca_bundle=trusted, namespace=namespace)):
             yield Step(action=Action.SERVE, kind=kind, version=old)
         if old != hub:
             yield Step(action=Action.PROVE, kind=kind)

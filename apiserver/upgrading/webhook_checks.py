@@ -20,26 +20,26 @@ CONFIGURATION: Final = "stowplan"
 """Name of our webhook configurations."""
 
 _INSTALL: Final = "kubectl apply --server-side -k manifests/overlays/without-crds"
-_WHY: Final = f"kubectl --namespace {CONVERSION_SERVICE['namespace']} describe pods says why"
 
 
 def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield whether something stands behind the conversion Service, and whether our webhooks are reached."""
     webhook = snapshot.webhook
     place = f"{webhook.namespace}/{CONVERSION_SERVICE['name']}"
+    why = f"kubectl --namespace {webhook.namespace} describe pods says why"
     if webhook.service is None:
         yield problem("webhook", f"there is no Service {place}", f"install Stowplan first: {_INSTALL}")
     elif webhook.service["spec"].get("type") == "ExternalName":
         yield note("webhook", f"Service {place} leads to {webhook.service['spec']['externalName']}")
     elif not webhook.addresses:
-        yield problem("webhook", f"no pod stands behind the Service {place}", _WHY)
+        yield problem("webhook", f"no pod stands behind the Service {place}", why)
     else:
         yield ok("webhook", f"{webhook.addresses} pods stand behind the Service {place}")
     if webhook.refusal:
         yield problem(
             "webhook",
             f"a dry run of a write did not come through our webhooks: {webhook.refusal}",
-            f"{_WHY}; the API server must be able to call them",
+            f"{why}; the API server must be able to call them",
         )
 
 

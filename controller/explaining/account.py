@@ -135,10 +135,7 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     metadata = evidence.autoscaling["metadata"]
     target = evidence.autoscaling["spec"]["scaleTargetRef"]
     if not status.get("decision"):
-        yield (
-            "there is no decision yet: see whether the controller runs (kubectl -n stowplan-system get pods)"
-            " and what it says (kubectl -n stowplan-system logs deploy/stowplan-controller)"
-        )
+        yield f"there is no decision yet: {look_at_controller(evidence.system)}"
     yield from _advice_on_controller(evidence, now)
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
@@ -155,20 +152,27 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     yield from (f"not everything could be read: {text}" for text in evidence.unread)
 
 
+def look_at_controller(system: str) -> str:
+    """Return how to look after the controller in the namespace of Stowplan."""
+    return (
+        f"see whether the controller runs (kubectl -n {system} get pods) and what it says"
+        f" (kubectl -n {system} logs deploy/stowplan-controller)"
+    )
+
+
 def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
     beat = evidence.heartbeat
     if beat is None:
         return
     if _seconds(now - beat.time) > OLD_SECONDS:
         yield (
-            f"the controller finished its last cycle {duration(_seconds(now - beat.time))} ago: see whether"
-            " it runs (kubectl -n stowplan-system get pods) and what it says"
-            " (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+            f"the controller finished its last cycle {duration(_seconds(now - beat.time))} ago:"
+            f" {look_at_controller(evidence.system)}"
         )
     elif _is_left_behind(evidence, beat):
         yield (
             "the controller's last cycle could not write its status: see what it says"
-            " (kubectl -n stowplan-system logs deploy/stowplan-controller)"
+            f" (kubectl -n {evidence.system} logs deploy/stowplan-controller)"
         )
 
 

@@ -12,10 +12,11 @@ from rich.text import Text
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS, EVENTS
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.schema.json import Json
-from controller.explaining.account import Happening, age_seconds, duration, happenings
+from controller.explaining.account import Happening, age_seconds, duration, happenings, look_at_controller
 from controller.explaining.evidence import NoSuchVariantError
 from controller.explaining.text import condition_parts, event_parts
 from controller.observe.binding_conditions import BindingCondition
@@ -36,6 +37,8 @@ class BindingAccount:
     """Since the status was written."""
 
     unread: Sequence[str] = ()
+    system: str = INSTALLATION
+    """Namespace of Stowplan itself."""
 
     @property
     def status(self) -> Json:
@@ -69,7 +72,9 @@ class BindingAccount:
         }
 
 
-async def binding_account(cluster: Cluster, *, namespace: str, name: str, now: datetime) -> BindingAccount:
+async def binding_account(
+    cluster: Cluster, *, namespace: str, name: str, system: str, now: datetime
+) -> BindingAccount:
     """Return what there is to tell. Raises NoSuchVariantError, and ClusterError."""
     try:
         binding = await cluster.get(AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace)
@@ -102,6 +107,7 @@ async def binding_account(cluster: Cluster, *, namespace: str, name: str, now: d
         events=events,
         age_seconds=age_seconds((binding.get("status") or {}).get("lastDecisionTime"), now),
         unread=tuple(unread),
+        system=system,
     )
 
 
@@ -123,10 +129,7 @@ def advice_on(account: BindingAccount) -> Iterator[str]:
     """Yield what to check next, one sentence each."""
     metadata, status = account.binding["metadata"], account.status
     if not status:
-        yield (
-            "there is no decision yet: see whether the controller runs (kubectl -n stowplan-system get pods)"
-            " and what it says (kubectl -n stowplan-system logs deploy/stowplan-controller)"
-        )
+        yield f"there is no decision yet: {look_at_controller(account.system)}"
     elif status.get("observedGeneration", 0) < metadata.get("generation", 0):
         yield "the spec has changed since: the decision is about the former one"
     if account.policy is None and not account.unread:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME, Heartbeat, heartbeat_of
+from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import (
     DEPLOYMENTS,
     EVENTS,
@@ -22,7 +23,6 @@ from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 
 _MOST_NAMED: Final = 8
-_SYSTEM: Final = "stowplan-system"
 _RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 _T = TypeVar("_T")
 
@@ -44,11 +44,14 @@ class Evidence:
     unread: Sequence[str] = ()
     """A sentence for each collection that could not be read."""
 
+    system: str = INSTALLATION
+    """Namespace of Stowplan itself."""
+
     heartbeat: Heartbeat | None = None
     """The controller's newest cycle; None where the reader may not know, as most may not."""
 
 
-async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
+async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -> Evidence:
     """Return what there is. Raises NoSuchVariantError, and ClusterError."""
     try:
         autoscaling = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
@@ -75,13 +78,14 @@ async def collect(cluster: Cluster, *, namespace: str, name: str) -> Evidence:
         autoscalers=[item for item in (autoscalers or {}).get("items", ()) if _scales(item, reference)],
         events=[item for item in (events or {}).get("items", ()) if _is_about(item, autoscaling)],
         unread=tuple(unread),
-        heartbeat=await _heartbeat(cluster),
+        heartbeat=await _heartbeat(cluster, system),
+        system=system,
     )
 
 
-async def _heartbeat(cluster: Cluster) -> Heartbeat | None:
+async def _heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
     try:
-        return heartbeat_of(await cluster.get(LEASES, LEASE_NAME, namespace=_SYSTEM))
+        return heartbeat_of(await cluster.get(LEASES, LEASE_NAME, namespace=system))
     except (Forbidden, NotFound):
         return None
 

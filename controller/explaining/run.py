@@ -16,10 +16,11 @@ from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
 from apiserver.program import program
+from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import current_namespace
 from controller.explaining.account import Account, account_of
 from controller.explaining.binding import BindingAccount, binding_account, binding_parts
 from controller.explaining.evidence import NoSuchVariantError, collect
-from controller.explaining.namespaces import current_namespace
 from controller.explaining.text import account_parts
 from controller.offline.terminal import show
 
@@ -70,10 +71,13 @@ async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> i
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         account: Account | BindingAccount
+        system = options.system_namespace or await installed_namespace(cluster)
         if is_binding:
-            account = await binding_account(cluster, namespace=namespace, name=name, now=datetime.now(UTC))
+            account = await binding_account(
+                cluster, namespace=namespace, name=name, system=system, now=datetime.now(UTC)
+            )
         else:
-            evidence = await collect(cluster, namespace=namespace, name=name)
+            evidence = await collect(cluster, namespace=namespace, name=name, system=system)
             account = account_of(evidence, now=datetime.now(UTC))
     _show(options.output, account)
     sys.stdout.flush()
@@ -127,6 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("what", nargs="+", metavar="va/NAME", help="the variant, or aspb/NAME; va NAME and NAME do as well")
     add("-n", "--namespace", metavar="NS", help="its namespace (default: the context's)")
+    add(
+        "--system-namespace",
+        metavar="NS",
+        help="where Stowplan runs (default: where its webhooks are called)",
+    )
     add("--kubeconfig", type=Path, metavar="FILE", help="which kubeconfig to use")
     add("--context", metavar="NAME", help="which of its contexts to use")
     add("-o", "--output", choices=("table", "json", "yaml"), default="table", help="table is the default")

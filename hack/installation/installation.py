@@ -15,7 +15,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import ROOT, adapted
+from hack.installation.manifests import adapted, kustomization
 from hack.installation.mounts import SecretMount
 
 NAMESPACE: Final = "stowplan-system"
@@ -36,9 +36,9 @@ _POLL_SECONDS: Final = 0.1
 class Installation:
     """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
 
-    `manifests` is the folder that is installed. `settings` are merged into the configuration documents, by
-    component. `without_definitions` leaves those of the kinds to `stowplan upgrade`: the controller is not
-    ready before it has been.
+    `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
+    documents, by component. `without_definitions` leaves those of the kinds to `stowplan upgrade`: the
+    controller is not ready before it has been.
     """
 
     def __init__(
@@ -46,11 +46,13 @@ class Installation:
         control_plane: ControlPlane,
         *,
         manifests: str = "overlays/every-kind",
+        namespace: str = NAMESPACE,
         settings: Mapping[str, dict[str, Any]] | None = None,
         without_definitions: bool = False,
     ) -> None:
         self._control_plane = control_plane
         self._manifests = "overlays/without-crds" if without_definitions else manifests
+        self._namespace = namespace
         self._settings = settings or {}
         self._without_definitions = without_definitions
         self._processes: dict[str, Process] = {}
@@ -125,26 +127,29 @@ class Installation:
 
     def _apply(self) -> None:
         kubectl = self._control_plane.kubectl
-        rendered = kubectl("kustomize", str(ROOT / "manifests" / self._manifests)).stdout
+        folder = self._control_plane.directory / "kustomization"
+        kustomization(folder, manifests=self._manifests, namespace=self._namespace)
+        rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
-        manifests = adapted(rendered, addresses)
+        manifests, claim = adapted(rendered, addresses)
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
         if not self._without_definitions:
             selector = "--selector=app.kubernetes.io/part-of=stowplan"
             self._control_plane.wait_until_established("crd", selector)
-        claim = str(ROOT / "manifests" / "external-metrics")
-        kubectl("apply", "--server-side", "--field-manager=stowplan", "--kustomize", claim)
+        kubectl("apply", "--server-side", "--field-manager=stowplan", "--filename=-", input=claim)
 
     def _prepare(self, name: str) -> None:
         control_plane = self._control_plane
         document: dict[str, Any] = {
             "serving": {"bindAddress": self._addresses[name], "logFormat": "json", "drainSeconds": 1},
             "cluster": {
-                "kubeconfig": str(control_plane.service_account_kubeconfig(NAMESPACE, f"stowplan-{name}"))
+                "kubeconfig": str(
+                    control_plane.service_account_kubeconfig(self._namespace, f"stowplan-{name}")
+                )
             },
         }
         if name != "controller":
-            mount = SecretMount(control_plane, namespace=NAMESPACE, name=f"stowplan-{name}-tls")
+            mount = SecretMount(control_plane, namespace=self._namespace, name=f"stowplan-{name}-tls")
             mount.start()
             self._mounts[name] = mount
             document["serving"]["certificateDirectory"] = str(mount.directory)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver import cli
-from controller.explaining.namespaces import current_namespace
+from apiserver.cluster.namespaces import current_namespace
 
 KUBECONFIG = """\
 current-context: here

@@ -232,7 +232,7 @@ def test_permissions_are_asked_for_one_by_one() -> None:
         "patch variantautoscalings/status.llmd.ai",
         "get services in stowplan-system",
         "get validatingwebhookconfigurations.admissionregistration.k8s.io",
-    } <= set(map(str, needed(VARIANT_AUTOSCALING)))
+    } <= set(map(str, needed(VARIANT_AUTOSCALING, "stowplan-system")))
 
 
 def test_a_person_may_accept_what_can_be_meant() -> None:

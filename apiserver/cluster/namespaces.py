@@ -13,25 +13,35 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.undecoded import as_list, as_object
 
 DEFAULT: Final = "default"
+INSTALLATION: Final = "stowplan-system"
+"""Where Stowplan is unless somebody says otherwise."""
+
 _OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
-def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
-    """Return the namespace of the context in use, else the pod's own, else `default`.
+def installation_namespace(kubeconfig: str, context: str, environ: Mapping[str, str]) -> str:
+    """Return the namespace that our processes run in: by the pod or the context, else the usual one."""
+    return _named(Path(kubeconfig) if kubeconfig else None, context or None, environ) or INSTALLATION
 
-    A file that cannot be read names none: connecting says what is wrong with it.
-    """
+
+def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
+    """Return the namespace of the context in use, else the pod's own, else `default`."""
+    return _named(kubeconfig, context, environ) or DEFAULT
+
+
+def _named(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
+    """Return what is named anywhere; a file that cannot be read names none: connecting says what is wrong."""
     named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
     if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
-        return _text(_OF_THE_POD).strip() or DEFAULT
+        return _text(_OF_THE_POD).strip()
     files = [part for part in (named or "~/.kube/config").split(os.pathsep) if part]
     documents = [_document(Path(file).expanduser()) for file in files]
     wanted = context or next((d["current-context"] for d in documents if d.get("current-context")), "")
     for document in documents:
         for entry in _contexts(document):
             if entry.get("name") == wanted:
-                return str(as_object(entry.get("context")).get("namespace") or DEFAULT)
-    return DEFAULT
+                return str(as_object(entry.get("context")).get("namespace") or "")
+    return ""
 
 
 def _contexts(document: Json) -> Iterator[Json]:
