@@ -9,7 +9,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound
-from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
@@ -63,12 +63,22 @@ class Done:
 
 
 class Execution:
-    """Does steps on one cluster. `shape` is what objects are given back in on the way back."""
+    """Does steps on one cluster. `shape` is what objects are given back in on the way back.
+
+    `namespace` is that of Stowplan itself.
+    """
 
     def __init__(
-        self, cluster: Cluster, progress: Progress, *, per_second: float, shape: Shape | None = None
+        self,
+        cluster: Cluster,
+        progress: Progress,
+        *,
+        per_second: float,
+        shape: Shape | None = None,
+        namespace: str = INSTALLATION,
     ) -> None:
         self._cluster = cluster
+        self._namespace = namespace
         self._progress = progress
         self._pace = Pace(per_second=per_second, tell=progress.tell)
         self._shape = shape
@@ -107,7 +117,7 @@ class Execution:
 
     async def _prove(self, step: Step) -> str:
         try:
-            proof = await prove(self._cluster, step.kind, self._pace)
+            proof = await prove(self._cluster, step.kind, self._pace, namespace=self._namespace)
         except UnreadableError as error:
             outcome = await self._what_of_unreadable(step.kind)
             message = f"objects cannot be read through conversion, {outcome}: {error}"
@@ -212,10 +222,9 @@ class Execution:
 
     async def _stage(self, kind: Kind, storage: str) -> None:
         trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
-        namespace = await installed_namespace(self._cluster)
+        where = self._namespace
         await self._write(
-            kind,
-            lambda live: staged(kind, live, storage=storage, ca_bundle=trusted, namespace=namespace),
+            kind, lambda live: staged(kind, live, storage=storage, ca_bundle=trusted, namespace=where)
         )
 
     async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:

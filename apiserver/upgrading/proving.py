@@ -13,6 +13,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
@@ -34,9 +35,9 @@ class Proof:
     refusal: str
 
 
-async def prove(cluster: Cluster, kind: Kind, pace: Pace) -> Proof:
+async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str = INSTALLATION) -> Proof:
     """Prove every object. Raises UnreadableError when conversion gives none, and ClusterError."""
-    refusal = await shown_by_made_up(cluster, kind)
+    refusal = await shown_by_made_up(cluster, kind, namespace)
     items = await listed_in_every_version(cluster, kind, pace)
 
     async def one(item: Json) -> Failure | None:

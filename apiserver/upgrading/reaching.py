@@ -11,7 +11,6 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, NotFound, Unavailable
-from apiserver.cluster.installed import installed_namespace
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.undecoded import same
@@ -43,12 +42,11 @@ def is_of_conversion(error: ClusterError) -> bool:
     return _SIGN in error.message
 
 
-async def shown_by_made_up(cluster: Cluster, kind: Kind) -> str:
+async def shown_by_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
     """Create an object in each version by dry run; why that shows nothing, or nothing.
 
     Raises UnreadableError where conversion does not answer or says something else, and ClusterError.
     """
-    namespace = await installed_namespace(cluster)
     for version in kind.versions:
         wanted = made_up(kind, version.name, namespace)
         create = partial(

@@ -9,15 +9,18 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
+from apiserver.cluster.installed import installed_namespace
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.upgrading.execution import Done, Execution, StoppedError
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.report import Outcome, Report
 from apiserver.upgrading.rewriting import ContendedError
+from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
 from apiserver.upgrading.waiting import NotTakenUpError
 
@@ -81,7 +84,8 @@ async def _applied(
     """Do the steps of a report; what they did, or where they stopped."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
-    execution = Execution(cluster, progress, per_second=options.rate, shape=shape)
+    namespace = await patiently(partial(installed_namespace, cluster))
+    execution = Execution(cluster, progress, per_second=options.rate, shape=shape, namespace=namespace)
     done: list[Done] = []
     try:
         for step in report.steps:

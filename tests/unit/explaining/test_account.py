@@ -161,7 +161,7 @@ ADVICE = {
     ),
     "a controller that has stopped": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW - timedelta(hours=1))),
-        "the controller finished its last cycle 60 min ago: see whether it runs",
+        "the controller finished its last cycle 60 min ago: see whether the controller runs",
     ),
     "a status that could not be written": (
         replace(complete(decided()), heartbeat=Heartbeat(time=NOW, unconfirmed=frozenset({("llm", "chat")}))),
