@@ -19,8 +19,8 @@ from apiserver.kinds.llmd.shapes import Shape
 from apiserver.upgrading.execution import Done, Execution, StoppedError
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.report import Outcome, Report
-from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.retrying import patiently
+from apiserver.upgrading.rewriting import ContendedError
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
 from apiserver.upgrading.waiting import NotTakenUpError
 

@@ -15,9 +15,9 @@ from typing import Final
 from apiserver.checking.objects import as_yaml
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
-from apiserver.program import program
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
+from apiserver.program import program
 from controller.explaining.account import Account, account_of
 from controller.explaining.binding import BindingAccount, binding_account, binding_parts
 from controller.explaining.evidence import NoSuchVariantError, collect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from controller.sizing.records import SizingSettings
 
 _KEY: Final = "config.yaml"
 _CONFIG_MAP: Final = "stowplan-controller"
-"""How the shipped manifests call the controller's own."""
+_GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-[a-z0-9]{{10}})?")
+"""How the shipped manifests call the controller's own: kustomize appends a hash of its content."""
 
 _EXPECTED: Final = "must be one YAML mapping, the controller's configuration, or its ConfigMap"
 
@@ -128,7 +130,7 @@ def _chosen(config_maps: Sequence[Json]) -> Json:
     """Return the one there is, or of several the controller's."""
     if len(config_maps) == 1:
         return config_maps[0]
-    ours = [item for item in config_maps if _name(item) == _CONFIG_MAP]
+    ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
     if len(ours) == 1:
         return ours[0]
     names = ", ".join(map(_name, config_maps))

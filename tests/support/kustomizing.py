@@ -19,7 +19,7 @@ def kustomized(
     plane: ControlPlane,
     folder: Path,
     *,
-    resources: Sequence[str],
+    resources: Sequence[str | Path],
     components: Sequence[str] = (),
     **fields: Any,
 ) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from support.samples import SAMPLES
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
@@ -41,14 +40,24 @@ def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> 
 
 
 def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, world: World) -> None:
-    """The file of the base has several; the controller's counts."""
-    shipped = (SAMPLES.parent / "base" / "settings.yaml").read_text(encoding="utf-8")
-    before, ours, after = shipped.partition("name: stowplan-controller\n")
-    told = after.replace('"{}"', "\"planning: {budgets: [{name: all, costPerHour: '10'}]}\"", 1)
+    """Of several ConfigMaps the controller's counts, with the hash that kustomize appends to its name."""
+    maps = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name},
+            "data": {"config.yaml": f"planning: {{budgets: [{{name: all, costPerHour: '{cost}'}}]}}"},
+        }
+        for name, cost in (
+            ("stowplan-webhooks-5b8f2d7c9k", 30),
+            ("stowplan-controller-9t6hk4g2bd", 10),
+        )
+    ]
+    told = yaml.safe_dump_all(maps)
 
     _, out, err = plan(
         "-f", "a.yaml", "-o", "json", "--config", "s.yaml",
-        files={"a.yaml": world(demand=30), "s.yaml": before + ours + told},
+        files={"a.yaml": world(demand=30), "s.yaml": told},
     )  # fmt: skip
 
     assert err == []

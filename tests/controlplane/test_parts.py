@@ -1,0 +1,164 @@
+"""Components that operators add, all at once and in a namespace of their own; and what is left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support.kustomizing import MANIFESTS, kustomized
+
+if TYPE_CHECKING:
+    from hack.controlplane import ControlPlane
+
+pytestmark = pytest.mark.controlplane
+
+PARTS = (
+    "metrics-service",
+    "pod-monitor",
+    "network-policies",
+    "flow-control",
+    "advisory",
+    "single-replica",
+    "cert-manager",
+)
+UNKNOWN = {"PodMonitor", "Issuer", "Certificate"}
+ELSEWHERE = "inference"
+DIGEST = f"sha256:{'a' * 64}"
+
+
+@pytest.fixture
+def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]]:
+    """Render everything at once: image, namespace, settings and every part."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.mkdir()
+    outer.mkdir()
+    settings = {"name": "stowplan-controller", "behavior": "merge", "namespace": "stowplan-system"}
+    kustomized(
+        control_plane,
+        inner,
+        resources=["overlays/every-kind", "external-metrics"],
+        namespace=ELSEWHERE,
+        images=[{"name": "stowplan", "newName": "registry.example/stowplan", "digest": DIGEST}],
+        configMapGenerator=[settings | {"literals": ["config.yaml=planning: {intervalSeconds: 5}"]}],
+    )
+    return kustomized(
+        control_plane,
+        outer,
+        resources=[inner],
+        components=[f"components/{name}" for name in PARTS],
+        namespace=ELSEWHERE,
+    )
+
+
+def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[str, Any]]) -> None:
+    """One image, one namespace, settings under a name of their content; the API server takes every object."""
+    control_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}})
+    known = [item for item in rendered if item["kind"] not in UNKNOWN]
+    text = yaml.safe_dump_all(known)
+    apply = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-")
+    control_plane.kubectl(*apply, input=text)
+    control_plane.kubectl("delete", "namespace", ELSEWHERE, "--wait=false")
+
+    assert "stowplan-system" not in yaml.safe_dump_all(rendered)
+    deployments = [item["spec"] for item in rendered if item["kind"] == "Deployment"]
+    containers = [spec["template"]["spec"]["containers"][0] for spec in deployments]
+    assert {container["image"] for container in containers} == {f"registry.example/stowplan@{DIGEST}"}
+    assert {spec["replicas"] for spec in deployments} == {1}
+    (controller,) = (container for container in containers if container["name"] == "controller")
+    assert {"--planning-advisory=true", "--certificates-enabled=false"} <= set(controller["args"])
+    names = {item["metadata"]["name"]: item for item in rendered if item["kind"] == "ConfigMap"}
+    mounted = {
+        volume["configMap"]["name"]
+        for spec in deployments
+        for volume in spec["template"]["spec"]["volumes"]
+        if "configMap" in volume
+    }
+    assert mounted < set(names)
+    assert "stowplan-controller" not in names
+    accounts = {
+        subject["serviceAccount"]["namespace"]
+        for item in rendered
+        if item["kind"] == "FlowSchema"
+        for rule in item["spec"]["rules"]
+        for subject in rule["subjects"]
+    }
+    assert accounts == {ELSEWHERE}
+
+
+def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[dict[str, Any]]) -> None:
+    """Names are those of the Services, and trust goes wherever the API server calls us."""
+    leaves = {item["spec"]["secretName"]: item["spec"] for item in rendered if item["kind"] == "Certificate"}
+    services = ("stowplan-webhooks", "stowplan-conversion")
+    assert leaves["stowplan-webhooks-tls"]["dnsNames"] == [f"{name}.{ELSEWHERE}.svc" for name in services]
+    assert leaves["stowplan-apiserver-tls"]["dnsNames"] == [f"stowplan-apiserver.{ELSEWHERE}.svc"]
+    injected = {
+        (item["kind"], item["metadata"]["name"])
+        for item in rendered
+        if (item["metadata"].get("annotations") or {}).get("cert-manager.io/inject-ca-from")
+        == f"{ELSEWHERE}/stowplan-authority"
+    }
+    called = {
+        (item["kind"], item["metadata"]["name"])
+        for item in rendered
+        if "WebhookConfiguration" in item["kind"] or item["kind"] == "APIService"
+    }
+    assert injected == called | {("CustomResourceDefinition", "variantautoscalings.llmd.ai")}
+
+
+def test_replicas_are_spread_and_budgeted(control_plane: ControlPlane) -> None:
+    """No two replicas on one node where another one takes them, and one of them is left in every drain."""
+    base = list(yaml.safe_load_all(control_plane.kubectl("kustomize", str(MANIFESTS / "base")).stdout))
+    deployments = {item["metadata"]["name"]: item for item in base if item["kind"] == "Deployment"}
+    budgets = {
+        item["metadata"]["name"]: item["spec"] for item in base if item["kind"] == "PodDisruptionBudget"
+    }
+    for name, item in deployments.items():
+        (spread,) = item["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        assert (spread["whenUnsatisfiable"], spread["nodeTaintsPolicy"]) == ("DoNotSchedule", "Honor")
+        assert "startupProbe" in item["spec"]["template"]["spec"]["containers"][0]
+        assert budgets[name]["selector"] == item["spec"]["selector"]
+        assert budgets[name]["minAvailable"] == 1
+
+
+def test_applying_again_leaves_prices_and_classes_alone(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """No conflict and no reset, whoever wrote them and how."""
+    data = [
+        item
+        for item in yaml.safe_load_all((MANIFESTS / "base/settings.yaml").read_text(encoding="utf-8"))
+        if item["kind"] == "ConfigMap"
+    ]
+    control_plane.kubectl("create", "namespace", "settings-test")
+    shipped = json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [
+                item | {"metadata": item["metadata"] | {"namespace": "settings-test"}} for item in data
+            ],
+        }
+    )
+    apply = ("apply", "--server-side", "--filename=-", "--field-manager=base")
+    where = "--namespace=settings-test"
+    control_plane.kubectl(*apply, input=shipped)
+    control_plane.kubectl(
+        "patch", "configmap", "accelerator-unit-costs", where, "--patch", '{"data":{"L40S":"1.5"}}'
+    )
+    other = data[1] | {"metadata": {"name": data[1]["metadata"]["name"]}, "data": {"premium": "priority: 1"}}
+    control_plane.kubectl(*apply[:3], "--field-manager=operator", where, input=json.dumps(other))
+    control_plane.kubectl(*apply, input=shipped)
+
+    listed = control_plane.kubectl(
+        "get", "configmaps", where, "--output=json", "--show-managed-fields"
+    ).stdout
+    found = {item["metadata"]["name"]: item for item in json.loads(listed)["items"]}
+    assert found["accelerator-unit-costs"]["data"] == {"L40S": "1.5"}
+    assert found["service-classes-config"]["data"] == {"premium": "priority: 1"}
+    for name in ("accelerator-unit-costs", "service-classes-config"):
+        owners = {
+            it["manager"] for it in found[name]["metadata"]["managedFields"] if "f:data" in it["fieldsV1"]
+        }
+        assert "base" not in owners
+    control_plane.kubectl("delete", "namespace", "settings-test", "--wait=false")
