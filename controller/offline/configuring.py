@@ -22,7 +22,7 @@ from controller.sizing.records import SizingSettings
 
 _KEY: Final = "config.yaml"
 _CONFIG_MAP: Final = "stowplan-controller"
-_GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-[a-z0-9]{{10}})?")
+_GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-config(-[a-z0-9]{{10}})?)?")
 """How the shipped manifests call the controller's own: kustomize appends a hash of its content."""
 
 _EXPECTED: Final = "must be one YAML mapping, the controller's configuration, or its ConfigMap"

@@ -35,7 +35,7 @@ def rendered(control_plane: ControlPlane, tmp_path: Path) -> list[dict[str, Any]
     inner, outer = tmp_path / "inner", tmp_path / "outer"
     inner.mkdir()
     outer.mkdir()
-    settings = {"name": "stowplan-controller", "behavior": "merge", "namespace": "stowplan-system"}
+    settings = {"name": "stowplan-controller-config", "behavior": "merge", "namespace": "stowplan-system"}
     kustomized(
         control_plane,
         inner,
@@ -77,7 +77,7 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
         if "configMap" in volume
     }
     assert mounted < set(names)
-    assert "stowplan-controller" not in names
+    assert "stowplan-controller-config" not in names
     accounts = {
         subject["serviceAccount"]["namespace"]
         for item in rendered

@@ -49,8 +49,8 @@ def test_the_controllers_config_map_is_found_among_the_shipped_ones(plan: Plan, 
             "data": {"config.yaml": f"planning: {{budgets: [{{name: all, costPerHour: '{cost}'}}]}}"},
         }
         for name, cost in (
-            ("stowplan-webhooks-5b8f2d7c9k", 30),
-            ("stowplan-controller-9t6hk4g2bd", 10),
+            ("stowplan-webhooks-config-5b8f2d7c9k", 30),
+            ("stowplan-controller-config-9t6hk4g2bd", 10),
         )
     ]
     told = yaml.safe_dump_all(maps)
