@@ -23,7 +23,6 @@ Key = tuple[str, str]
 SERVICE_CLASS: Final = f"{PREFIX}service-class"
 """Annotation of a binding: `CONFIGMAP/KEY` of the service class whose priority its targets have."""
 
-
 MOST_REPLICAS: Final = 10**6
 """Of capacity 1; who asks for more is not planned."""
 
@@ -93,6 +92,8 @@ def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
 
     One that cannot be planned has no load: what runs of it stands.
     """
+    if not asks:
+        return snapshot  # a copy would check every name of a large cluster once more
     known = {variant.key: variant for variant in snapshot.variants}
     loads = list(snapshot.loads)
     for ask in asks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -197,8 +198,9 @@ def gather(
         )
 
     seen = _Seen()
+    bound_models = {(ask.key[0], ask.model) for ask in asks}
     for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=_seniority):
-        obstacle = _malformation(autoscaling) or _impostor(autoscaling, asks)
+        obstacle = _malformation(autoscaling) or _impostor(autoscaling, bound_models)
         obstacle = obstacle or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
             seen.unplanned[_key(autoscaling)] = obstacle
@@ -322,11 +324,11 @@ def _malformation(autoscaling: Json) -> Unplanned | None:
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
 
 
-def _impostor(autoscaling: Json, asks: Sequence[Ask]) -> Unplanned | None:
+def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | None:
     """Return why a variant cannot be planned whose model is called as a binding is in the plan."""
     namespace, name = _key(autoscaling)
     model_id = autoscaling["spec"]["modelID"]
-    if binding_of(namespace, name) or (namespace, model_id) not in {(ask.key[0], ask.model) for ask in asks}:
+    if binding_of(namespace, name) or (namespace, model_id) not in bound_models:
         return None
     text = f"modelID {model_id!r} is what an AutoscalingPolicyBinding is called in plans: choose another one"
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)

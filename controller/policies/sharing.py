@@ -51,8 +51,6 @@ class BindingDecision:
 
     whole: Decision
     replicas: tuple[int, ...]
-    required: float
-    """What the targets are to serve together, in replicas of capacity 1."""
 
     @property
     def history(self) -> History:
@@ -85,7 +83,7 @@ def decide_binding(
     )
     whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
     if binding.expansion_percent is None:
-        return BindingDecision(whole=whole, replicas=(whole.replicas,), required=float(whole.replicas))
+        return BindingDecision(whole=whole, replicas=(whole.replicas,))
     required = _required(whole, serving)
     if Limit.RATE in whole.limits and whole.replicas < whole.current_replicas:
         required = min(
@@ -96,7 +94,7 @@ def decide_binding(
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
-    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas, required=required)
+    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas)
 
 
 def granted_decision(
