@@ -15,9 +15,10 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION 
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
+from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
 from controller.observe.asks import SERVICE_CLASS
-from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX
+from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX, SCALE_TO_ZERO_GRACE
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
@@ -26,6 +27,10 @@ _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     SERVICE_CLASS: (re.compile(r"[a-z0-9.-]{1,253}/[-._a-zA-Z0-9]{1,253}\Z"), "CONFIGMAP/KEY"),
 }
 """What annotations of a binding may say, besides its capacities."""
+
+
+_LONGEST_GRACE_SECONDS: Final = 1800.0
+"""As of `scaleToZeroGracePeriod` of a Model."""
 
 
 class BindingCondition(StrEnum):
@@ -94,13 +99,13 @@ def annotations_finding(value: Json) -> BindingFinding:
         for name, text in sorted(annotations.items())
         if name.startswith(PREFIX) and name != WRITTEN_BY
     }
-    wrong = [*capacities_of(value).problems, *activity_problems(value)]
+    wrong = [*capacities_of(value).problems, *activity_problems(value), *_grace_problems(ours)]
     for name, text in ours.items():
         if name in _UNDERSTOOD:
             pattern, allowed = _UNDERSTOOD[name]
             if not pattern.match(text):
                 wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
-        elif name not in (CAPACITY, ACTIVITY):
+        elif name not in (CAPACITY, ACTIVITY, SCALE_TO_ZERO_GRACE):
             wrong.append(f"metadata.annotations[{name}]: means nothing for a binding")
     if wrong:
         return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
@@ -108,3 +113,20 @@ def annotations_finding(value: Json) -> BindingFinding:
         followed = ", ".join(f"{name}={text}" for name, text in ours.items())
         return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
     return True, BindingReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
+
+
+def grace_seconds(value: Json, default_seconds: float) -> float:
+    """Return how long nothing must be asked of a binding before its last replica goes."""
+    text = (value["metadata"].get("annotations") or {}).get(SCALE_TO_ZERO_GRACE)
+    return default_seconds if text is None or (found := _grace(text)) is None else found
+
+
+def _grace(text: str) -> float | None:
+    found = seconds(str(text))
+    return found if found is not None and 0 <= found <= _LONGEST_GRACE_SECONDS else None
+
+
+def _grace_problems(ours: Mapping[str, str]) -> list[str]:
+    if SCALE_TO_ZERO_GRACE not in ours or _grace(ours[SCALE_TO_ZERO_GRACE]) is not None:
+        return []
+    return [f"metadata.annotations[{SCALE_TO_ZERO_GRACE}]: must be a duration from 0s to 30m, such as 30s"]

@@ -29,6 +29,9 @@ PREEMPTION: Final = f"{PREFIX}preemption"
 ADVISORY: Final = f"{PREFIX}advisory"
 """`true`: decisions are told and not acted on."""
 
+SCALE_TO_ZERO_GRACE: Final = f"{PREFIX}scale-to-zero-grace-period"
+"""Of a binding: how long nothing must be asked for before the last replica goes, such as `30s`."""
+
 _SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = re.compile(r"(true|false)\Z")
 _ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {

@@ -21,7 +21,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.schema.json import Json
 from controller.observe.asks import Ask
-from controller.observe.binding_conditions import BindingReason
+from controller.observe.binding_conditions import BindingReason, grace_seconds
 from controller.observe.bound import BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
 from controller.policies.sharing import decide_binding
@@ -251,7 +251,7 @@ class AutoscalingPolicyBindingReconciler:
             history,
             self._memory.seen(case, steady_seconds=steady_seconds),
             now_seconds,
-            grace_seconds=self._settings.grace_seconds,
+            grace_seconds=grace_seconds(case.value, self._settings.grace_seconds),
             settings=self._settings.sizing,
         )
         ask = None

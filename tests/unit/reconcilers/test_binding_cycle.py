@@ -252,15 +252,21 @@ def test_the_default_kind_is_a_target_by_its_scale() -> None:
     assert target_object({"name": "llama"}).kind == "ModelInfer"
 
 
-async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again() -> None:
-    """From zero by one request, and back after the grace period."""
-    sleeper = binding(annotations={"stowplan.dev/activity": 'app=router:9090/metrics queue{model="a"}'})
+@pytest.mark.parametrize(
+    ("setting_seconds", "own"), [(60.0, {}), (0.0, {"stowplan.dev/scale-to-zero-grace-period": "1m"})]
+)
+async def test_a_router_wakes_what_sleeps_and_lets_it_sleep_again(
+    setting_seconds: float, own: dict[str, str]
+) -> None:
+    """From zero by one request, and back after the grace period, that of the binding or of all."""
+    router = {"stowplan.dev/activity": 'app=router:9090/metrics queue{model="a"}'}
+    sleeper = binding(annotations={**router, **own})
     sleeper["spec"]["scalingConfiguration"]["minReplicas"] = 0
     stage = Stage(
         bindings={"b": sleeper},
         policies=[policy(behavior={"scaleDown": {"period": "0s", "stabilizationWindow": "0s"}})],
         replicas={"a": 0},
-        settings=BindingSettings(grace_seconds=60.0),
+        settings=BindingSettings(grace_seconds=setting_seconds),
         router_says=0.0,
     )
     await stage.cycle(times=2, follow=True)
