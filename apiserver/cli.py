@@ -20,6 +20,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "controller": ("controller.run", "observe, plan, and write decisions to status"),
     "check": ("apiserver.checking.run", "default and validate manifests, without a cluster"),
     "convert": ("apiserver.converting.run", "rewrite manifests in another version or shape"),
+    "expand": ("controller.expanding.run", "print what a Model becomes, without a cluster"),
     "plan": ("controller.offline.run", "say what would be decided, and why, without a cluster"),
     "simulate": ("controller.simulating.run", "play requests against policies, and say cost and latency"),
     "explain": ("controller.explaining.run", "say why a variant has the replicas that it has"),

@@ -1,0 +1,1 @@
+"""`stowplan expand`: what a Model becomes, without a cluster."""

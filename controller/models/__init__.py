@@ -1,0 +1,1 @@
+"""What a Model becomes: workloads, Services, routes, policies and autoscalers. Pure."""

@@ -1,0 +1,151 @@
+"""Everything that a Model becomes, and what of it has no effect: a pure function of the Model.
+
+It is what `stowplan expand` prints. The same Model gives the same objects, in the order in which they are to
+be made: what runs before what sends requests to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.models.commands import ignored_settings
+from controller.models.parts import ENGINES, Note, Part, backend_name, parts_of, variable
+from controller.models.routing import model_routes, model_server
+from controller.models.scaling import autoscaler, backend_scaling, bounds, is_scaled, model_scaling
+from controller.models.weights import weights_of
+from controller.models.workloads import service, workload
+
+_LONGEST_NAME: Final = 63
+"""Of a Service, and of the value of a label."""
+
+_SERVICE_NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as users write them)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpansionSettings:
+    """What a person may choose."""
+
+    s3_image: str = "amazon/aws-cli:2.31.0"
+    """Image with the AWS command line, which fetches from `s3://`."""
+
+    has_autoscalers: bool = True
+    """Whether HorizontalPodAutoscalers act on policies; else the controller does, or something else."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expansion:
+    """What a Model becomes."""
+
+    objects: tuple[Json, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every backend is made."""
+        return not any(note.prevents for note in self.notes)
+
+
+def expand(model: Json, settings: ExpansionSettings | None = None) -> Expansion:
+    """Return what a valid Model with its defaults becomes."""
+    settings = settings or ExpansionSettings()
+    notes: list[Note] = []
+    made: list[tuple[Json, tuple[Part, ...]]] = []
+    for position, backend in enumerate(model["spec"]["backends"]):
+        path = f"spec.backends[{position}]"
+        found = [*_preventing(model, backend, path)]
+        notes += found or _ineffective(model, backend, path)
+        if not found:
+            made.append((backend, tuple(parts_of(model, backend, path))))
+    objects = [item for _, parts in made for item in _backend_objects(parts, settings)]
+    if made:
+        objects += model_routes(model, [backend for backend, _ in made])
+    objects += _scaling_objects(model, [parts for _, parts in made], settings)
+    return Expansion(objects=tuple(objects), notes=tuple(notes))
+
+
+def _backend_objects(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
+    for part in parts:
+        weights = weights_of(part, s3_image=settings.s3_image)
+        yield workload(part, weights, replicas=bounds(part)[0])
+        yield service(part)
+    yield model_server(parts)
+
+
+def _scaling_objects(
+    model: Json, backends: Sequence[Sequence[Part]], settings: ExpansionSettings
+) -> Iterator[Json]:
+    scaled = [part for parts in backends for part in parts if is_scaled(part)]
+    for parts in backends:
+        yield from backend_scaling(parts)
+    yield from model_scaling(model, scaled)
+    if settings.has_autoscalers:
+        yield from map(autoscaler, scaled)
+
+
+def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
+    """Yield what keeps a backend from being made."""
+    if backend["type"] not in ENGINES:
+        known = ", ".join(ENGINES)
+        yield _prevents(f"{path}.type", f"no command line is known for {backend['type']}; known are {known}")
+        return
+    for part in parts_of(model, backend, path):
+        if not part.worker.get("image"):
+            yield _prevents(f"{part.path}.image", "an engine needs an image: there is none to run")
+        if not part.workers:
+            yield _prevents(f"{part.path}.replicas", "a replica without this worker cannot serve")
+        yield from _name_notes(part, path)
+
+
+def _name_notes(part: Part, path: str) -> Iterator[Note]:
+    values = (part.name, str(part.model["metadata"]["name"]))
+    if any(len(value) > _LONGEST_NAME for value in values):
+        yield _prevents(f"{path}.name", f"its Service would be called {part.name}: 63 characters are most")
+    elif not _SERVICE_NAME.match(part.name):
+        yield _prevents(
+            f"{path}.name",
+            f"its Service would be called {part.name}: it must begin with a letter",
+        )
+
+
+def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
+    """Return the fields of a backend that do not do what they say."""
+    notes = [*_variables(backend, path)]
+    for part in parts_of(model, backend, path):
+        notes += [
+            Note(path=f"{part.path}.config[{name}]", text="has no effect: modelURI names the weights")
+            for name in ignored_settings(part)
+        ]
+        if part.worker.get("config") is not None and not isinstance(part.worker["config"], dict):
+            notes.append(Note(path=f"{part.path}.config", text="has no effect: it is not an object"))
+    is_split = "autoscalingPolicy" in model["spec"] and backend["type"] == "vLLMDisaggregated"
+    if is_split:
+        text = (
+            "the policy of the model does not scale prefill and decode workers, since it counts one kind of"
+            f" replica for each backend: {backend_name(model, backend)} keeps minReplicas"
+        )
+        notes.append(Note(path=f"{path}.type", text=text))
+    return notes
+
+
+def _variables(backend: Json, path: str) -> Iterator[Note]:
+    positions: Mapping[str, int] = {item["name"]: place for place, item in enumerate(backend.get("env", []))}
+    if "RUNTIME_PORT" in positions:
+        yield Note(
+            path=f"{path}.env[{positions['RUNTIME_PORT']}]",
+            text="RUNTIME_PORT has no effect: metrics are read from the engine, without a runtime beside it",
+        )
+    host = variable(backend, "RUNTIME_URL").partition("://")[2].rpartition(":")[0]
+    if host and host not in _LOCAL:
+        yield Note(
+            path=f"{path}.env[{positions['RUNTIME_URL']}]",
+            text=f"only the port of RUNTIME_URL has an effect: the engine is in the pod, not on {host}",
+        )
+
+
+def _prevents(path: str, text: str) -> Note:
+    return Note(path=path, text=text, prevents=True)

@@ -1,0 +1,169 @@
+"""The parts of a Model: each kind of worker of each backend becomes one workload.
+
+A backend whose engine does the whole work has one part. One with prefill and decode apart has two, which are
+scaled on their own and paired by a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from apiserver.schema.json import Json, JsonValue
+from controller.observe.orders import PREFIX
+
+MODEL_LABEL: Final = f"{PREFIX}model"
+BACKEND_LABEL: Final = f"{PREFIX}backend"
+ROLE_LABEL: Final = f"{PREFIX}role"
+GROUP_LABEL: Final = f"{PREFIX}group"
+"""Its value is the same for prefill and decode pods that may be paired."""
+
+OWNER_ANNOTATION: Final = f"{PREFIX}model-owner"
+MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowplan"}
+
+VLLM: Final = "vLLM"
+SGLANG: Final = "SGLang"
+DISAGGREGATED: Final = "vLLMDisaggregated"
+ENGINES: Final[Mapping[str, str]] = {VLLM: VLLM, DISAGGREGATED: VLLM, SGLANG: SGLANG}
+"""The engine of each type of backend that can be run."""
+
+DEFAULT_PORT: Final = 8000
+_HIGHEST_PORT: Final = 65535
+_DEFAULT_METRICS_PATH: Final = "/metrics"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """What a field of a Model does not do, or what keeps a backend from being made."""
+
+    path: str
+    text: str
+    prevents: bool = False
+    """Whether the backend is not made because of it."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One kind of worker of one backend. `model` is a whole, valid object with its defaults."""
+
+    model: Json
+    backend: Json
+    worker: Json
+    path: str
+    """Of the worker in the Model."""
+
+    @property
+    def name(self) -> str:
+        """What its workload and its Service are called."""
+        whole = backend_name(self.model, self.backend)
+        return f"{whole}-{self.role}" if self.is_disaggregated else whole
+
+    @property
+    def role(self) -> str:
+        """`server`, `prefill` or `decode`."""
+        return str(self.worker.get("type", "server"))
+
+    @property
+    def engine(self) -> str:
+        """`vLLM` or `SGLang`."""
+        return ENGINES[self.backend["type"]]
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decode are apart."""
+        return bool(self.backend["type"] == DISAGGREGATED)
+
+    @property
+    def pods(self) -> int:
+        """Pods of one engine; above 1 it spans nodes."""
+        return max(1, int(self.worker.get("pods", 1)))
+
+    @property
+    def workers(self) -> int:
+        """Engines of this part in one replica of the backend."""
+        return int(self.worker.get("replicas", 1))
+
+    @property
+    def config(self) -> Json:
+        """Arguments of the engine by name; none where the config is no object."""
+        config = self.worker.get("config")
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels of its pods that select them and no others."""
+        labels = {
+            MODEL_LABEL: str(self.model["metadata"]["name"]),
+            BACKEND_LABEL: str(self.backend["name"]),
+            ROLE_LABEL: self.role,
+        }
+        if self.is_disaggregated:
+            labels[GROUP_LABEL] = backend_name(self.model, self.backend)
+        return labels
+
+    @property
+    def port(self) -> int:
+        """Where the engine answers: `config.port`, else the port of `RUNTIME_URL`, else 8000."""
+        return _port(self.setting("port")) or _url_port(variable(self.backend, "RUNTIME_URL")) or DEFAULT_PORT
+
+    @property
+    def metrics_path(self) -> str:
+        """Path of the engine's metrics."""
+        path = variable(self.backend, "RUNTIME_METRICS_PATH") or _DEFAULT_METRICS_PATH
+        return path if path.startswith("/") else f"/{path}"
+
+    def setting(self, name: str) -> JsonValue:
+        """Return an argument of the engine, written with dashes or underscores; None where there is none."""
+        return next((value for key, value in self.config.items() if key.replace("_", "-") == name), None)
+
+
+def backend_name(model: Json, backend: Json) -> str:
+    """Return what the objects of a backend are called: a Service has no dots in its name."""
+    return f"{model['metadata']['name']}-{backend['name']}".replace(".", "-")
+
+
+def served_name(model: Json) -> str:
+    """Return what requests call the model."""
+    return str(model["spec"].get("name") or model["metadata"]["name"])
+
+
+def engine_name(model: Json, backend: Json) -> str:
+    """Return what the engines of a backend call the model: `served-model-name` where a worker sets it."""
+    for part in parts_of(model, backend, ""):
+        name = part.setting("served-model-name")
+        if part.role in ("server", "decode") and isinstance(name, str) and name:
+            return name
+    return served_name(model)
+
+
+def parts_of(model: Json, backend: Json, path: str) -> Iterator[Part]:
+    """Yield the parts of one backend, which stands at `path`."""
+    for position, worker in enumerate(backend["workers"]):
+        yield Part(model=model, backend=backend, worker=worker, path=f"{path}.workers[{position}]")
+
+
+def variable(backend: Json, name: str) -> str:
+    """Return the value of a variable of a backend; empty where it is not set, or set by reference."""
+    for item in backend.get("env", []):
+        if item["name"] == name:
+            return str(item.get("value") or "")
+    return ""
+
+
+def _url_port(url: str) -> int | None:
+    try:
+        return _port(urlsplit(url).port)
+    except ValueError:
+        return None
+
+
+def _port(value: JsonValue) -> int | None:
+    text = str(value)
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > len("65535"):
+        return None
+    return int(text) if 1 <= int(text) <= _HIGHEST_PORT else None

@@ -1,0 +1,141 @@
+"""How requests find a Model: a ModelServer for each backend, and a ModelRoute by the model's name.
+
+A ModelRoute takes ten adapters. Those beyond have ModelRoutes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from apiserver.schema.json import Json, JsonValue
+from controller.models.parts import (
+    BACKEND_LABEL,
+    ENGINES,
+    GROUP_LABEL,
+    MODEL_LABEL,
+    ROLE_LABEL,
+    Part,
+    backend_name,
+    engine_name,
+    served_name,
+)
+from controller.models.workloads import answering_labels, metadata
+
+API_VERSION: Final = "networking.volcano.sh/v1alpha1"
+
+_MOST_ADAPTERS: Final = 10
+_CONNECTORS: Final = {
+    "MooncakeConnectorV1": "mooncake",
+    "MooncakeConnector": "mooncake",
+    "LMCacheConnectorV1": "lmcache",
+    "LMCacheConnector": "lmcache",
+    "NixlConnector": "nixl",
+}
+"""What hands the cache of a prompt over, by vLLM's name."""
+
+
+def model_server(parts: Sequence[Part]) -> Json:
+    """Return the ModelServer of the parts of one backend. It selects the pods of this backend only."""
+    first = parts[0]
+    spec: Json = {
+        "model": engine_name(first.model, first.backend),
+        "inferenceEngine": ENGINES[first.backend["type"]],
+        "workloadSelector": _selector(parts),
+        "workloadPort": {"port": first.port, "protocol": "http"},
+    }
+    if first.is_disaggregated:
+        spec["kvConnector"] = {"type": _connector(parts)}
+    name = backend_name(first.model, first.backend)
+    labels = {label: first.labels[label] for label in (MODEL_LABEL, BACKEND_LABEL)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ModelServer",
+        "metadata": metadata(first.model, name, labels),
+        "spec": spec,
+    }
+
+
+def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
+    """Yield the ModelRoutes to those backends of a model that are made: one, unless it has many adapters."""
+    adapters = sorted({item["name"] for backend in backends for item in backend.get("loraAdapters", [])})
+    chunks = [adapters[start : start + _MOST_ADAPTERS] for start in range(0, len(adapters), _MOST_ADAPTERS)]
+    for position, chunk in enumerate(chunks or [[]]):
+        suffix = f"-adapters-{position + 1}" if position else ""
+        spec: Json = {"rules": _rules(model, backends, chunk, has_model=not position)}
+        if not position:
+            spec["modelName"] = served_name(model)
+        if chunk:
+            spec["loraAdapters"] = chunk
+        name = str(model["metadata"]["name"])
+        yield {
+            "apiVersion": API_VERSION,
+            "kind": "ModelRoute",
+            "metadata": metadata(model, f"{name}{suffix}", {MODEL_LABEL: name}),
+            "spec": spec,
+        }
+
+
+def _rules(model: Json, backends: Sequence[Json], adapters: Sequence[str], *, has_model: bool) -> list[Json]:
+    """Return one rule for all where every backend has all adapters, else one for each name."""
+    is_even = all(set(adapters) <= _adapters_of(backend) for backend in backends)
+    if is_even:
+        return [_rule(model, "default", "", backends)]
+    rules = [_rule(model, "default", served_name(model), backends)] if has_model else []
+    for adapter in adapters:
+        having = [backend for backend in backends if adapter in _adapters_of(backend)]
+        rules.append(_rule(model, adapter, adapter, having))
+    return rules
+
+
+def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> Json:
+    match: Json = dict(model["spec"].get("modelMatch") or {})
+    if requested:
+        match["body"] = {"model": requested}
+    targets = [
+        {"modelServerName": backend_name(model, backend), "weight": backend.get("routeWeight", 100)}
+        for backend in backends
+    ]
+    return {"name": name, "targetModels": targets} | ({"modelMatch": match} if match else {})
+
+
+def _adapters_of(backend: Json) -> frozenset[str]:
+    return frozenset(item["name"] for item in backend.get("loraAdapters", []))
+
+
+def _selector(parts: Sequence[Part]) -> Json:
+    labels = [answering_labels(part) for part in parts]
+    shared = dict(set(labels[0].items()).intersection(*(set(item.items()) for item in labels)))
+    if not parts[0].is_disaggregated:
+        return {"matchLabels": dict(sorted(shared.items()))}
+    roles: Mapping[str, Mapping[str, str]] = {
+        part.role: {name: text for name, text in own.items() if shared.get(name) != text}
+        for part, own in zip(parts, labels, strict=True)
+    }
+    return {
+        "matchLabels": {name: text for name, text in sorted(shared.items()) if name != ROLE_LABEL},
+        "pdGroup": {
+            "groupKey": GROUP_LABEL,
+            "prefillLabels": dict(roles["prefill"]),
+            "decodeLabels": dict(roles["decode"]),
+        },
+    }
+
+
+def _connector(parts: Sequence[Part]) -> str:
+    for part in parts:
+        found = _decoded(part.setting("kv-transfer-config"))
+        if isinstance(found, dict) and (known := _CONNECTORS.get(str(found.get("kv_connector")))):
+            return known
+    return "http"
+
+
+def _decoded(value: JsonValue) -> JsonValue:
+    if not isinstance(value, str):
+        return value
+    try:
+        decoded: JsonValue = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return decoded

@@ -1,0 +1,167 @@
+"""Where the weights of a model and of its adapters come from, and where the engine finds them.
+
+`pvc://` is used where it lies, unless a cache is named that lies elsewhere. Everything else is fetched before
+the engine starts, by command-line programs that go on where an attempt was broken off: `hf` of the engine's
+own image for `hf://`, the AWS command line for `s3://`. Pods that share a cache wait for each other by a lock
+on a file, which the system releases when its holder dies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.models.parts import Part
+
+CACHE_PATH: Final = "/weights"
+"""Where the cache is mounted."""
+
+_CACHE_VOLUME: Final = "weights"
+_SOURCES_PATH: Final = "/sources"
+_DIGEST_CHARACTERS: Final = 10
+_MOST_SLUG_CHARACTERS: Final = 48
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._]+")
+
+_FETCH: Final = """\
+set -eu
+while [ $# -gt 0 ]; do
+  source=$1 target=$2
+  shift 2
+  mkdir -p "$target"
+  exec 9>"$target.lock"
+  flock 9
+  if [ ! -e "$target.complete" ]; then
+    case $source in
+    hf://*)
+      program=hf
+      command -v hf >/dev/null || program=huggingface-cli
+      "$program" download "${source#hf://}" --local-dir "$target" ;;
+    s3://*)
+      aws s3 sync "$source" "$target" ${ENDPOINT:+--endpoint-url "$ENDPOINT"} ;;
+    *)
+      cp -R -u "$source/." "$target" ;;
+    esac
+    touch "$target.complete"
+  fi
+  exec 9>&-
+done
+"""
+"""Takes pairs of a source and a folder. What is complete is not fetched again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """What a pod needs to have its weights."""
+
+    model_path: str
+    adapter_paths: Mapping[str, str]
+    """By name of the adapter."""
+
+    volumes: tuple[Json, ...]
+    mounts: tuple[Json, ...]
+    """Of the engine."""
+
+    fetchers: tuple[Json, ...]
+    """Init containers."""
+
+
+def weights_of(part: Part, *, s3_image: str) -> Weights:
+    """Return how the pods of a part come by their weights."""
+    backend = part.backend
+    adapters = {item["name"]: item["artifactURL"] for item in backend.get("loraAdapters", [])}
+    cache = backend.get("cacheURI", "")
+    sources = (backend["modelURI"], *adapters.values())
+    places = {uri: _place(uri, cache) for uri in sources}
+    volumes, mounts = _volumes(sources, cache)
+    fetched = [(uri, path) for uri, path in places.items() if path.startswith(f"{CACHE_PATH}/")]
+    return Weights(
+        model_path=places[backend["modelURI"]],
+        adapter_paths={name: places[uri] for name, uri in adapters.items()},
+        volumes=tuple(volumes),
+        mounts=tuple(mounts),
+        fetchers=tuple(_fetchers(part, fetched, mounts, s3_image=s3_image)),
+    )
+
+
+def _place(uri: str, cache: str) -> str:
+    """Return the folder of a source in the engine's container."""
+    claim, path = _claim(uri)
+    if claim and (not cache or _claim(cache)[0] == claim):
+        return _in_source(claim, path)
+    return f"{CACHE_PATH}/{_folder(uri)}"
+
+
+def _folder(uri: str) -> str:
+    """Return a name that says where a source is from, and that no other source has."""
+    slug = _NOT_IN_NAMES.sub("-", uri.partition("://")[2]).strip("-.")[-_MOST_SLUG_CHARACTERS:]
+    return f"{slug}-{hashlib.sha256(uri.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
+
+
+def _claim(uri: str) -> tuple[str, str]:
+    """Return the claim of a `pvc://` and the path in its volume; empty for all others."""
+    scheme, _, rest = uri.partition("://")
+    if scheme != "pvc":
+        return "", ""
+    claim, _, path = rest.strip("/").partition("/")
+    return claim, path
+
+
+def _in_source(claim: str, path: str) -> str:
+    return "/".join(filter(None, (f"{_SOURCES_PATH}/{claim}", path.strip("/"))))
+
+
+def _volumes(sources: Sequence[str], cache: str) -> tuple[list[Json], list[Json]]:
+    volumes: list[Json] = [{"name": _CACHE_VOLUME, **_cache_source(cache)}]
+    mount: Json = {"name": _CACHE_VOLUME, "mountPath": CACHE_PATH}
+    if path := _claim(cache)[1]:
+        mount["subPath"] = path.strip("/")
+    mounts = [mount]
+    claims = dict.fromkeys(claim for uri in sources if (claim := _claim(uri)[0]))
+    for position, claim in enumerate(claims):
+        name = f"source-{position}"
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
+        mounts.append({"name": name, "mountPath": _in_source(claim, ""), "readOnly": True})
+    return volumes, mounts
+
+
+def _cache_source(cache: str) -> Json:
+    if not cache:
+        return {"emptyDir": {}}
+    if claim := _claim(cache)[0]:
+        return {"persistentVolumeClaim": {"claimName": claim}}
+    path = "/" + cache.partition("://")[2].strip("/")
+    return {"hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+
+
+def _fetchers(
+    part: Part, fetched: Sequence[tuple[str, str]], mounts: Sequence[Json], *, s3_image: str
+) -> Iterator[Json]:
+    """Yield one init container for each image whose programs are needed."""
+    from_bucket = [pair for pair in fetched if pair[0].startswith("s3://")]
+    others = [pair for pair in fetched if pair not in from_bucket]
+    for name, image, pairs in (
+        ("fetch-weights", part.worker["image"], others),
+        ("fetch-from-bucket", s3_image, from_bucket),
+    ):
+        if not pairs:
+            continue
+        words = [word for uri, path in pairs for word in (_read_from(uri), path)]
+        container: Json = {
+            "name": name,
+            "image": image,
+            "command": ["/bin/sh", "-c", _FETCH, "fetch", *words],
+            "volumeMounts": list(mounts),
+        }
+        for member in ("env", "envFrom"):
+            if part.backend.get(member):
+                container[member] = part.backend[member]
+        yield container
+
+
+def _read_from(uri: str) -> str:
+    claim, path = _claim(uri)
+    return _in_source(claim, path) if claim else uri

@@ -1,0 +1,132 @@
+"""The workload of a part, and the Service by which it is reached.
+
+One pod per engine is a Deployment; an engine that spans nodes is a LeaderWorkerSet, whose leaders answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.models.commands import DRAIN_SECONDS, leader_command, lifecycle, probes, worker_command
+from controller.models.parts import MANAGED_BY, OWNER_ANNOTATION, Part
+from controller.models.weights import Weights
+
+_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+_PORT_NAME: Final = "http"
+_STOP_SECONDS: Final = DRAIN_SECONDS + 30
+_SHARED_MEMORY: Final = "shared-memory"
+
+
+def workload(part: Part, weights: Weights, *, replicas: int) -> Json:
+    """Return the Deployment or LeaderWorkerSet of a part."""
+    if part.pods > 1:
+        spec = _groups(part, weights)
+        api_version, kind = "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+    else:
+        template = _template(part, weights, leader_command(part, weights), answers=True)
+        spec = {"selector": {"matchLabels": dict(part.labels)}, "template": template}
+        api_version, kind = "apps/v1", "Deployment"
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": metadata(part.model, part.name, part.labels),
+        "spec": {"replicas": replicas, **spec},
+    }
+
+
+def service(part: Part) -> Json:
+    """Return the Service of the pods of a part that answer requests."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(part.model, part.name, part.labels),
+        "spec": {
+            "selector": dict(answering_labels(part)),
+            "ports": [{"name": _PORT_NAME, "port": part.port, "targetPort": _PORT_NAME}],
+        },
+    }
+
+
+def reference(part: Part) -> Json:
+    """Return the reference by which a policy scales the workload of a part."""
+    if part.pods > 1:
+        return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": part.name}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": part.name}
+
+
+def answering_labels(part: Part) -> Mapping[str, str]:
+    """Return labels of the pods of a part that answer requests: of engines that span nodes, the leaders."""
+    return {**part.labels, _WORKER_INDEX: "0"} if part.pods > 1 else part.labels
+
+
+def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
+    """Return the metadata of what is made for a Model. It belongs to the Model where that is in a cluster."""
+    source = model["metadata"]
+    found: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
+    if namespace := source.get("namespace"):
+        found["namespace"] = namespace
+    if owner := model["spec"].get("owner"):
+        found["annotations"] = {OWNER_ANNOTATION: owner}
+    if uid := source.get("uid"):
+        found["ownerReferences"] = [
+            {
+                "apiVersion": model["apiVersion"],
+                "kind": model["kind"],
+                "name": source["name"],
+                "uid": uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    return found
+
+
+def _groups(part: Part, weights: Weights) -> Json:
+    leader = _template(part, weights, leader_command(part, weights), answers=True)
+    worker = _template(part, weights, worker_command(part, weights), answers=False)
+    return {
+        "leaderWorkerTemplate": {
+            "size": part.pods,
+            "restartPolicy": "RecreateGroupOnPodRestart",
+            "leaderTemplate": leader,
+            "workerTemplate": worker,
+        }
+    }
+
+
+def _template(part: Part, weights: Weights, command: list[str], *, answers: bool) -> Json:
+    spec: Json = {
+        "containers": [_engine(part, weights, command, answers=answers)],
+        # Engines on several accelerators exchange data through it, and a container has 64 MiB without.
+        "volumes": [*weights.volumes, {"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
+    }
+    if weights.fetchers:
+        spec["initContainers"] = list(weights.fetchers)
+    if affinity := part.worker.get("affinity"):
+        spec["affinity"] = affinity
+    if answers:
+        spec["terminationGracePeriodSeconds"] = _STOP_SECONDS
+    return {"metadata": {"labels": {**MANAGED_BY, **part.labels}}, "spec": spec}
+
+
+def _engine(part: Part, weights: Weights, command: list[str], *, answers: bool) -> Json:
+    backend = part.backend
+    container: Json = {
+        "name": "engine",
+        "image": part.worker["image"],
+        "command": command,
+        "volumeMounts": [*weights.mounts, {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108
+    }
+    for member, value in (
+        ("env", backend.get("env")),
+        ("envFrom", backend.get("envFrom")),
+        ("resources", part.worker.get("resources")),
+    ):
+        if value:
+            container[member] = value
+    if answers:
+        port = {"name": _PORT_NAME, "containerPort": part.port}
+        container |= {"ports": [port], **probes(part), "lifecycle": lifecycle(part)}
+    return container

@@ -1,0 +1,90 @@
+"""What Models become is accepted by a real API server, and runs."""
+
+from __future__ import annotations
+
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.manifests import listed
+from support.models import POLICY, backend, model, split, worker
+from support.samples import SAMPLES
+
+from apiserver import cli
+from controller.models.expansion import expand
+from hack.controlplane.nodes import Node, create_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apiserver.schema.json import Json
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
+NODE = "modelled-1"
+
+
+@pytest.fixture(autouse=True)
+def _installed(control_plane: ControlPlane, installation: Installation) -> None:
+    """Every test here needs the webhooks, and the kind of what spans nodes."""
+    control_plane.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+    control_plane.wait_until_established(f"--filename={DEFINITION}")
+
+
+@pytest.fixture
+def _node(control_plane: ControlPlane) -> Iterator[None]:
+    """Make a node with accelerators."""
+    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=8)])
+    yield
+    control_plane.kubectl("delete", "node", NODE)
+
+
+def apply(control_plane: ControlPlane, namespace: str, objects: tuple[Json, ...], *options: str) -> str:
+    """Apply objects; returns what kubectl says."""
+    return control_plane.kubectl(
+        "apply",
+        "--server-side",
+        f"--namespace={namespace}",
+        "--filename=-",
+        *options,
+        input=listed(*objects),
+    ).stdout
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "model").glob("*.yaml")), ids=lambda path: str(path.stem))
+def test_what_a_sample_becomes_is_accepted(control_plane: ControlPlane, namespace: str, path: Path) -> None:
+    """By `stowplan expand` and `kubectl apply`, as the documentation says."""
+    with redirect_stdout(StringIO()) as printed:
+        assert cli.main(["expand", "-f", str(path)]) == 0
+    manifests = printed.getvalue()
+
+    said = control_plane.kubectl(
+        "apply", "--server-side", f"--namespace={namespace}", "--filename=-", input=manifests
+    ).stdout
+    assert said.count("serverside-applied") == manifests.count("\nkind: ") > 0
+
+
+def test_what_spans_nodes_is_accepted(control_plane: ControlPlane, namespace: str) -> None:
+    """Leaders and workers, prefill and decode."""
+    wide = worker(pods=2, config={"max-model-len": 8192})
+    workers = [worker(type="prefill", pods=2), worker(type="decode")]
+    objects = expand(model(backend("wide", workers=[wide]), split(workers=workers))).objects
+
+    assert "leaderworkerset.leaderworkerset.x-k8s.io/qwen-wide" in apply(control_plane, namespace, objects)
+
+
+@pytest.mark.usefixtures("_node")
+def test_a_scaled_model_runs_and_its_bindings_find_it(control_plane: ControlPlane, namespace: str) -> None:
+    """Its pods are Ready, and the controller and the autoscaler know what to scale."""
+    value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
+    apply(control_plane, namespace, expand(value).objects)
+    place = f"--namespace={namespace}"
+
+    control_plane.kubectl("wait", place, "--for=condition=Available", "deployment/qwen-l4", "--timeout=60s")
+    control_plane.kubectl("wait", place, "--for=condition=TargetsResolved", "aspb/qwen-l4", "--timeout=60s")
+    control_plane.kubectl("wait", place, "--for=condition=AbleToScale", "hpa/qwen-l4", "--timeout=60s")

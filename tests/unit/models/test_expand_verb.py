@@ -1,0 +1,87 @@
+"""`stowplan expand`, as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from support.samples import SAMPLES
+
+from controller.expanding.run import main
+
+FIXED = str(SAMPLES / "model" / "fixed.yaml")
+MODEL = """\
+apiVersion: registry.volcano.sh/v1alpha1
+kind: Model
+metadata: {name: qwen}
+spec:
+  backends:
+  - {name: a, type: vLLM, modelURI: hf://a/b, minReplicas: 1, maxReplicas: 1, workers: [{}]}
+  - {name: b, type: vLLM, modelURI: hf://a/b, minReplicas: 1, maxReplicas: 1, workers: [{image: engine}]}
+"""
+
+
+def test_it_prints_manifests(capsys: pytest.CaptureFixture[str]) -> None:
+    """One document for each object, in the order in which they are to be made."""
+    assert main(["-f", FIXED, "-n", "chat"]) == 0
+
+    documents = [*yaml.safe_load_all(capsys.readouterr().out)]
+    assert [item["kind"] for item in documents] == ["Deployment", "Service", "ModelServer", "ModelRoute"]
+    assert {item["metadata"]["namespace"] for item in documents} == {"chat"}
+
+
+def test_it_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """One list."""
+    assert main(["-f", FIXED, "-o", "json"]) == 0
+
+    assert len(json.loads(capsys.readouterr().out)) == 4
+
+
+def test_a_backend_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are printed, and the exit code says so."""
+    file = tmp_path / "model.yaml"
+    file.write_text(MODEL, encoding="utf-8")
+
+    assert main(["-f", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "name: qwen-b" in said.out
+    assert "qwen-a" not in said.out
+    assert said.err.splitlines()[-1] == (
+        f"{file}:1: error: spec.backends[0].workers[0].image: an engine needs an image: there is none to run;"
+        " this backend is left out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MODEL.replace("vLLM", "vllm"), 'Unsupported value: "vllm"'),
+        ("kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n", "there is no Model in it"),
+        ("a: [", "error:"),
+    ],
+)
+def test_nothing_is_printed_of_what_is_wrong(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of what was meant would be applied."""
+    file = tmp_path / "model.yaml"
+    file.write_text(text, encoding="utf-8")
+
+    assert main(["-f", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+
+
+def test_the_documentation_prints_what_the_verb_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kinds and names of docs/models.md, in order."""
+    page = (SAMPLES.parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    shown = page.partition("```console")[2].partition("```")[0].splitlines()
+    main(["-f", FIXED])
+    printed = capsys.readouterr().out
+
+    kinds = [line for line in shown if line.startswith("kind: ")]
+    assert kinds == [line for line in printed.splitlines() if line.startswith("kind: ")]
+    assert all(f"\n{line}\n" in printed for line in shown if line.startswith("  name: "))

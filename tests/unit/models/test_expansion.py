@@ -1,0 +1,319 @@
+"""What Models become: workloads, Services, routes, policies, autoscalers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.campaign import often
+from support.models import GPU, POLICY, backend, engine_of, errors_of, model, one, split, worker
+from support.samples import SAMPLES
+
+from apiserver.schema.json import Json
+from controller.models.expansion import ExpansionSettings, expand
+
+SCALED = {"minReplicas": 1, "maxReplicas": 4}
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "model").glob("*.yaml")), ids=lambda path: str(path.stem))
+def test_a_sample_becomes_valid_objects(path: Path) -> None:
+    """Nothing is left out, and what is of our kinds is valid."""
+    for value in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        assert errors_of(value) == []
+        expansion = expand(value)
+
+        assert expansion.is_whole
+        assert [error for item in expansion.objects for error in errors_of(item)] == []
+
+
+def test_a_server_becomes_a_deployment_with_a_service() -> None:
+    """The Service and the ModelServer select exactly its pods."""
+    objects = expand(model(backend("a"), backend("b"))).objects
+    deployment = one(objects, "Deployment", "qwen-a")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    selected = [
+        deployment["spec"]["selector"]["matchLabels"],
+        one(objects, "Service", "qwen-a")["spec"]["selector"],
+        one(objects, "ModelServer", "qwen-a")["spec"]["workloadSelector"]["matchLabels"],
+    ]
+    other = one(objects, "Deployment", "qwen-b")["spec"]["template"]["metadata"]["labels"]
+
+    assert all(selector.items() <= labels.items() for selector in selected)
+    assert not any(selector.items() <= other.items() for selector in selected)
+    assert deployment["spec"]["replicas"] == 2
+    assert engine_of(deployment)["command"] == [
+        *("python3", "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", "/weights/Qwen-Qwen2.5-0.5B-Instruct-3e9c25eb14"),
+        *("--port", "8000", "--served-model-name", "qwen"),
+    ]
+
+
+def test_several_pods_become_a_leader_worker_set() -> None:
+    """Only leaders answer; the engine is divided as it has nodes and accelerators, unless it says so."""
+    spread = worker(pods=4, resources={"limits": {GPU: 8}})
+    objects = expand(model(backend(workers=[spread]))).objects
+    groups = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    leader, follower = groups["leaderTemplate"]["spec"], groups["workerTemplate"]["spec"]
+
+    assert groups["size"] == 4
+    assert "readinessProbe" in leader["containers"][0]
+    assert "readinessProbe" not in follower["containers"][0]
+    command = " ".join(leader["containers"][0]["command"])
+    assert "--pipeline-parallel-size 4" in command
+    assert "--tensor-parallel-size 8" in command
+    assert "ray start --block" in " ".join(follower["containers"][0]["command"])
+    assert one(objects, "Service")["spec"]["selector"]["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
+
+
+def test_a_division_in_the_config_stands() -> None:
+    """Nothing is added to it."""
+    spread = worker(pods=2, config={"tensor_parallel_size": 16})
+    objects = expand(model(backend(workers=[spread]))).objects
+    leader = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
+    words = leader["containers"][0]["command"]
+
+    assert "--pipeline-parallel-size" not in words
+    assert words[words.index("--tensor-parallel-size") + 1] == "16"
+
+
+def test_nodes_of_sglang_run_one_command() -> None:
+    """Each knows its rank from the variables of the LeaderWorkerSet."""
+    spread = worker(pods=2, image="lmsysorg/sglang:v0.5.3")
+    objects = expand(model(backend(type="SGLang", workers=[spread]))).objects
+    groups = one(objects, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    commands = [
+        groups[name]["spec"]["containers"][0]["command"] for name in ("leaderTemplate", "workerTemplate")
+    ]
+
+    assert commands[0] == commands[1]
+    assert commands[0][-6:] == [
+        *("--dist-init-addr", "$(LWS_LEADER_ADDRESS):5000"),
+        *("--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)"),
+    ]
+
+
+def test_prefill_and_decode_are_paired() -> None:
+    """One ModelServer for both, which tells them by role and pairs them by the label of the backend."""
+    config = {"kv-transfer-config": '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'}
+    workers = [
+        worker(type="prefill", replicas=3, config=config),
+        worker(type="decode", replicas=2, config=config),
+    ]
+    objects = expand(model(split(workers=workers))).objects
+    replicas = {
+        item["metadata"]["name"]: item["spec"]["replicas"] for item in objects if item["kind"] == "Deployment"
+    }
+
+    assert replicas == {"qwen-split-prefill": 6, "qwen-split-decode": 4}
+    spec = one(objects, "ModelServer")["spec"]
+    assert spec["kvConnector"] == {"type": "nixl"}
+    assert spec["workloadSelector"] == {
+        "matchLabels": {
+            "stowplan.dev/backend": "split",
+            "stowplan.dev/group": "qwen-split",
+            "stowplan.dev/model": "qwen",
+        },
+        "pdGroup": {
+            "groupKey": "stowplan.dev/group",
+            "prefillLabels": {"stowplan.dev/role": "prefill"},
+            "decodeLabels": {"stowplan.dev/role": "decode"},
+        },
+    }
+
+
+def test_adapters_are_routed_to_the_backends_that_have_them() -> None:
+    """By a rule for each, behind the rule of the model's own name."""
+    law, tax = ({"name": name, "artifactURL": f"hf://example/{name}"} for name in ("law", "tax"))
+    objects = expand(model(backend("a", loraAdapters=[law, tax]), backend("b", loraAdapters=[law]))).objects
+    spec = one(objects, "ModelRoute")["spec"]
+
+    assert spec["modelName"] == "qwen"
+    assert spec["loraAdapters"] == ["law", "tax"]
+    assert [
+        (rule["modelMatch"]["body"]["model"], [target["modelServerName"] for target in rule["targetModels"]])
+        for rule in spec["rules"]
+    ] == [("qwen", ["qwen-a", "qwen-b"]), ("law", ["qwen-a", "qwen-b"]), ("tax", ["qwen-a"])]
+
+
+def test_many_adapters_have_routes_of_their_own() -> None:
+    """A ModelRoute takes ten names: no adapter is left without one."""
+    adapters = [{"name": f"a{place:03}", "artifactURL": f"hf://example/{place}"} for place in range(25)]
+    objects = expand(model(backend(loraAdapters=adapters))).objects
+    routes = [item for item in objects if item["kind"] == "ModelRoute"]
+
+    assert [item["metadata"]["name"] for item in routes] == ["qwen", "qwen-adapters-2", "qwen-adapters-3"]
+    assert [len(item["spec"]["loraAdapters"]) for item in routes] == [10, 10, 5]
+    assert [item["spec"].get("modelName") for item in routes] == ["qwen", None, None]
+
+
+def test_the_name_that_engines_serve_is_that_of_the_router() -> None:
+    """`served-model-name` of a worker is what a ModelServer rewrites requests to."""
+    served = backend(workers=[worker(config={"served_model_name": "own"})])
+    objects = expand(model(served)).objects
+
+    assert one(objects, "ModelServer")["spec"]["model"] == "own"
+    words = engine_of(one(objects, "Deployment"))["command"]
+    assert words.count("--served-model-name") == 1
+    assert words[words.index("--served-model-name") + 1] == "own"
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"max_model_len": 8192}, ["--max-model-len", "8192"]),
+        ({"enable-prefix-caching": ""}, ["--enable-prefix-caching"]),
+        ({"enforce-eager": True}, ["--enforce-eager"]),
+        ({"enable-prefix-caching": False}, ["--no-enable-prefix-caching"]),
+        ({"gpu-memory-utilization": 0.9}, ["--gpu-memory-utilization", "0.9"]),
+        ({"middleware": ["a", "b"]}, ["--middleware", "a", "b"]),
+        ({"rope-scaling": {"type": "yarn", "factor": 4}}, ["--rope-scaling", '{"factor":4,"type":"yarn"}']),
+        ({"quantization": None}, []),
+    ],
+)
+def test_a_member_of_the_config_is_an_argument(config: Json, words: list[str]) -> None:
+    """In the form that the engine's command line has for it."""
+    plain, set_ = (
+        engine_of(one(expand(model(backend(workers=[worker(config=item)]))).objects, "Deployment"))["command"]
+        for item in ({}, config)
+    )
+
+    assert Counter(set_) - Counter(plain) == Counter(words)
+
+
+def test_a_policy_of_a_backend_scales_each_part() -> None:
+    """A policy, and for each part a binding and an autoscaler, within the bounds of its engines."""
+    objects = expand(model(split(**SCALED, autoscalingPolicy=POLICY))).objects
+    bounds = {
+        item["metadata"]["name"]: (
+            item["spec"]["scalingConfiguration"]["minReplicas"],
+            item["spec"]["scalingConfiguration"]["maxReplicas"],
+        )
+        for item in objects
+        if item["kind"] == "AutoscalingPolicyBinding"
+    }
+
+    assert bounds == {"qwen-split-prefill": (3, 12), "qwen-split-decode": (2, 8)}
+    assert one(objects, "AutoscalingPolicy")["metadata"]["name"] == "qwen-split"
+    scaler = one(objects, "HorizontalPodAutoscaler", "qwen-split-decode")["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 8)
+
+
+def test_a_policy_of_the_model_goes_by_the_cost_of_an_engine() -> None:
+    """A backend's cost is that of all engines of a replica; only the ratio between backends counts."""
+    twice = backend("a", **SCALED, scalingCost=10, workers=[worker(replicas=2)])
+    once = backend("b", **SCALED, scalingCost=10)
+    objects = expand(model(twice, once, autoscalingPolicy=POLICY)).objects
+    params = one(objects, "AutoscalingPolicyBinding")["spec"]["optimizerConfiguration"]["params"]
+
+    assert [(item["cost"], item["minReplicas"], item["maxReplicas"]) for item in params] == [
+        (10, 2, 8),
+        (20, 1, 4),
+    ]
+
+
+def test_metrics_are_read_where_the_engine_answers() -> None:
+    """At the port and path that the documented variables name."""
+    env = [
+        {"name": "RUNTIME_URL", "value": "http://localhost:9000"},
+        {"name": "RUNTIME_METRICS_PATH", "value": "/prometheus"},
+    ]
+    objects = expand(model(backend(**SCALED, env=env, autoscalingPolicy=POLICY))).objects
+    target = one(objects, "AutoscalingPolicyBinding")["spec"]["scalingConfiguration"]["target"]
+
+    assert target["metricEndpoint"] == {"uri": "/prometheus", "port": 9000}
+    assert one(objects, "ModelServer")["spec"]["workloadPort"]["port"] == 9000
+    assert engine_of(one(objects, "Deployment"))["ports"] == [{"name": "http", "containerPort": 9000}]
+
+
+def test_orders_for_the_model_are_orders_for_its_bindings() -> None:
+    """All but who wrote it."""
+    annotations = {"stowplan.dev/paused": "true", "stowplan.dev/written-by": "{}", "other": "x"}
+    value = model(backend(**SCALED, autoscalingPolicy=POLICY), metadata={"annotations": annotations})
+
+    binding = one(expand(value).objects, "AutoscalingPolicyBinding")
+    assert binding["metadata"]["annotations"] == {"stowplan.dev/paused": "true"}
+
+
+def test_autoscalers_are_left_out_on_demand() -> None:
+    """Where the controller scales by itself, or KEDA does."""
+    value = model(backend(**SCALED, autoscalingPolicy=POLICY))
+    kinds = {item["kind"] for item in expand(value, ExpansionSettings(has_autoscalers=False)).objects}
+
+    assert "AutoscalingPolicyBinding" in kinds
+    assert "HorizontalPodAutoscaler" not in kinds
+
+
+def test_what_is_made_in_a_cluster_belongs_to_the_model() -> None:
+    """So that it goes with it."""
+    value = model(metadata={"uid": "u", "namespace": "chat"})
+
+    for item in expand(value).objects:
+        assert item["metadata"]["namespace"] == "chat"
+        assert [owner["uid"] for owner in item["metadata"]["ownerReferences"]] == ["u"]
+
+
+_URIS = st.sampled_from(["hf://a/b", "s3://bucket/x", "pvc://claim", "pvc://claim/deep/path", "hf://a b/c:d"])
+_CONFIGS = st.dictionaries(
+    st.sampled_from(["port", "model", "served-model-name", "tp", "x_y", "kv-transfer-config"]),
+    st.sampled_from(["", "x", 7, 0.5, True, False, None, [], [1, "a"], {"a": [1]}, '{"kv_connector": 3}']),
+)
+
+
+@st.composite
+def _models(draw: st.DrawFn) -> Json:
+    """Return a valid Model."""
+    is_whole = draw(st.booleans())
+    backends = []
+    for place in range(draw(st.integers(1, 3))):
+        low = draw(st.integers(1, 4))
+        members: Json = {
+            "modelURI": draw(_URIS),
+            "minReplicas": low,
+            "maxReplicas": low,
+            "loraAdapters": [
+                {"name": f"adapter-{rank}", "artifactURL": draw(_URIS)}
+                for rank in range(draw(st.integers(0, 12)))
+            ],
+        }
+        if is_whole:
+            members |= {"scalingCost": draw(st.integers(0, 2**31 - 1)), "maxReplicas": 1000}
+        elif draw(st.booleans()):
+            members["autoscalingPolicy"] = POLICY
+        if uri := draw(st.sampled_from(["", "pvc://cache", "pvc://claim/sub", "hostpath:///mnt/models"])):
+            members["cacheURI"] = uri
+        make = draw(st.sampled_from([backend, split]))
+        value = make(f"b{place}", **members)
+        for item in value["workers"]:
+            item |= {
+                "pods": draw(st.integers(0, 3)),
+                "replicas": draw(st.integers(0, 3)),
+                "config": draw(_CONFIGS),
+            }
+        backends.append(value)
+    spec: Json = {"autoscalingPolicy": POLICY} if is_whole else {}
+    return model(*backends, **spec)
+
+
+@settings(max_examples=often(60))
+@given(value=_models())
+def test_any_model_becomes_valid_objects(value: Json) -> None:
+    """Of different names within a kind, the same each time, and all targets of a route are there."""
+    expansion = expand(value)
+    names = Counter((item["kind"], item["metadata"]["name"]) for item in expansion.objects)
+    servers = {name for kind, name in names if kind == "ModelServer"}
+    routed = {
+        target["modelServerName"]
+        for item in expansion.objects
+        if item["kind"] == "ModelRoute"
+        for rule in item["spec"]["rules"]
+        for target in rule["targetModels"]
+    }
+
+    assert expand(value) == expansion
+    assert max(names.values(), default=1) == 1
+    assert routed == servers
+    assert [error for item in expansion.objects for error in errors_of(item)] == []
