@@ -18,6 +18,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "webhooks": ("webhooks.run", "serve admission and conversion to the API server"),
     "apiserver": ("apiserver.metrics.run", "serve external.metrics.k8s.io to the HorizontalPodAutoscaler"),
     "controller": ("controller.run", "observe, plan, and write decisions to status"),
+    "models": ("controller.models_run", "make what Models become, and keep it so"),
     "check": ("apiserver.checking.run", "default and validate manifests, without a cluster"),
     "convert": ("apiserver.converting.run", "rewrite manifests in another version or shape"),
     "expand": ("controller.expanding.run", "print what a Model becomes, without a cluster"),

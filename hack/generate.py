@@ -25,6 +25,7 @@ from apiserver.schema.reference import configuration_page, kind_page, settings_t
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
+from controller.models_config import ModelsConfig
 from webhooks.config import WebhooksConfig
 from webhooks.registration import registrations
 
@@ -42,6 +43,7 @@ _CONFIGURATIONS: Final = (
     ("webhooks", WebhooksConfig),
     ("apiserver", MetricsConfig),
     ("controller", ControllerConfig),
+    ("models", ModelsConfig),
 )
 
 

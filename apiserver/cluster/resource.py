@@ -118,6 +118,13 @@ AUTOSCALING_POLICY_BINDINGS = Resource(
     plural="autoscalingpolicybindings",
     kind="AutoscalingPolicyBinding",
 )
+MODELS = Resource(group="registry.volcano.sh", version="v1alpha1", plural="models", kind="Model")
+MODEL_SERVERS = Resource(
+    group="networking.volcano.sh", version="v1alpha1", plural="modelservers", kind="ModelServer"
+)
+MODEL_ROUTES = Resource(
+    group="networking.volcano.sh", version="v1alpha1", plural="modelroutes", kind="ModelRoute"
+)
 VARIANT_AUTOSCALINGS = Resource(
     group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
 )

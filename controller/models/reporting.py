@@ -1,0 +1,286 @@
+"""The status of a Model: conditions that are true of what runs, and the replicas of each backend. Pure.
+
+docs/models.md explains each condition and reason; a test compares the page with this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.models.expansion import Expansion
+from controller.models.standing import (
+    WORKLOADS,
+    Standing,
+    Steps,
+    available,
+    belongs_to,
+    key_of,
+    serves,
+    wanted_replicas,
+)
+from controller.observe.orders import PREFIX
+
+_LONGEST_MESSAGE: Final = 1024
+_STUCK: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""Why a container waits, where it will not go on by itself."""
+
+
+class ModelCondition(StrEnum):
+    """What a condition of a Model is about."""
+
+    INITIALIZED = "Initialized"
+    ACTIVE = "Active"
+    UPDATING = "Updating"
+    FAILED = "Failed"
+    FIELDS_EFFECTIVE = "FieldsEffective"
+
+
+class ModelReason(StrEnum):
+    """Why a condition of a Model has its status."""
+
+    MODEL_CREATING = "ModelCreating"
+    MODEL_CREATED = "ModelCreated"
+    MODEL_PROCESSING = "ModelProcessing"
+    MODEL_AVAILABLE = "ModelAvailable"
+    CHANGE_WAITS = "ChangeWaits"
+    ROLLING_OUT = "RollingOut"
+    NOTHING_CHANGES = "NothingChanges"
+    NOTHING_FAILED = "NothingFailed"
+    UPSTREAM_CONTROLLER = "UpstreamController"
+    NAME_TAKEN = "NameTaken"
+    OBJECT_EXISTS = "ObjectExists"
+    BACKEND_NOT_MADE = "BackendNotMade"
+    REQUEST_REFUSED = "RequestRefused"
+    PODS_FAIL = "PodsFail"
+    ALL_FIELDS = "AllFields"
+    WITHOUT_EFFECT = "WithoutEffect"
+
+
+Finding = tuple[bool, ModelReason, str]
+"""Whether a condition holds, why, and a sentence that says so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All that the status of a Model is made of."""
+
+    model: Json
+    expansion: Expansion
+    standing: Standing
+    steps: Steps
+    pods: Sequence[Json] = ()
+    """Of the Model."""
+
+    upstream: str = ""
+    """API of another controller of Models in the cluster; nothing is done then."""
+
+    namesake: str = ""
+    """The older Model that requests call the same."""
+
+    refused: str = ""
+    """What the API server refused, in its words."""
+
+
+def findings(report: Report) -> Mapping[ModelCondition, Finding]:
+    """Return the conditions of a Model."""
+    if report.upstream:
+        text = f"{report.upstream} is served here: the controller of that API acts on Models, not this one"
+        return {ModelCondition.FAILED: (True, ModelReason.UPSTREAM_CONTROLLER, text)}
+    return {
+        ModelCondition.INITIALIZED: _initialized(report),
+        ModelCondition.ACTIVE: _active(report),
+        ModelCondition.UPDATING: _updating(report),
+        ModelCondition.FAILED: _failed(report),
+        ModelCondition.FIELDS_EFFECTIVE: _effective(report),
+    }
+
+
+def model_status(report: Report, *, now: datetime) -> Json:
+    """Return the status of a Model. Times change where a condition changes only."""
+    value = report.model
+    known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
+    generation = value["metadata"].get("generation", 0)
+    conditions = []
+    for kind, (holds, reason, text) in findings(report).items():
+        old = known.get(str(kind)) or {}
+        is_old = old.get("status") == str(holds) and old.get("lastTransitionTime")
+        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions.append(
+            {
+                "type": str(kind),
+                "status": str(holds),
+                "reason": str(reason),
+                "message": text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…",
+                "observedGeneration": generation,
+                "lastTransitionTime": old["lastTransitionTime"] if is_old else moment,
+            }
+        )
+    return {
+        "observedGeneration": generation,
+        "conditions": conditions,
+        "backendStatuses": [] if report.upstream else [*_backends(report)],
+    }
+
+
+def pod_trouble(pod: Json) -> str:
+    """Return why a pod will not serve without somebody's help; empty where it may."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    for condition in status.get("conditions") or []:
+        if condition.get("reason") == "Unschedulable":
+            return f"pod {name} is not scheduled: {condition.get('message', '')}"
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") in _STUCK:
+            last = (container.get("lastState") or {}).get("terminated") or {}
+            ended = f"; it last ended with code {last['exitCode']}" if "exitCode" in last else ""
+            text = f": {waiting['message']}" if waiting.get("message") else ""
+            return f"container {container['name']} of pod {name}: {waiting['reason']}{text}{ended}"
+    return ""
+
+
+def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
+    """Return by backend what is asked for and what there is of its workloads."""
+    found: dict[str, list[tuple[Json, Json | None]]] = {}
+    uid = report.model["metadata"]["uid"]
+    for item in report.expansion.objects:
+        if item["kind"] in WORKLOADS:
+            live = report.standing.children.get(key_of(item))
+            own = live if live is not None and belongs_to(live, uid) else None
+            found.setdefault(item["metadata"]["labels"][f"{PREFIX}backend"], []).append((item, own))
+    return found
+
+
+def _initialized(report: Report) -> Finding:
+    missing = [
+        f"{item['kind']} {item['metadata']['name']}"
+        for item in report.expansion.objects
+        if key_of(item) not in report.standing.children
+    ]
+    if missing:
+        return False, ModelReason.MODEL_CREATING, f"still to be made: {', '.join(missing)}"
+    return True, ModelReason.MODEL_CREATED, f"{len(report.expansion.objects)} objects are made"
+
+
+def _active(report: Report) -> Finding:
+    backends = report.model["spec"]["backends"]
+    live = _live(report)
+    waiting = [
+        f"{backend['name']}: {_progress(live.get(backend['name'], []))}"
+        for backend in backends
+        if not live.get(backend["name"]) or not all(serves(own) for _, own in live[backend["name"]])
+    ]
+    if waiting:
+        return False, ModelReason.MODEL_PROCESSING, f"not all backends serve: {'; '.join(waiting)}"
+    return True, ModelReason.MODEL_AVAILABLE, f"all of {len(backends)} backends serve"
+
+
+def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
+    if not workloads:
+        return "it is not made"
+    return ", ".join(
+        f"{item['metadata']['name']} is not there yet"
+        if own is None
+        else f"{item['metadata']['name']} has {available(own)} of {wanted_replicas(own)} replicas available"
+        for item, own in workloads
+    )
+
+
+def _updating(report: Report) -> Finding:
+    if report.steps.awaited:
+        return (
+            True,
+            ModelReason.CHANGE_WAITS,
+            f"the change waits for {', and for '.join(report.steps.awaited)}",
+        )
+    rolling = [
+        own["metadata"]["name"]
+        for workloads in _live(report).values()
+        for _, own in workloads
+        if own is not None and _is_rolling(own)
+    ]
+    if rolling:
+        return True, ModelReason.ROLLING_OUT, f"replicas are being replaced: {', '.join(rolling)}"
+    return False, ModelReason.NOTHING_CHANGES, "what runs is what is asked for"
+
+
+def _is_rolling(workload: Json) -> bool:
+    status = workload.get("status") or {}
+    if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0):
+        return True
+    return int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
+
+
+def _failed(report: Report) -> Finding:
+    for reason, texts in _failures(report):
+        found = [*texts]
+        if found:
+            return True, reason, "; ".join(found)
+    return False, ModelReason.NOTHING_FAILED, "nothing failed"
+
+
+def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
+    """Yield what is wrong, the causes first."""
+    if report.namesake:
+        name = report.model["spec"].get("name") or report.model["metadata"]["name"]
+        text = (
+            f"requests for {name!r} go to the older Model {report.namesake}: this one has no route;"
+            " give it another spec.name"
+        )
+        yield ModelReason.NAME_TAKEN, [text]
+    taken = {*report.standing.foreign} | {
+        key
+        for item in report.expansion.objects
+        if (key := key_of(item)) in report.standing.children
+        and not belongs_to(report.standing.children[key], report.model["metadata"]["uid"])
+    }
+    yield (
+        ModelReason.OBJECT_EXISTS,
+        [
+            f"{kind} {name} is not of this Model and stays as it is: delete it, or rename the backend"
+            for kind, name in sorted(taken)
+        ],
+    )
+    yield ModelReason.BACKEND_NOT_MADE, [str(note) for note in report.expansion.notes if note.prevents]
+    yield ModelReason.REQUEST_REFUSED, [report.refused] if report.refused else []
+    replica_failures = [
+        f"{own['metadata']['name']}: {condition.get('message', '')}"
+        for workloads in _live(report).values()
+        for _, own in workloads
+        if own is not None
+        for condition in (own.get("status") or {}).get("conditions") or []
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True"
+    ]
+    pods = sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"]))
+    troubles = next(([text] for pod in pods if (text := pod_trouble(pod))), [])
+    yield ModelReason.PODS_FAIL, [*replica_failures, *troubles]
+
+
+def _effective(report: Report) -> Finding:
+    notes = [str(note) for note in report.expansion.notes if not note.prevents]
+    if notes:
+        return False, ModelReason.WITHOUT_EFFECT, "; ".join(notes)
+    return True, ModelReason.ALL_FIELDS, "every field has its effect"
+
+
+def _backends(report: Report) -> Iterator[Json]:
+    live = _live(report)
+    for backend in report.model["spec"]["backends"]:
+        running = [available(own) for _, own in live.get(backend["name"], []) if own is not None]
+        yield {"name": backend["name"], "replicas": sum(running)}

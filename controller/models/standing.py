@@ -1,0 +1,196 @@
+"""What is still to be done for a Model: its expansion against what there is of it. Pure.
+
+Requests must find engines at every moment of a change. So a route that exists is changed only when all that
+it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
+for is ready and routed to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+
+from apiserver.schema.json import Json
+from controller.models.expansion import Expansion
+from controller.observe.orders import PREFIX
+
+APPLIED: Final = f"{PREFIX}applied"
+"""Annotation: a digest of what was last applied."""
+
+WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
+_ORDER: Final = (
+    *WORKLOADS,
+    "Service",
+    "ModelServer",
+    "ModelRoute",
+    "AutoscalingPolicy",
+    "AutoscalingPolicyBinding",
+    "HorizontalPodAutoscaler",
+)
+"""Kinds in the order in which they are made; they go in the opposite one."""
+
+
+class ChildKey(NamedTuple):
+    """Which object of the Model's namespace."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """What there is of a Model."""
+
+    children: Mapping[ChildKey, Json]
+    """Objects that we made, of this Model or of another one, by name."""
+
+    foreign: frozenset[ChildKey] = frozenset()
+    """Objects of names that the Model needs, and that somebody else made."""
+
+    generations: Mapping[ChildKey, int] = field(default_factory=dict)
+    """Of objects when this process last applied them, or first saw what another one had applied."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """What is to be done now."""
+
+    apply: tuple[Json, ...]
+    delete: tuple[Json, ...]
+    awaited: tuple[str, ...]
+    """What a change waits for, in phrases."""
+
+
+def key_of(value: Json) -> ChildKey:
+    """Return kind and name of an object."""
+    return ChildKey(value["kind"], value["metadata"]["name"])
+
+
+def belongs_to(child: Json, uid: str) -> bool:
+    """Tell whether an object is controlled by the Model of this uid."""
+    owners = child["metadata"].get("ownerReferences") or []
+    return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
+
+
+def is_scaled(expansion: Expansion, workload: Json) -> bool:
+    """Tell whether somebody else decides how many replicas a workload has."""
+    targets = [
+        target
+        for item in expansion.objects
+        if item["kind"] == "AutoscalingPolicyBinding"
+        for target in _targets(item["spec"])
+    ]
+    return key_of(workload) in targets
+
+
+def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
+    """Return what is to be applied and deleted now, in order."""
+    uid = str(model["metadata"]["uid"])
+    asked = {key_of(item): item for item in expansion.objects}
+    unready = [*_unready(expansion, standing)]
+    apply: list[Json] = []
+    held: list[str] = []
+    for key, item in sorted(asked.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
+        live = standing.children.get(key)
+        if key in standing.foreign or (live is not None and not belongs_to(live, uid)):
+            continue
+        wanted = _wanted(expansion, item, live)
+        if live is not None and _is_current(wanted, live, standing.generations.get(key)):
+            continue
+        new = _new_targets(item, live)
+        awaited = [name for name in unready if name in new]
+        if awaited:
+            held += [f"{name} to be ready before requests go there" for name in awaited]
+            continue
+        apply.append(wanted)
+    superfluous = [
+        item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)
+    ]
+    if superfluous and (apply or held or unready or not expansion.is_whole):
+        names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
+        held = held or [f"{name} to be ready before {names} goes" for name in unready]
+        superfluous = []
+    superfluous.sort(key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"]))
+    return Steps(apply=tuple(apply), delete=tuple(superfluous), awaited=tuple(dict.fromkeys(held)))
+
+
+def available(workload: Json) -> int:
+    """Return how many replicas of a workload serve."""
+    status = workload.get("status") or {}
+    return int(status.get("availableReplicas", status.get("readyReplicas")) or 0)
+
+
+def wanted_replicas(workload: Json) -> int:
+    """Return how many replicas a workload asks for."""
+    replicas = workload["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def serves(workload: Json | None) -> bool:
+    """Tell whether a workload serves, or is to have no replica."""
+    if workload is None:
+        return False
+    return available(workload) > 0 or wanted_replicas(workload) == 0
+
+
+def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
+    """Yield the names of ModelServers some of whose workloads do not serve."""
+    backends = {
+        item["metadata"]["name"]: item["metadata"]["labels"][f"{PREFIX}backend"]
+        for item in expansion.objects
+        if item["kind"] == "ModelServer"
+    }
+    for name, backend in backends.items():
+        workloads = [
+            standing.children.get(key_of(item))
+            for item in expansion.objects
+            if item["kind"] in WORKLOADS and item["metadata"]["labels"][f"{PREFIX}backend"] == backend
+        ]
+        if not all(serves(item) for item in workloads):
+            yield name
+
+
+def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
+    """Return what to apply: with its digest, and with the replicas that somebody else decided."""
+    metadata, spec = dict(item["metadata"]), item["spec"]
+    digest = hashlib.sha256(msgspec.json.encode(item, order="sorted")).hexdigest()[:16]
+    metadata["annotations"] = {**metadata.get("annotations", {}), APPLIED: digest}
+    if live is not None and item["kind"] in WORKLOADS and is_scaled(expansion, item):
+        # Not to leave them out: what nobody owns any longer falls back to its default. With the version
+        # that was seen, a number that changes meanwhile is a conflict and not lost.
+        spec = {**spec, "replicas": wanted_replicas(live)}
+        metadata["resourceVersion"] = live["metadata"]["resourceVersion"]
+    return {**item, "metadata": metadata, "spec": spec}
+
+
+def _is_current(wanted: Json, live: Json, generation: int | None) -> bool:
+    annotations = live["metadata"].get("annotations") or {}
+    if annotations.get(APPLIED) != wanted["metadata"]["annotations"][APPLIED]:
+        return False
+    return generation is None or generation == live["metadata"].get("generation", 0)
+
+
+def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
+    """Return what a route newly sends requests to; nothing of a route that does not exist yet."""
+    if item["kind"] != "ModelRoute" or live is None:
+        return frozenset()
+    return _routed(item) - _routed(live)
+
+
+def _routed(route: Json) -> frozenset[str]:
+    return frozenset(
+        target["modelServerName"]
+        for rule in route["spec"].get("rules") or []
+        for target in rule.get("targetModels") or []
+    )
+
+
+def _targets(spec: Json) -> Iterator[ChildKey]:
+    params = (spec.get("optimizerConfiguration") or {}).get("params") or []
+    for item in filter(None, (spec.get("scalingConfiguration"), *params)):
+        reference = item["target"]["targetRef"]
+        yield ChildKey(reference["kind"], reference["name"])

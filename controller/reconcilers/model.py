@@ -1,0 +1,269 @@
+"""One Model: make what it becomes, keep it so, and say how it stands. It may run twice without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Protocol
+
+import structlog
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import (
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    LEADER_WORKER_SETS,
+    MODEL_ROUTES,
+    MODEL_SERVERS,
+    MODELS,
+    SERVICES,
+    Resource,
+)
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.registry import find_version
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.json import Json
+from apiserver.schema.undecoded import same
+from controller.models.expansion import Expansion, ExpansionSettings, expand
+from controller.models.parts import Note, served_name
+from controller.models.reporting import ModelCondition, Report, findings, model_status
+from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
+
+FIELD_MANAGER: Final = "stowplan-models"
+
+RESOURCES: Final[Mapping[str, Resource]] = {
+    resource.kind: resource
+    for resource in (
+        DEPLOYMENTS,
+        LEADER_WORKER_SETS,
+        SERVICES,
+        MODEL_SERVERS,
+        MODEL_ROUTES,
+        AUTOSCALING_POLICIES,
+        AUTOSCALING_POLICY_BINDINGS,
+        HORIZONTAL_POD_AUTOSCALERS,
+    )
+}
+"""What a Model becomes, by kind."""
+
+Key = tuple[str, str]
+"""Namespace and name of a Model."""
+
+_log = structlog.get_logger(__name__)
+
+
+class World(Protocol):
+    """Local copies of what is looked at."""
+
+    def models(self, namespace: str) -> Sequence[Json]:
+        """Return the Models of a namespace."""
+
+    def children(self, namespace: str) -> Mapping[ChildKey, Json]:
+        """Return what this controller made in a namespace, for any Model."""
+
+    def pods(self, namespace: str, model: str) -> Sequence[Json]:
+        """Return the pods of a Model."""
+
+    def upstream(self) -> str:
+        """Return the API of another controller of Models; empty where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelTools:
+    """What the reconciler works with."""
+
+    cluster: Cluster
+    events: EventRecorder
+    world: World
+    settings: ExpansionSettings
+    now: Callable[[], datetime]
+    is_leading: Callable[[], bool]
+
+
+class LostLeaseError(Exception):
+    """Another process may act by now: nothing more is written."""
+
+
+class ModelReconciler:
+    """Brings Models to what they say. Remembers of what it applied which generation it had."""
+
+    def __init__(self, tools: ModelTools) -> None:
+        self._tools = tools
+        self._generations: dict[Key, dict[ChildKey, int]] = {}
+
+    async def reconcile(self, key: Key) -> bool:
+        """Work on one Model; returns whether nothing has to be tried again.
+
+        Raises the ClusterError of a server that cannot be reached, and LostLeaseError.
+        """
+        world = self._tools.world
+        model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)
+        if model is None or model["metadata"].get("deletionTimestamp"):
+            self._generations.pop(key, None)  # what it owns is collected by the cluster
+            return True
+        model, problems = _completed(model)
+        report = await self._acted(key, self._report(model, problems))
+        await self._publish(report)
+        return not (report.refused or report.standing.foreign)
+
+    def _report(self, model: Json, problems: Sequence[Note]) -> Report:
+        """Return how a Model stands, before anything is done."""
+        world, metadata = self._tools.world, model["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        upstream = world.upstream()
+        namesake = older_namesake(model, world.models(namespace))
+        expansion = Expansion(objects=(), notes=tuple(problems))
+        if not upstream and not problems:
+            expansion = expand(model, self._tools.settings)
+        if namesake:
+            objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
+            expansion = replace(expansion, objects=objects)
+        children = {
+            key: item
+            for key, item in world.children(namespace).items()
+            if key in {key_of(asked) for asked in expansion.objects} or belongs_to(item, metadata["uid"])
+        }
+        generations = self._generations.setdefault((namespace, name), {})
+        for key, item in children.items():
+            generations.setdefault(key, item["metadata"].get("generation", 0))
+        standing = Standing(children=children, generations=generations)
+        return Report(
+            model=model,
+            expansion=expansion,
+            standing=standing,
+            steps=Steps(apply=(), delete=(), awaited=()) if upstream else steps(model, expansion, standing),
+            pods=world.pods(namespace, name),
+            upstream=upstream,
+            namesake=namesake,
+        )
+
+    async def _acted(self, key: Key, report: Report) -> Report:
+        """Do what is to be done; returns how the Model stands afterwards, as far as the answers say."""
+        children, foreign, refused = dict(report.standing.children), set(), ""
+        for item in report.steps.apply:
+            child = key_of(item)
+            try:
+                if child not in children and await self._is_taken(item):
+                    foreign.add(child)
+                    continue
+                live = await self._apply(item)
+            except Unavailable:
+                raise
+            except Conflict as error:
+                _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
+                continue  # the change is an event of its own
+            except ClusterError as error:
+                refused = refused or f"{child.kind} {child.name}: {error.message}"
+                continue
+            children[child] = live
+            self._generations[key][child] = live["metadata"].get("generation", 0)
+        for item in report.steps.delete:
+            try:
+                await self._delete(item)
+            except Unavailable:
+                raise
+            except ClusterError as error:
+                refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
+                continue
+            children.pop(key_of(item), None)
+            self._generations[key].pop(key_of(item), None)
+        standing = replace(report.standing, children=children, foreign=frozenset(foreign))
+        return replace(report, standing=standing, refused=refused)
+
+    async def _is_taken(self, item: Json) -> bool:
+        """Tell whether somebody else made an object of this name: server-side apply would take it over."""
+        metadata = item["metadata"]
+        try:
+            await self._tools.cluster.get(
+                RESOURCES[item["kind"]], metadata["name"], namespace=metadata["namespace"]
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def _apply(self, item: Json) -> Json:
+        self._demand_lease()
+        return await self._tools.cluster.apply(
+            RESOURCES[item["kind"]], item, field_manager=FIELD_MANAGER, force=True
+        )
+
+    async def _delete(self, item: Json) -> None:
+        self._demand_lease()
+        metadata = item["metadata"]
+        _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
+        try:
+            await self._tools.cluster.delete(
+                RESOURCES[item["kind"]],
+                metadata["name"],
+                namespace=metadata["namespace"],
+                uid=metadata["uid"],
+                propagation_policy="Background",
+            )
+        except NotFound:
+            return
+
+    async def _publish(self, report: Report) -> None:
+        """Write the status where it says something new, and tell of conditions that changed."""
+        model = report.model
+        old = model.get("status") or {}
+        new = model_status(report, now=self._tools.now())
+        if same(old, new):
+            return
+        self._demand_lease()
+        metadata = model["metadata"]
+        body = {"metadata": {name: metadata[name] for name in ("namespace", "name", "uid")}, "status": new}
+        try:
+            await self._tools.cluster.apply(
+                MODELS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
+            )
+        except (NotFound, Conflict):
+            return  # it is gone, or another one of its name is there
+        self._announce(report, old)
+
+    def _announce(self, report: Report, old: Json) -> None:
+        before = {item.get("type"): item for item in old.get("conditions") or []}
+        for kind, (holds, reason, text) in findings(report).items():
+            known = before.get(str(kind)) or {}
+            if (known.get("status"), known.get("reason")) == (str(holds), str(reason)):
+                continue
+            is_bad = kind is ModelCondition.FAILED and holds
+            self._tools.events.record(
+                report.model,
+                type="Warning" if is_bad else "Normal",
+                reason=str(reason),
+                action="Reconcile",
+                note=text,
+                meaning=str(reason),
+            )
+
+    def _demand_lease(self) -> None:
+        if not self._tools.is_leading():
+            raise LostLeaseError
+
+
+def older_namesake(model: Json, models: Sequence[Json]) -> str:
+    """Return the oldest Model that requests call the same; empty where it is this one."""
+
+    def age(item: Json) -> tuple[str, str]:
+        return str(item["metadata"].get("creationTimestamp") or ""), str(item["metadata"]["name"])
+
+    same_named = [item for item in models if served_name(item) == served_name(model)]
+    first = min(same_named, key=age, default=model)
+    name, own = str(first["metadata"]["name"]), str(model["metadata"]["name"])
+    return "" if name == own else name
+
+
+def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
+    """Return a Model with its defaults, and what is wrong with it: it may be older than our rules."""
+    found = find_version(MODELS.api_version, MODELS.kind)
+    if found is None:
+        raise LookupError(MODELS.kind)
+    value = {**model, "apiVersion": MODELS.api_version, "kind": MODELS.kind}
+    status = value.pop("status", None) or {}
+    problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in judged(*found, value)]
+    return {**defaulted(found[1], value), "status": status}, problems

@@ -1,0 +1,42 @@
+"""Keys that wait to be worked on: each at most once, and never by two workers at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class WorkQueue(Generic[K]):
+    """A queue of keys. What is added while it is worked on is worked on once more afterwards."""
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting: set[K] = set()
+        self._active: set[K] = set()
+
+    def add(self, key: K) -> None:
+        """Have a key worked on."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        if key not in self._active:
+            self._ready.put_nowait(key)
+
+    def add_later(self, key: K, seconds: float) -> None:
+        """Have a key worked on after some time."""
+        asyncio.get_running_loop().call_later(seconds, self.add, key)
+
+    async def take(self) -> K:
+        """Wait for a key; `done` must follow."""
+        key = await self._ready.get()
+        self._waiting.discard(key)
+        self._active.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Tell that the work on a key has ended, however it did."""
+        self._active.discard(key)
+        if key in self._waiting:
+            self._ready.put_nowait(key)

@@ -1,0 +1,217 @@
+"""Models in a cluster: made, kept, changed without a gap, and gone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support.manifests import listed
+from support.models import GPU, POLICY, backend, model, worker
+
+from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apiserver.schema.json import Json
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
+NODE = "models-1"
+PATIENCE_SECONDS = 60.0
+TOO_MANY = worker(resources={"limits": {GPU: 64}})
+"""More accelerators than any node has: its pods stay pending."""
+
+
+@pytest.fixture(scope="module")
+def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
+    """Run the controller of Models with the rights that its manifests give."""
+    kubectl = control_plane.kubectl
+    kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    rendered = kubectl("kustomize", str(ROOT / "manifests" / "models")).stdout
+    kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
+    kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(kept))
+    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
+    address = control_plane.allocate_address()
+    document = {
+        "serving": {"bindAddress": address, "logFormat": "json", "drainSeconds": 1},
+        "cluster": {
+            "kubeconfig": str(control_plane.service_account_kubeconfig("stowplan-system", "stowplan-models"))
+        },
+    }
+    path = control_plane.directory / "models.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    command = [sys.executable, "-m", "apiserver.cli", "models", "--config", str(path)]
+    started = Process("stowplan-models", command, directory=control_plane.directory)
+    started.start()
+    try:
+        wait_until_ready(
+            started, Probe(url=f"http://{address}:8081/readyz"), patience_seconds=PATIENCE_SECONDS
+        )
+        yield started
+    finally:
+        started.stop(patience_seconds=20.0)
+        kubectl("delete", "node", NODE)
+
+
+class Cluster:
+    """One namespace, as a person with kubectl sees it."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._place = f"--namespace={namespace}"
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, self._place, **options).stdout
+
+    def apply(self, *values: Json) -> None:
+        """Apply objects."""
+        self.kubectl("apply", "--filename=-", input=listed(*values))
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind."""
+        return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
+
+    def get(self, what: str) -> Json:
+        """Return one object."""
+        found: Json = json.loads(self.kubectl("get", what, "--output=json"))
+        return found
+
+    def wait(self, what: str, condition: str) -> None:
+        """Wait for a condition as kubectl does, or for the end of an object."""
+        self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
+
+    def reason(self, name: str, condition: str) -> tuple[str, str, str]:
+        """Return status, reason and message of a condition of a Model."""
+        conditions = self.get(f"model/{name}").get("status", {}).get("conditions", [])
+        return next(
+            (
+                (item["status"], item["reason"], item["message"])
+                for item in conditions
+                if item["type"] == condition
+            ),
+            ("", "", ""),
+        )
+
+    def wait_for_reason(self, name: str, condition: str, reason: str) -> str:
+        """Wait until a condition has a reason; returns its message."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (found := self.reason(name, condition))[1] != reason:
+            assert time.monotonic() < deadline, f"{condition} is {found}, and not {reason}"
+        return found[2]
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, namespace: str, process: Process) -> Cluster:
+    """Return a namespace in which Models are made."""
+    process.check()
+    return Cluster(control_plane, namespace)
+
+
+def test_a_model_becomes_active_and_keeps_what_scaled_it(cluster: Cluster) -> None:
+    """Replicas that an autoscaler decided survive every edit; what is deleted comes again."""
+    value = model(backend(maxReplicas=4, autoscalingPolicy=POLICY))
+    cluster.apply(value)
+    cluster.wait("model/qwen", "condition=Active")
+    status = cluster.get("model/qwen")["status"]
+    assert status["backendStatuses"] == [{"name": "l4", "replicas": 2}]
+    cluster.wait_for_reason("qwen", "Failed", "NothingFailed")
+    assert cluster.reason("qwen", "Initialized")[0] == "True"
+
+    cluster.kubectl("scale", "deployment/qwen-l4", "--replicas=3")
+    edited = model(backend(maxReplicas=4, autoscalingPolicy=POLICY, workers=[worker(image="engine:2")]))
+    cluster.apply(edited)
+    cluster.wait("deployment/qwen-l4", "jsonpath={.spec.template.spec.containers[0].image}=engine:2")
+    assert cluster.get("deployment/qwen-l4")["spec"]["replicas"] == 3
+
+    cluster.kubectl("delete", "service/qwen-l4")
+    cluster.wait("service/qwen-l4", "create")
+
+
+def test_what_somebody_changes_is_mended(cluster: Cluster) -> None:
+    """Of the fields that the Model decides; others stay."""
+    cluster.apply(model())
+    cluster.wait("model/qwen", "condition=Active")
+
+    cluster.kubectl("set", "image", "deployment/qwen-l4", "engine=other:1")
+    cluster.kubectl("annotate", "deployment/qwen-l4", "team=chat")
+    cluster.wait(
+        "deployment/qwen-l4",
+        "jsonpath={.spec.template.spec.containers[0].image}=vllm/vllm-openai:v0.10.1",
+    )
+    assert cluster.get("deployment/qwen-l4")["metadata"]["annotations"]["team"] == "chat"
+
+
+def test_a_deleted_model_takes_everything_along(cluster: Cluster) -> None:
+    """The cluster collects what it owns."""
+    cluster.apply(model(backend(maxReplicas=4, autoscalingPolicy=POLICY)))
+    cluster.wait("model/qwen", "condition=Active")
+
+    cluster.kubectl("delete", "model/qwen")
+    for kind in ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa"):
+        if cluster.names(kind):
+            cluster.wait(f"{kind}/{cluster.names(kind)[0]}", "delete")
+
+
+def test_a_renamed_backend_is_replaced_without_a_gap(cluster: Cluster) -> None:
+    """The old one serves until the new one does, and the route leads to it."""
+    cluster.apply(model(backend("old")))
+    cluster.wait("model/qwen", "condition=Active")
+
+    cluster.apply(model(backend("new", workers=[TOO_MANY])))
+    said = cluster.wait_for_reason("qwen", "Updating", "ChangeWaits")
+    assert "qwen-new to be ready before requests go there" in said
+    assert set(cluster.names("deployment")) == {"qwen-new", "qwen-old"}
+    assert "qwen-old" in json.dumps(cluster.get("modelroute/qwen")["spec"])
+    assert "Insufficient nvidia.com/gpu" in cluster.wait_for_reason("qwen", "Failed", "PodsFail")
+
+    cluster.apply(model(backend("new")))
+    cluster.wait("deployment/qwen-old", "delete")
+    assert "qwen-old" not in json.dumps(cluster.get("modelroute/qwen")["spec"])
+    cluster.wait("model/qwen", "condition=Active")
+    assert cluster.names("modelserver") == ["qwen-new"]
+
+
+def test_what_somebody_else_made_is_not_taken_over(cluster: Cluster) -> None:
+    """It stays as it is, and the condition says what to do."""
+    cluster.kubectl("create", "service", "clusterip", "qwen-l4", "--tcp=80:80")
+    before = cluster.get("service/qwen-l4")["metadata"]["resourceVersion"]
+    cluster.apply(model())
+
+    said = cluster.wait_for_reason("qwen", "Failed", "ObjectExists")
+    assert said == (
+        "Service qwen-l4 is not of this Model and stays as it is: delete it, or rename the backend"
+    )
+    assert cluster.get("service/qwen-l4")["metadata"]["resourceVersion"] == before
+
+    cluster.kubectl("delete", "service/qwen-l4")
+    cluster.wait_for_reason("qwen", "Failed", "NothingFailed")
+
+
+def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) -> None:
+    """The younger one says so, and takes over when the older one is gone."""
+    cluster.apply(model(name="first") | {"spec": {**model()["spec"], "name": "chat"}})
+    cluster.wait("model/first", "condition=Active")
+    cluster.apply(model(name="second") | {"spec": {**model()["spec"], "name": "chat"}})
+
+    said = cluster.wait_for_reason("second", "Failed", "NameTaken")
+    assert said == (
+        "requests for 'chat' go to the older Model first: this one has no route; give it another spec.name"
+    )
+    assert cluster.names("modelroute") == ["first"]
+
+    cluster.kubectl("delete", "model/first")
+    cluster.wait("modelroute/second", "create")

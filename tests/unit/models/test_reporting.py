@@ -1,0 +1,211 @@
+"""The conditions of a Model, and the sentences in them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support.models import backend, model, worker
+
+from apiserver.kinds.registry import find_version
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.models.expansion import expand
+from controller.models.reporting import (
+    ModelCondition,
+    ModelReason,
+    Report,
+    findings,
+    model_status,
+    pod_trouble,
+)
+from controller.models.standing import Standing, Steps, key_of
+from hack.installation.manifests import ROOT
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOTHING = Steps(apply=(), delete=(), awaited=())
+
+
+def report(*backends: Json, available: int = 2, **members: Any) -> Report:
+    """Return the report of a Model all of whose objects are made."""
+    value = model(*backends, metadata={"uid": "u", "namespace": "chat", "generation": 3})
+    expansion = expand(value)
+    children = {}
+    for item in expansion.objects:
+        status = {"availableReplicas": available, "replicas": available, "updatedReplicas": available}
+        children[key_of(item)] = {**item, "status": status}
+    standing = Standing(children=children)
+    given: dict[str, Any] = {
+        "model": value,
+        "expansion": expansion,
+        "standing": standing,
+        "steps": NOTHING,
+        **members,
+    }
+    return Report(**given)
+
+
+def pod(**status: Any) -> Json:
+    """Return a pod."""
+    return {"metadata": {"name": "p"}, "status": status}
+
+
+def test_of_a_model_that_serves_all_is_well() -> None:
+    """Nothing changes, nothing failed."""
+    found = findings(report())
+
+    assert {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.items()} == {
+        "Initialized": (True, "ModelCreated"),
+        "Active": (True, "ModelAvailable"),
+        "Updating": (False, "NothingChanges"),
+        "Failed": (False, "NothingFailed"),
+        "FieldsEffective": (True, "AllFields"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "condition", "said"),
+    [
+        (
+            report(available=0),
+            ModelCondition.ACTIVE,
+            (
+                False,
+                ModelReason.MODEL_PROCESSING,
+                "not all backends serve: l4: qwen-l4 has 0 of 2 replicas available",
+            ),
+        ),
+        (
+            report(standing=Standing(children={})),
+            ModelCondition.INITIALIZED,
+            (
+                False,
+                ModelReason.MODEL_CREATING,
+                "still to be made: Deployment qwen-l4, Service qwen-l4, ModelServer qwen-l4, ModelRoute qwen",
+            ),
+        ),
+        (
+            report(steps=Steps(apply=(), delete=(), awaited=("a to be ready", "b to be ready"))),
+            ModelCondition.UPDATING,
+            (True, ModelReason.CHANGE_WAITS, "the change waits for a to be ready, and for b to be ready"),
+        ),
+        (
+            report(backend(workers=[worker(config={"model": "x"})])),
+            ModelCondition.FIELDS_EFFECTIVE,
+            (
+                False,
+                ModelReason.WITHOUT_EFFECT,
+                "spec.backends[0].workers[0].config[model]: has no effect: modelURI names the weights",
+            ),
+        ),
+        (
+            report(backend(type="MindIE"), backend("b")),
+            ModelCondition.FAILED,
+            (
+                True,
+                ModelReason.BACKEND_NOT_MADE,
+                "spec.backends[0].type: no command line is known for MindIE; known are vLLM,"
+                " vLLMDisaggregated, SGLang",
+            ),
+        ),
+        (
+            report(refused="Deployment qwen-l4: exceeded quota"),
+            ModelCondition.FAILED,
+            (True, ModelReason.REQUEST_REFUSED, "Deployment qwen-l4: exceeded quota"),
+        ),
+        (
+            report(upstream="modelinfers.workload.volcano.sh"),
+            ModelCondition.FAILED,
+            (
+                True,
+                ModelReason.UPSTREAM_CONTROLLER,
+                "modelinfers.workload.volcano.sh is served here: the controller of that API acts on Models,"
+                " not this one",
+            ),
+        ),
+    ],
+)
+def test_a_condition_says_why(
+    given: Report, condition: ModelCondition, said: tuple[bool, ModelReason, str]
+) -> None:
+    """In a sentence that names the object or the field."""
+    assert findings(given)[condition] == said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (pod(), ""),
+        (
+            pod(
+                containerStatuses=[{"name": "engine", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+            ),
+            "",
+        ),
+        (
+            pod(
+                conditions=[
+                    {
+                        "type": "PodScheduled",
+                        "reason": "Unschedulable",
+                        "message": 'persistentvolumeclaim "models" not found',
+                    }
+                ]
+            ),
+            'pod p is not scheduled: persistentvolumeclaim "models" not found',
+        ),
+        (
+            pod(
+                containerStatuses=[
+                    {
+                        "name": "engine",
+                        "state": {
+                            "waiting": {
+                                "reason": "CreateContainerConfigError",
+                                "message": 'secret "hf" not found',
+                            }
+                        },
+                    }
+                ]
+            ),
+            'container engine of pod p: CreateContainerConfigError: secret "hf" not found',
+        ),
+        (
+            pod(
+                initContainerStatuses=[
+                    {
+                        "name": "fetch-weights",
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 28}},
+                    }
+                ]
+            ),
+            "container fetch-weights of pod p: CrashLoopBackOff; it last ended with code 28",
+        ),
+    ],
+)
+def test_a_pod_that_needs_help_says_so(given: Json, said: str) -> None:
+    """What goes on by itself is no trouble."""
+    assert pod_trouble(given) == said
+
+
+def test_the_status_is_valid_and_stands_still() -> None:
+    """A later look at the same state writes the same, times included."""
+    first = report()
+    status = model_status(first, now=NOW)
+    value = {**first.model, "status": status}
+    found = find_version(value["apiVersion"], value["kind"])
+
+    assert found is not None
+    assert validate(found[1].declaration, value) == []
+    again = report()
+    again.model["status"] = status
+    assert model_status(again, now=NOW + timedelta(hours=1)) == status
+
+
+def test_the_documentation_explains_every_condition_and_reason() -> None:
+    """In docs/models.md."""
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+
+    assert [str(item) for item in (*ModelCondition, *ModelReason) if f"`{item}`" not in page] == []
