@@ -13,6 +13,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.models.expansion import Expansion
+from controller.models.parts import BACKEND_LABEL
 from controller.models.standing import (
     WORKLOADS,
     Standing,
@@ -23,7 +24,6 @@ from controller.models.standing import (
     serves,
     wanted_replicas,
 )
-from controller.observe.orders import PREFIX
 
 _LONGEST_MESSAGE: Final = 1024
 _STUCK: Final = frozenset(
@@ -163,7 +163,7 @@ def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
         if item["kind"] in WORKLOADS:
             live = report.standing.children.get(key_of(item))
             own = live if live is not None and belongs_to(live, uid) else None
-            found.setdefault(item["metadata"]["labels"][f"{PREFIX}backend"], []).append((item, own))
+            found.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
     return found
 
 

@@ -2,7 +2,7 @@
 
 Requests must find engines at every moment of a change. So a route that exists is changed only when all that
 it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
-for is ready and routed to.
+for is ready and routed to. While a backend cannot be made, what spans all backends stays as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from apiserver.schema.json import Json
 from controller.models.expansion import Expansion
+from controller.models.parts import BACKEND_LABEL
 from controller.observe.orders import PREFIX
 
 APPLIED: Final = f"{PREFIX}applied"
@@ -98,6 +99,8 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         live = standing.children.get(key)
         if key in standing.foreign or (live is not None and not belongs_to(live, uid)):
             continue
+        if live is not None and not expansion.is_whole and BACKEND_LABEL not in item["metadata"]["labels"]:
+            continue
         wanted = _wanted(expansion, item, live)
         if live is not None and _is_current(wanted, live, standing.generations.get(key)):
             continue
@@ -140,7 +143,7 @@ def serves(workload: Json | None) -> bool:
 def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
     """Yield the names of ModelServers some of whose workloads do not serve."""
     backends = {
-        item["metadata"]["name"]: item["metadata"]["labels"][f"{PREFIX}backend"]
+        item["metadata"]["name"]: item["metadata"]["labels"][BACKEND_LABEL]
         for item in expansion.objects
         if item["kind"] == "ModelServer"
     }
@@ -148,7 +151,7 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
         workloads = [
             standing.children.get(key_of(item))
             for item in expansion.objects
-            if item["kind"] in WORKLOADS and item["metadata"]["labels"][f"{PREFIX}backend"] == backend
+            if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] == backend
         ]
         if not all(serves(item) for item in workloads):
             yield name

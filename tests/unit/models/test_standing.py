@@ -133,14 +133,24 @@ def test_a_backend_that_is_taken_out_goes_when_the_others_serve() -> None:
 
 
 def test_nothing_goes_of_a_model_that_cannot_be_made_whole() -> None:
-    """An edit that takes an image away must not take the backend away."""
+    """An edit that takes an image away must not take the backend away, nor its requests and its replicas."""
     namespace = Namespace()
-    namespace.act(owned(backend("a"), backend("b")))
+    costs = {"scalingCost": 1, "minReplicas": 1, "maxReplicas": 3}
+    value = model(
+        backend("a", **costs),
+        backend("b", **costs),
+        metadata={"uid": "u", "namespace": "chat"},
+        autoscalingPolicy=POLICY,
+    )
+    namespace.act(value)
     namespace.serve("qwen-a", "qwen-b")
-    broken = owned(backend("a"), backend("b", workers=[{"pods": 1}]))
+    namespace.done.clear()
+    broken = copy.deepcopy(value)
+    del broken["spec"]["backends"][1]["workers"][0]["image"]
 
     for _ in range(3):
         assert not namespace.act(broken).delete
+    assert namespace.done == []
     invalid = Expansion(objects=(), notes=replace(expand(broken)).notes)
     assert not steps(broken, invalid, namespace.standing()).delete
 
