@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ import yaml
 from support.manifests import listed
 from support.models import GPU, POLICY, backend, model, worker
 
+from controller.models.expansion import expand
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
@@ -215,3 +218,27 @@ def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) ->
 
     cluster.kubectl("delete", "model/first")
     cluster.wait("modelroute/second", "create")
+
+
+@pytest.mark.parametrize("made", [1, 4])
+def test_a_controller_that_is_killed_leaves_nothing_twice_and_nothing_out(
+    cluster: Cluster, process: Process, made: int
+) -> None:
+    """Whoever comes next finds what there is, and makes the rest."""
+    value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
+    kinds = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
+    cluster.apply(value)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while sum(len(cluster.names(kind)) for kind in kinds[:3]) < made:
+        assert time.monotonic() < deadline
+    os.kill(process.pid, signal.SIGKILL)
+    process.stop()
+    process.start()
+
+    cluster.wait("model/qwen", "condition=Active")
+    found = {(kind, name) for kind in kinds for name in cluster.names(kind)}
+    objects = {(item["kind"].lower(), item["metadata"]["name"]) for item in expand(value).objects}
+    short = {"autoscalingpolicybinding": "aspb", "horizontalpodautoscaler": "hpa"}
+    assert found == {
+        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in kinds
+    }
