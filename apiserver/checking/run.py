@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TextIO
+from typing import Final
 
 from apiserver.checking.manifests import check_source
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
-from apiserver.checking.text import Line, Tone, lines_of, passed_over
-from apiserver.program import program
+from apiserver.checking.text import Tone, lines_of, passed_over, write_lines
+from apiserver.program import exit_code, program
 from apiserver.schema.metadata import metadata_errors
 
 _VALID: Final = 0
 _REFUSED: Final = 1
 _UNREADABLE: Final = 2
-_INTERRUPTED: Final = 130
 
 _EPILOG: Final = """\
 FILE is a file, a directory (all *.yaml, *.yml and *.json below it) or - for
@@ -47,17 +45,14 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if not options.files:  # said after unknown options, which are the likelier mistake
         parser.error("name at least one FILE, or - for standard input")
+    return exit_code(lambda: _run(options), unread=_REFUSED)
+
+
+def _run(options: argparse.Namespace) -> int:
     sources = read_sources(options.files)
     outcomes = (outcome for source in sources for outcome in check_source(source, options.namespace))
-    try:
-        verdicts = {outcome.verdict for outcome in _PRINTERS[options.output](outcomes)}
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _REFUSED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    verdicts = {outcome.verdict for outcome in _PRINTERS[options.output](outcomes)}
+    sys.stdout.flush()
     if Verdict.UNREADABLE in verdicts:
         return _UNREADABLE
     return _REFUSED if Verdict.REFUSED in verdicts else _VALID
@@ -67,7 +62,7 @@ def _print_text(outcomes: Iterable[Outcome]) -> list[Outcome]:
     seen = []
     said: set[str] = set()
     for outcome in outcomes:
-        _tell(lines_of(outcome, said), sys.stdout)
+        write_lines(lines_of(outcome, said), sys.stdout)
         seen.append(outcome)
     _note(seen)
     return seen
@@ -77,7 +72,7 @@ def _print_yaml(outcomes: Iterable[Outcome]) -> list[Outcome]:
     seen = []
     said: set[str] = set()
     for outcome in outcomes:
-        _tell((line for line in lines_of(outcome, said) if line.tone is not Tone.GOOD), sys.stderr)
+        write_lines((line for line in lines_of(outcome, said) if line.tone is not Tone.GOOD), sys.stderr)
         if outcome.value is not None:
             sys.stdout.write(as_yaml(outcome.value))
         seen.append(outcome)
@@ -101,11 +96,6 @@ _PRINTERS: Final[Mapping[str, Callable[[Iterable[Outcome]], list[Outcome]]]] = {
     "yaml": _print_yaml,
     "json": _print_json,
 }
-
-
-def _tell(lines: Iterable[Line], file: TextIO) -> None:
-    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
-    file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
 
 
 def _note(outcomes: Sequence[Outcome]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TextIO
 
 from apiserver.checking.outcome import Finding, Outcome, Verdict
 
@@ -39,6 +41,12 @@ class Line:
             if is_coloured
             else _harmless(f"{place}: {text}")
         )
+
+
+def write_lines(lines: Iterable[Line], file: TextIO) -> None:
+    """Write lines, in colours where a person reads them on a terminal."""
+    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
+    file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
 
 
 def lines_of(outcome: Outcome, said: set[str]) -> Iterator[Line]:

@@ -17,16 +17,15 @@ from typing import Final
 
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.sources import STANDARD_INPUT, Source, read_sources
-from apiserver.checking.text import Line, Tone
+from apiserver.checking.text import Line, Tone, write_lines
 from apiserver.converting.documents import ConvertedFile, Note, convert_file
 from apiserver.converting.objects import Convert, Wanted, convert_value
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
-from apiserver.program import program
+from apiserver.program import exit_code, program
 
 _DONE: Final = 0
 _DIFFERENT: Final = 1
 _UNREADABLE: Final = 2
-_INTERRUPTED: Final = 130
 
 _VERSIONS: Final = ("v1alpha1", "v1alpha2")
 
@@ -61,14 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if problem := _problem(options):
         parser.error(problem)
-    try:
-        return _run(options)
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _DIFFERENT
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    return exit_code(lambda: _run(options), unread=_DIFFERENT)
 
 
 def _problem(options: argparse.Namespace) -> str:
@@ -107,10 +99,9 @@ def _converted(source: Source, convert: Convert) -> ConvertedFile:
 
 
 def _tell(source: Source, file: ConvertedFile) -> None:
-    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     lines = [Line(source.name, note.line, Tone.ADVICE, note.text) for note in file.notes]
     lines += [Line(source.name, note.line, Tone.BAD, f"error: {note.text}") for note in file.problems]
-    sys.stderr.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+    write_lines(lines, sys.stderr)
 
 
 def _print_differences(pairs: Iterable[_Pair]) -> bool:

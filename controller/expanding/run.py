@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -13,14 +12,13 @@ from apiserver.checking.manifests import check_source
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
-from apiserver.checking.text import Line, Tone, lines_of
-from apiserver.program import program
+from apiserver.checking.text import Line, Tone, lines_of, write_lines
+from apiserver.program import exit_code, program
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 1
 _UNREADABLE: Final = 2
-_INTERRUPTED: Final = 130
 
 _REFUSED: Final = (Verdict.REFUSED, Verdict.UNREADABLE)
 
@@ -43,14 +41,7 @@ invalid or could not be read
 def main(arguments: Sequence[str]) -> int:
     """Print what the Models of some files become; the exit code."""
     options = _parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _DONE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    return exit_code(lambda: _run(options), unread=_DONE)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -102,8 +93,7 @@ def _print(output: str, expansions: Iterable[Expansion]) -> None:
 
 
 def _tell(lines: Iterable[Line], code: int) -> int:
-    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-    sys.stderr.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+    write_lines(lines, sys.stderr)
     return code
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +12,8 @@ from typing import Final
 
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.sources import read_sources
-from apiserver.checking.text import Line, Tone
+from apiserver.checking.text import Line, Tone, write_lines
+from apiserver.program import exit_code
 from controller.offline.arguments import parser
 from controller.offline.changes import Changes, changed
 from controller.offline.configuring import Configuring, configured
@@ -34,21 +34,13 @@ from controller.uncollected import uncollected
 _ENOUGH: Final = 0
 _SHORT: Final = 1
 _UNREADABLE: Final = 2
-_INTERRUPTED: Final = 130
 _NAMESPACE: Final = "stowplan-system"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Plan with the files that are named; the exit code."""
     options = parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _SHORT
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    return exit_code(lambda: _run(options), unread=_SHORT)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -160,6 +152,5 @@ def _show(output: str, shown: Shown) -> None:
 
 
 def _tell(problems: Iterable[Problem]) -> None:
-    is_coloured = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     lines = (Line(item.file, item.line, Tone.BAD, f"error: {item.text}") for item in problems)
-    sys.stderr.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+    write_lines(lines, sys.stderr)

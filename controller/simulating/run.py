@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from apiserver.checking.sources import Source, read_sources
+from apiserver.program import exit_code
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.offline.configuring import Configuring, configured
 from controller.offline.reading import Problem, read
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
-_INTERRUPTED: Final = 130
 _NAMESPACE: Final = "stowplan-system"
 _DEFAULT_NAMESPACE: Final = "default"
 
@@ -47,14 +46,7 @@ _DEFAULT_NAMESPACE: Final = "default"
 def main(arguments: Sequence[str]) -> int:
     """Play what is named; the exit code."""
     options = parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except BrokenPipeError:
-        # Whoever reads has seen enough. What is left in the buffer must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _PLAYED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    return exit_code(lambda: _run(options), unread=_PLAYED)
 
 
 def _run(options: argparse.Namespace) -> int:
