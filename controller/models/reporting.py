@@ -24,8 +24,8 @@ from controller.models.standing import (
     serves,
     wanted_replicas,
 )
+from controller.observe.condition_list import condition_list, shortened
 
-_LONGEST_MESSAGE: Final = 1024
 _STUCK: Final = frozenset(
     {
         "CrashLoopBackOff",
@@ -113,27 +113,12 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
 
 def model_status(report: Report, *, now: datetime) -> Json:
     """Return the status of a Model. Times change where a condition changes only."""
-    value = report.model
-    known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
-    generation = value["metadata"].get("generation", 0)
-    conditions = []
-    for kind, (holds, reason, text) in findings(report).items():
-        old = known.get(str(kind)) or {}
-        is_old = old.get("status") == str(holds) and old.get("lastTransitionTime")
-        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions.append(
-            {
-                "type": str(kind),
-                "status": str(holds),
-                "reason": str(reason),
-                "message": text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…",
-                "observedGeneration": generation,
-                "lastTransitionTime": old["lastTransitionTime"] if is_old else moment,
-            }
-        )
+    found = {
+        kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in findings(report).items()
+    }
     return {
-        "observedGeneration": generation,
-        "conditions": conditions,
+        "observedGeneration": report.model["metadata"].get("generation", 0),
+        "conditions": condition_list(report.model, found, now=now),
         "backendStatuses": [] if report.upstream else [*_backends(report)],
     }
 

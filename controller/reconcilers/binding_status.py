@@ -12,16 +12,15 @@ from apiserver.schema.json import Json
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
+from controller.observe.condition_list import condition_list, moment, shortened
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
 from controller.policies.wording import binding_sentence, recommendation_text
-from controller.reconcilers.status import moment, transition_time
 
 REFRESH_SECONDS: Final = 60.0
 """Figures that moved are written at most so often, where nothing else is news."""
 
-_LONGEST_MESSAGE: Final = 1024
 _MOST_REPLICAS: Final = 2**31 - 1
 _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
     Signal.FRESH: BindingReason.METRICS_AVAILABLE,
@@ -69,16 +68,16 @@ class Verdict:
     def message(self) -> str:
         """The decision in one sentence."""
         if self.fault:
-            return _shortened(f"nothing is decided: {self.fault}; please report it with the object")
+            return shortened(f"nothing is decided: {self.fault}; please report it with the object")
         if self.decision is None or self.case.binding is None:
             wrong = [text for holds, _, text in self.case.findings.values() if not holds]
-            return _shortened("; ".join(wrong) or "nothing can be decided")
+            return shortened("; ".join(wrong) or "nothing can be decided")
         text = binding_sentence(self.case.binding, self.decision)
         if self.case.is_paused:
             text = f"paused: what runs stands; otherwise {text}"
         if self.advice:
             text = f"{text}; {self.advice[1]}: nothing is scaled"
-        return _shortened(text)
+        return shortened(text)
 
 
 def binding_status(verdict: Verdict, *, now: datetime) -> Json:
@@ -89,7 +88,7 @@ def binding_status(verdict: Verdict, *, now: datetime) -> Json:
         "observedGeneration": metadata.get("generation", 0),
         "lastDecisionTime": moment(now),
         "decision": {"message": verdict.message},
-        "conditions": _conditions(verdict, now=now),
+        "conditions": condition_list(case.value, _findings(verdict), now=now),
     }
     if case.targets:
         status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
@@ -182,22 +181,6 @@ def _metric(asked: Recommendation) -> Json:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _conditions(verdict: Verdict, *, now: datetime) -> list[Json]:
-    value = verdict.case.value
-    known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
-    return [
-        {
-            "type": str(kind),
-            "status": str(holds),
-            "reason": str(reason),
-            "message": _shortened(text),
-            "observedGeneration": value["metadata"].get("generation", 0),
-            "lastTransitionTime": transition_time(known.get(str(kind)), str(holds), now=now),
-        }
-        for kind, (holds, reason, text) in _findings(verdict).items()
-    ]
-
-
 def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
     found = dict(verdict.case.findings)
     if verdict.decision is not None:
@@ -211,7 +194,8 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
         found[BindingCondition.SCALING_ACTIVE] = verdict.scaling
     if verdict.advice:
         found[BindingCondition.ADVISORY] = True, *verdict.advice
-    return {kind: found[kind] for kind in BindingCondition if kind in found}
+    in_order = ((kind, found[kind]) for kind in BindingCondition if kind in found)
+    return {kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in in_order}
 
 
 def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFinding:
@@ -222,7 +206,3 @@ def _metrics_finding(verdict: Verdict, decision: BindingDecision) -> BindingFind
     texts = "; ".join(recommendation_text(asked) for asked in recommendations)
     silence = f"; {verdict.silence}" if verdict.silence else ""
     return worst.decides, _SIGNALS[worst], f"{texts}{silence}"
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
+from controller.observe.condition_list import condition_list, moment, shortened
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.gather import Unplanned
 from controller.observe.variants import CostSource
@@ -21,7 +22,6 @@ from controller.reconcilers.advisory import Advice
 from controller.sizing.records import Learned
 
 _SHORTEST_ACCELERATOR: Final = 2
-_LONGEST_MESSAGE: Final = 1024
 _GAP_DIGITS: Final = 6
 _DIGITS: Final = 4
 _METRICS: Final[Mapping[Signal, ConditionReason]] = {
@@ -92,7 +92,7 @@ def planned_status(autoscaling: Json, verdict: Verdict, *, now: datetime) -> Jso
         | {"lastRunTime": moment(now)},
         "actuation": {"applied": verdict.advice is None},
         "decision": _decision(verdict),
-        "conditions": _conditions(autoscaling, _findings(verdict), now=now),
+        "conditions": condition_list(autoscaling, _findings(verdict), now=now),
     }
 
 
@@ -106,13 +106,8 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     return {
         "actuation": {"applied": False},
         "decision": {"reason": UNPLANNED, "message": why.message},
-        "conditions": _conditions(autoscaling, findings, now=now),
+        "conditions": condition_list(autoscaling, findings, now=now),
     }
-
-
-def moment(time: datetime) -> str:
-    """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
@@ -185,7 +180,7 @@ def _decision(verdict: Verdict) -> Json:
     decision, solver = verdict.decision, verdict.solver
     said: Json = {
         "reason": str(decision.reason),
-        "message": _shortened(decision.message),
+        "message": shortened(decision.message),
         "demand": _demand(decision.load),
         "requiredRequestsPerSecond": _number(decision.required_requests_per_second),
         "capacityPerReplica": _number(decision.capacity.requests_per_second) if decision.capacity else None,
@@ -252,33 +247,6 @@ def _gap(solver: SolverReport) -> str:
     return f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip(".")
 
 
-def _shortened(message: str) -> str:
-    """Return as much of a sentence as the schema takes: a status that it refuses would say nothing."""
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
-
-
 def decimal_text(value: Decimal) -> str:
     """Return a number without exponent, as the API writes costs."""
     return f"{value:f}"
-
-
-def _conditions(autoscaling: Json, findings: Mapping[ConditionType, Finding], *, now: datetime) -> list[Json]:
-    known = {item["type"]: item for item in (autoscaling.get("status") or {}).get("conditions") or []}
-    return [
-        {
-            "type": str(kind),
-            "status": str(holds),
-            "reason": str(reason),
-            "message": message,
-            "observedGeneration": autoscaling["metadata"].get("generation", 0),
-            "lastTransitionTime": transition_time(known.get(kind), str(holds), now=now),
-        }
-        for kind, (holds, reason, message) in findings.items()
-    ]
-
-
-def transition_time(known: Json | None, status: str, *, now: datetime) -> str:
-    """Return when a condition came to its status, as is known of it; now, where it has changed."""
-    if known is not None and known.get("status") == status and known.get("lastTransitionTime"):
-        return str(known["lastTransitionTime"])
-    return moment(now)
