@@ -5,11 +5,12 @@ A ModelRoute takes ten adapters. Those beyond have ModelRoutes of their own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from apiserver.schema.json import Json, JsonValue
+from apiserver.kinds.kthena.groups import NETWORKING
+from apiserver.kinds.kthena.modelconfigadvice import transfer_of
+from apiserver.schema.json import Json
 from controller.models.parts import (
     BACKEND_LABEL,
     ENGINES,
@@ -23,7 +24,7 @@ from controller.models.parts import (
 )
 from controller.models.workloads import answering_labels, metadata
 
-API_VERSION: Final = "networking.volcano.sh/v1alpha1"
+_API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 
 _MOST_ADAPTERS: Final = 10
 _CONNECTORS: Final = {
@@ -50,7 +51,7 @@ def model_server(parts: Sequence[Part]) -> Json:
     name = backend_name(first.model, first.backend)
     labels = {label: first.labels[label] for label in (MODEL_LABEL, BACKEND_LABEL)}
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": _API_VERSION,
         "kind": "ModelServer",
         "metadata": metadata(first.model, name, labels),
         "spec": spec,
@@ -70,7 +71,7 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
             spec["loraAdapters"] = chunk
         name = str(model["metadata"]["name"])
         yield {
-            "apiVersion": API_VERSION,
+            "apiVersion": _API_VERSION,
             "kind": "ModelRoute",
             "metadata": metadata(model, f"{name}{suffix}", {MODEL_LABEL: name}),
             "spec": spec,
@@ -125,17 +126,7 @@ def _selector(parts: Sequence[Part]) -> Json:
 
 def _connector(parts: Sequence[Part]) -> str:
     for part in parts:
-        found = _decoded(part.setting("kv-transfer-config"))
+        found = transfer_of(part.setting("kv-transfer-config"))
         if isinstance(found, dict) and (known := _CONNECTORS.get(str(found.get("kv_connector")))):
             return known
     return "http"
-
-
-def _decoded(value: JsonValue) -> JsonValue:
-    if not isinstance(value, str):
-        return value
-    try:
-        decoded: JsonValue = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    return decoded

@@ -56,7 +56,7 @@ def _transfer(here: str, config: Json, worker_type: str, connectors: set[str]) -
     name = next((name for name in _TRANSFER if name in config), None)
     if name is None:
         return
-    found = _decoded(config[name])
+    found = transfer_of(config[name])
     if not isinstance(found, dict) or not isinstance(found.get("kv_connector"), str):
         yield f"{here}.{name}: not a JSON object with a kv_connector"
         return
@@ -66,10 +66,11 @@ def _transfer(here: str, config: Json, worker_type: str, connectors: set[str]) -
         yield f"{here}.{name}: kv_role of a {worker_type} worker is {' or '.join(allowed)}"
 
 
-def _decoded(value: JsonValue) -> JsonValue:
+def transfer_of(value: JsonValue) -> JsonValue:
+    """Return how a cache is handed over, which may be an object or its text; None for what is neither."""
     if not isinstance(value, str):
         return value
     try:
         return msgspec.json.decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None

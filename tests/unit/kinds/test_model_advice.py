@@ -140,6 +140,10 @@ SPOKEN = {
         worker(config={"kv-transfer-config": "nixl"}),
         [f"{FIRST}.workers[0].config.kv-transfer-config: not a JSON object with a kv_connector"],
     ),
+    "a transfer too deep to be read": (
+        worker(config={"kv-transfer-config": "[" * 200_000}),
+        [f"{FIRST}.workers[0].config.kv-transfer-config: not a JSON object with a kv_connector"],
+    ),
     "roles the wrong way round": (
         backend(workers=[config(transfer("N", "kv_consumer"), type="prefill")]),
         [
