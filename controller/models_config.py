@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
-from controller.models.expansion import ExpansionSettings
+from controller.models.expansion import S3_IMAGE, ExpansionSettings
 
 
 @declaration()
@@ -27,7 +27,7 @@ class ModelsConfig:
     """`autoscalers`: HorizontalPodAutoscalers act on policies. `none`: the controller of bindings scales by
     itself (its `scaling.mode` is `direct`), or something else does."""
 
-    s3_image: Annotated[str, Length(1, 512)] = "amazon/aws-cli:2.31.0"
+    s3_image: Annotated[str, Length(1, 512)] = S3_IMAGE
     """Image with the AWS command line, which fetches weights from `s3://`."""
 
     workers: Annotated[int, Range(1, 64)] = 4

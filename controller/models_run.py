@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import secrets
-import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -29,6 +27,7 @@ from controller.models_caches import ModelCaches
 from controller.models_config import ModelsConfig, expansion_settings
 from controller.reconcilers.model import Key, LostLeaseError, ModelReconciler, ModelTools
 from controller.reconcilers.work_queue import WorkQueue
+from controller.replica import exit_at_once, new_identity
 
 LEASE_NAME: Final = "stowplan-models"
 _REPORTER: Final = "stowplan.dev/models"
@@ -69,7 +68,7 @@ class ModelController:
         self._namespace = config.namespace or installation_namespace(
             config.cluster.kubeconfig, config.cluster.context, os.environ
         )
-        self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+        self._identity = new_identity()
         self._queue: WorkQueue[Key] = WorkQueue()
         self._retries: dict[Key, Backoff] = {}
         self._caches: ModelCaches | None = None
@@ -88,7 +87,7 @@ class ModelController:
             caches = self._caches = ModelCaches(cluster, self._queue.add)
             events = EventRecorder(cluster, controller=_REPORTER, instance=self._identity)
             options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
-            elector = LeaderElector(cluster, options, on_lost=_exit_at_once)
+            elector = LeaderElector(cluster, options, on_lost=exit_at_once)
             reconciler = ModelReconciler(
                 ModelTools(
                     cluster=cluster,
@@ -120,7 +119,7 @@ class ModelController:
             try:
                 is_done = await reconciler.reconcile(key)
             except LostLeaseError:
-                _exit_at_once()
+                exit_at_once()
             except ClusterError as error:
                 _log.warning("not finished", model="/".join(key), error=error.message)
                 self._retry(key)
@@ -145,9 +144,3 @@ class ModelController:
             ),
         )
         self._queue.add_later(key, backoff.next_seconds())
-
-
-def _exit_at_once() -> None:
-    """End the process: another replica may already be acting."""
-    _log.error("the lease is lost: exiting")
-    os._exit(1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-import socket
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -56,6 +54,7 @@ from controller.reconcilers.variantautoscaling import (
     VariantAutoscalingReconciler,
 )
 from controller.reconcilers.watching import EngineSource
+from controller.replica import exit_at_once, new_identity
 from controller.solver import Solver
 from controller.telemetry import Telemetry
 
@@ -102,7 +101,7 @@ class Controller:
         self._namespace = config.namespace or installation_namespace(
             config.cluster.kubeconfig, config.cluster.context, os.environ
         )
-        self._identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+        self._identity = new_identity()
         self._caches: Caches | None = None
         self._pulse = Pulse()
         self.readiness = Readiness()
@@ -167,7 +166,7 @@ class Controller:
         self, cluster: Cluster, caches: Caches, tools: Tools, binding_tools: BindingTools
     ) -> None:
         options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
-        elector = LeaderElector(cluster, options, on_lost=_exit_at_once, annotations=self._pulse.annotations)
+        elector = LeaderElector(cluster, options, on_lost=exit_at_once, annotations=self._pulse.annotations)
 
         scaler = DirectScaler(
             ScalingTools(
@@ -339,9 +338,3 @@ def _advisory(planning: PlanningConfig) -> Scope:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _exit_at_once() -> None:
-    """End the process: another replica may already be writing."""
-    _log.error("the lease is lost: exiting")
-    os._exit(1)

@@ -26,11 +26,15 @@ _SERVICE_NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as users write them)
 
 
+S3_IMAGE: Final = "amazon/aws-cli:2.31.0"
+"""Has the AWS command line."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpansionSettings:
     """What a person may choose."""
 
-    s3_image: str = "amazon/aws-cli:2.31.0"
+    s3_image: str = S3_IMAGE
     """Image with the AWS command line, which fetches from `s3://`."""
 
     has_autoscalers: bool = True

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.autoscalers import BOUND_METRIC
+from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
 from controller.models.parts import BACKEND_LABEL, MODEL_LABEL, Part, backend_name
 from controller.models.workloads import metadata, reference
 from controller.observe.orders import PREFIX, SCALE_TO_ZERO_GRACE
 
-API_VERSION: Final = "registry.volcano.sh/v1alpha1"
-METRIC: Final = "policy_desired_replicas"
+_API_VERSION: Final = f"{REGISTRY}/v1alpha1"
 
 _MOST: Final = 2**31 - 1
 
@@ -75,7 +76,7 @@ def autoscaler(part: Part) -> Json:
     low, high = bounds(part)
     target = reference(part)
     labels = {"target_kind": target["kind"], "target_name": target["name"]}
-    metric = {"name": METRIC, "selector": {"matchLabels": labels}}
+    metric = {"name": BOUND_METRIC, "selector": {"matchLabels": labels}}
     # The policy has its own tolerance, windows and limits: those of the autoscaler would apply them twice.
     at_once = {"tolerance": "0", "stabilizationWindowSeconds": 0}
     return {
@@ -112,7 +113,7 @@ def _grace(parts: Sequence[Part]) -> str:
 
 def _policy(model: Json, name: str, spec: Json, labels: Json) -> Json:
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": _API_VERSION,
         "kind": "AutoscalingPolicy",
         "metadata": metadata(model, name, labels),
         "spec": spec,
@@ -122,7 +123,7 @@ def _policy(model: Json, name: str, spec: Json, labels: Json) -> Json:
 def _binding(model: Json, name: str, spec: Json, labels: Json) -> Json:
     """Return a binding. What a person ordered for the Model by annotations is ordered for it."""
     found: Json = {
-        "apiVersion": API_VERSION,
+        "apiVersion": _API_VERSION,
         "kind": "AutoscalingPolicyBinding",
         "metadata": metadata(model, name, labels),
         "spec": spec,

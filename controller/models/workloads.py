@@ -12,8 +12,8 @@ from apiserver.schema.json import Json
 from controller.models.commands import DRAIN_SECONDS, leader_command, lifecycle, probes, worker_command
 from controller.models.parts import MANAGED_BY, OWNER_ANNOTATION, Part
 from controller.models.weights import Weights
+from controller.observe.targets import WORKER_INDEX
 
-_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 _PORT_NAME: Final = "http"
 _STOP_SECONDS: Final = DRAIN_SECONDS + 30
 _SHARED_MEMORY: Final = "shared-memory"
@@ -58,7 +58,7 @@ def reference(part: Part) -> Json:
 
 def answering_labels(part: Part) -> Mapping[str, str]:
     """Return labels of the pods of a part that answer requests: of engines that span nodes, the leaders."""
-    return {**part.labels, _WORKER_INDEX: "0"} if part.pods > 1 else part.labels
+    return {**part.labels, WORKER_INDEX: "0"} if part.pods > 1 else part.labels
 
 
 def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
