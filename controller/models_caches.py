@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Generic, TypeVar
 
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
@@ -16,20 +16,22 @@ from apiserver.cluster.resource import (
     PODS,
 )
 from apiserver.schema.json import Json
-from controller.models.parts import MODEL_LABEL
-from controller.models.standing import ChildKey
-from controller.reconcilers.model import RESOURCES
+from controller.models.parts import MODEL_LABEL, served_name
+from controller.models.standing import ChildKey, key_of
+from controller.reconcilers.model import RESOURCES, Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """What the upstream controller of Models makes of them."""
 
 _SILENT_SECONDS: Final = 600.0
 
+K = TypeVar("K")
+
 
 class ModelCaches:
     """What the reconciler of Models looks at; `changed` is called with the namespace and name of a Model."""
 
-    def __init__(self, cluster: Cluster, changed: Callable[[tuple[str, str]], None]) -> None:
+    def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
         self._changed = changed
         self._models = Cache(cluster, MODELS, reduce=without_managed_fields)
         self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=without_managed_fields)
@@ -50,7 +52,12 @@ class ModelCaches:
             without="LeaderWorkerSets",
             silent_seconds=_SILENT_SECONDS,
             reduce=without_managed_fields,
+            label_selector=MODEL_LABEL,
         )
+        # By what is asked for: a look at everything for each Model would cost the square of their number.
+        self._made: dict[tuple[str, ChildKey], Json] = {}
+        self._made_for: _ByModel[ChildKey] = _ByModel(key_of)
+        self._pods_of: _ByModel[str] = _ByModel(lambda pod: str(pod["metadata"]["name"]))
         self._all = (self._models, self._pods, self._upstream, *self._children.values())
 
     async def run(self) -> None:
@@ -65,9 +72,10 @@ class ModelCaches:
         for cache in self._all:
             await cache.synced.wait()
         await self._groups.settled.wait()
-        for cache in (self._pods, *self._children.values()):
-            cache.subscribe(self._child_changed)
+        self._pods.subscribe(self._pod_changed)
         self._groups.subscribe(self._child_changed)
+        for children in self._children.values():
+            children.subscribe(self._child_changed)
         self._upstream.subscribe(lambda _: self._all_changed())
         self._models.subscribe(self._model_changed)
 
@@ -84,50 +92,73 @@ class ModelCaches:
         """Return the Models of a namespace."""
         return [item for item in self._models.items() if item["metadata"]["namespace"] == namespace]
 
-    def children(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return what this controller made in a namespace, for any Model."""
-        found = {
-            ChildKey(kind, item["metadata"]["name"]): item
-            for kind, cache in self._children.items()
-            for item in cache.items()
-            if item["metadata"]["namespace"] == namespace
-        }
-        groups = {
-            ChildKey(LEADER_WORKER_SETS.kind, item["metadata"]["name"]): item
-            for item in self._groups.items()
-            if item["metadata"]["namespace"] == namespace and _model_of(item)
-        }
-        return found | groups
+    def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
+        """Return what was made for a Model, and what of the names asked for was made for others."""
+        wanted = {*asked, *self._made_for.of(model)}
+        return {key: item for key in wanted if (item := self._made.get((model[0], key))) is not None}
 
-    def pods(self, namespace: str, model: str) -> Sequence[Json]:
+    def pods(self, model: Key) -> Sequence[Json]:
         """Return the pods of a Model."""
-        return [
-            item
-            for item in self._pods.items()
-            if item["metadata"]["namespace"] == namespace and _model_of(item) == model
-        ]
+        return tuple(self._pods_of.of(model).values())
 
     def upstream(self) -> str:
         """Return the API of another controller of Models; empty where there is none."""
         return _UPSTREAM if self._upstream.items() else ""
 
     def _model_changed(self, change: Change) -> None:
-        """Tell of a Model, and of others in its namespace: one may have waited for its name."""
-        old, new = (item and {**item, "status": None} for item in (change.old, change.new))
+        """Tell of a Model, and of others that requests call or called the same: one may wait for its name."""
         self._changed(change.key)
-        if (old or {}).get("spec") != (new or {}).get("spec"):
-            for item in self.models(change.key[0]):
+        names = {served_name(item) for item in (change.old, change.new) if item is not None}
+        for item in self.models(change.key[0]):
+            if served_name(item) in names:
                 self._changed((change.key[0], item["metadata"]["name"]))
 
     def _child_changed(self, change: Change) -> None:
-        item = change.new or change.old
-        if item is not None and (model := _model_of(item)):
-            self._changed((item["metadata"]["namespace"], model))
+        namespace = change.key[0]
+        if change.old is not None:
+            self._made.pop((namespace, key_of(change.old)), None)
+        if change.new is not None:
+            self._made[namespace, key_of(change.new)] = change.new
+        self._made_for.take(change)
+        self._tell(change)
+
+    def _pod_changed(self, change: Change) -> None:
+        self._pods_of.take(change)
+        self._tell(change)
+
+    def _tell(self, change: Change) -> None:
+        """Tell of the Models that an object was and is of."""
+        for item in filter(None, (change.old, change.new)):
+            self._changed(_model_of(item))
 
     def _all_changed(self) -> None:
         for item in self._models.items():
             self._changed((item["metadata"]["namespace"], item["metadata"]["name"]))
 
 
-def _model_of(item: Json) -> str:
-    return str((item["metadata"].get("labels") or {}).get(MODEL_LABEL) or "")
+class _ByModel(Generic[K]):
+    """Objects by the Model that they are of, and then by what tells them apart."""
+
+    def __init__(self, key: Callable[[Json], K]) -> None:
+        self._key = key
+        self._items: dict[Key, dict[K, Json]] = {}
+
+    def of(self, model: Key) -> Mapping[K, Json]:
+        """Return the objects of a Model."""
+        return self._items.get(model, {})
+
+    def take(self, change: Change) -> None:
+        """Take note of a change of one object."""
+        if change.old is not None:
+            model = _model_of(change.old)
+            known = self._items[model]
+            del known[self._key(change.old)]
+            if not known:
+                del self._items[model]
+        if change.new is not None:
+            self._items.setdefault(_model_of(change.new), {})[self._key(change.new)] = change.new
+
+
+def _model_of(item: Json) -> Key:
+    metadata = item["metadata"]
+    return metadata["namespace"], metadata["labels"][MODEL_LABEL]

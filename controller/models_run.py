@@ -135,6 +135,9 @@ class ModelController:
                 self._queue.done(key)
 
     def _retry(self, key: Key) -> None:
+        """Try again later. Attempts that events bring about before neither delay that nor add to it."""
+        if self._queue.is_timed(key):
+            return
         backoff = self._retries.setdefault(
             key,
             Backoff(

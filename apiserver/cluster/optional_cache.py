@@ -36,6 +36,7 @@ class OptionalCache:
         without: str,
         silent_seconds: float,
         reduce: Callable[[Json], Json],
+        label_selector: str | None = None,
         ask_again_seconds: float = ASK_AGAIN_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -43,7 +44,7 @@ class OptionalCache:
         self._without = without
         self._silent_seconds = silent_seconds
         self._ask_again_seconds = ask_again_seconds
-        self._cache = Cache(cluster, resource, reduce=reduce)
+        self._cache = Cache(cluster, resource, label_selector=label_selector, reduce=reduce)
         self._has_told = False
         self.settled = asyncio.Event()
         """Set once it is known what there is, or that nothing can be."""

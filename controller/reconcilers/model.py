@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -31,7 +31,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.undecoded import same
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.parts import Note, served_name
-from controller.models.reporting import ModelCondition, Report, findings, model_status
+from controller.models.reporting import ModelCondition, Report, model_status
 from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
 
 FIELD_MANAGER: Final = "stowplan-models"
@@ -63,10 +63,10 @@ class World(Protocol):
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models of a namespace."""
 
-    def children(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return what this controller made in a namespace, for any Model."""
+    def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
+        """Return what was made for a Model, and what of the names asked for was made for others."""
 
-    def pods(self, namespace: str, model: str) -> Sequence[Json]:
+    def pods(self, model: Key) -> Sequence[Json]:
         """Return the pods of a Model."""
 
     def upstream(self) -> str:
@@ -123,10 +123,11 @@ class ModelReconciler:
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)
+        asked = frozenset(map(key_of, expansion.objects))
         children = {
             key: item
-            for key, item in world.children(namespace).items()
-            if key in {key_of(asked) for asked in expansion.objects} or belongs_to(item, metadata["uid"])
+            for key, item in world.children((namespace, name), asked).items()
+            if key in asked or belongs_to(item, metadata["uid"])
         }
         generations = self._generations.setdefault((namespace, name), {})
         for key, item in children.items():
@@ -137,7 +138,7 @@ class ModelReconciler:
             expansion=expansion,
             standing=standing,
             steps=Steps(apply=(), delete=(), awaited=()) if upstream else steps(model, expansion, standing),
-            pods=world.pods(namespace, name),
+            pods=world.pods((namespace, name)),
             upstream=upstream,
             namesake=namesake,
         )
@@ -223,22 +224,22 @@ class ModelReconciler:
             )
         except (NotFound, Conflict):
             return  # it is gone, or another one of its name is there
-        self._announce(report, old)
+        self._announce(model, old, new)
 
-    def _announce(self, report: Report, old: Json) -> None:
+    def _announce(self, model: Json, old: Json, new: Json) -> None:
         before = {item.get("type"): item for item in old.get("conditions") or []}
-        for kind, (holds, reason, text) in findings(report).items():
-            known = before.get(str(kind)) or {}
-            if (known.get("status"), known.get("reason")) == (str(holds), str(reason)):
+        for item in new["conditions"]:
+            known = before.get(item["type"]) or {}
+            if all(known.get(name) == item[name] for name in ("status", "reason")):
                 continue
-            is_bad = kind is ModelCondition.FAILED and holds
+            is_bad = (item["type"], item["status"]) == (str(ModelCondition.FAILED), "True")
             self._tools.events.record(
-                report.model,
+                model,
                 type="Warning" if is_bad else "Normal",
-                reason=str(reason),
+                reason=item["reason"],
                 action="Reconcile",
-                note=text,
-                meaning=str(reason),
+                note=item["message"],
+                meaning=item["reason"],
             )
 
     def _demand_lease(self) -> None:

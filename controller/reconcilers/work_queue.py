@@ -15,6 +15,7 @@ class WorkQueue(Generic[K]):
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._active: set[K] = set()
+        self._timed: set[K] = set()
 
     def add(self, key: K) -> None:
         """Have a key worked on."""
@@ -26,7 +27,16 @@ class WorkQueue(Generic[K]):
 
     def add_later(self, key: K, seconds: float) -> None:
         """Have a key worked on after some time."""
-        asyncio.get_running_loop().call_later(seconds, self.add, key)
+        asyncio.get_running_loop().call_later(seconds, self._due, key)
+        self._timed.add(key)
+
+    def is_timed(self, key: K) -> bool:
+        """Tell whether a key will be worked on after some time, whatever happens before."""
+        return key in self._timed
+
+    def _due(self, key: K) -> None:
+        self._timed.discard(key)
+        self.add(key)
 
     async def take(self) -> K:
         """Wait for a key; `done` must follow."""

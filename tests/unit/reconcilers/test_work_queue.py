@@ -18,6 +18,16 @@ async def test_a_key_waits_once() -> None:
     assert await queue.take() == "c"
 
 
+async def test_a_key_is_due_once() -> None:
+    """Whoever adds it again meanwhile can see that: else each failure would begin a chain of attempts."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_later("a", 0.0)
+    assert queue.is_timed("a")
+
+    assert await queue.take() == "a"
+    assert not queue.is_timed("a")
+
+
 async def test_a_key_is_not_worked_on_twice_at_a_time() -> None:
     """What is added meanwhile is worked on afterwards."""
     queue: WorkQueue[str] = WorkQueue()
