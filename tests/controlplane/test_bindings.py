@@ -70,7 +70,7 @@ def test_silent_pods_and_a_missing_policy_hold(bench: Bench) -> None:
     bench.kubectl("delete", "asp", "waiting")
     status = bench.until("chat", PolicyResolved="PolicyNotFound")
     assert "desiredReplicas" not in status
-    assert "nothing has been decided" in bench.metric("chat")
+    bench.wait_for_metric("chat", "nothing has been decided")
     bench.apply(policy("waiting"))
     bench.until("chat", PolicyResolved="PolicyFound", desiredReplicas=1)
 
@@ -149,7 +149,7 @@ def test_an_unlike_pair_shares_a_load(bench: Bench) -> None:
         "1 of dear, 3 of chat; together in replicas of capacity 1: from 4 to 5 replicas"
         in status["decision"]["message"]
     )
-    assert '"value":"3"' in bench.metric("chat")
+    bench.wait_for_metric("chat", '"value":"3"')
 
 
 def test_a_target_that_cannot_be_scaled_is_named(bench: Bench) -> None:

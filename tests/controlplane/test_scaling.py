@@ -138,7 +138,7 @@ def test_an_hpa_is_a_second_writer_and_is_named(bench: Bench) -> None:
     assert "Warning" not in bench.apply(bound("chat"))
     status = bench.until("chat", ScalingActive="TargetScaledByOther")
     assert "HorizontalPodAutoscaler 'chat' scales Deployment 'chat'" in json.dumps(status["conditions"])
-    assert '"value":"1"' in bench.metric("chat")
+    bench.wait_for_metric("chat", '"value":"1"')
 
     bench.kubectl("delete", "hpa", "chat")
     bench.until("chat", ScalingActive="ScalesWritten", TargetsResolved="TargetsFound")

@@ -52,7 +52,13 @@ class Bench:
                 return status
             assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
 
-    def metric(self, target: str) -> str:
+    def wait_for_metric(self, target: str, text: str) -> None:
+        """Wait until the metrics API says so of a target: it learns of a status by a watch of its own."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text not in (said := self._metric(target)):
+            assert time.monotonic() < deadline, f"{text} is not in {said}"
+
+    def _metric(self, target: str) -> str:
         """Ask for the published number, through the aggregation layer."""
         path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{self.namespace}/policy_desired_replicas"
         found = self.control_plane.kubectl(
