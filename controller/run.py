@@ -174,6 +174,7 @@ class Controller:
                 events=binding_tools.events,
                 scalable=caches.scalable,
                 is_leading=elector.is_leading,
+                namespace=self._namespace,
             )
         )
         binding_tools = replace(binding_tools, scaler=scaler)

@@ -42,7 +42,10 @@ CALL_SECONDS: Final = 5.0
 
 _PATIENCE_SECONDS: Final = 30.0
 _AT_ONCE: Final = 8
-_GRANT: Final = "kubectl apply --server-side -n {} -f manifests/scaling/in-namespace.yaml"
+_GRANT: Final = (
+    "kubectl create rolebinding stowplan-controller-scaling -n {} --clusterrole=stowplan-controller-scaling"
+    " --serviceaccount={}:stowplan-controller"
+)
 _log = structlog.get_logger(__name__)
 
 
@@ -76,6 +79,8 @@ class ScalingTools:
     """Which resource a kind of an API version is, if it has a scale."""
 
     is_leading: Callable[[], bool]
+    namespace: str
+    """Of this installation: where the controller's account is."""
 
 
 class _Stopped(Exception):  # noqa: N818 (named after what happened)
@@ -236,7 +241,8 @@ class DirectScaler:
                 timeout_seconds=CALL_SECONDS,
             )
         except Forbidden as error:
-            raise _forbidden(f"{error.message}; if a right is missing: {_GRANT.format(namespace)}") from error
+            command = _GRANT.format(namespace, self._tools.namespace)
+            raise _forbidden(f"{error.message}; if a right is missing: {command}") from error
         if order.is_change:
             self._endings[Ending.WRITTEN] += 1
             self._tell(verdict, order, user)

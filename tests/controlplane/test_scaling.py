@@ -43,6 +43,13 @@ pytestmark = pytest.mark.controlplane
 PRODUCT = "NVIDIA-GH200"
 FOLDER = ROOT / "manifests" / "scaling"
 CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+GRANT = (
+    "create",
+    "rolebinding",
+    "stowplan-controller-scaling",
+    "--clusterrole=stowplan-controller-scaling",
+    "--serviceaccount=stowplan-system:stowplan-controller",
+)
 SCALED_BY_HAND = 3
 
 
@@ -78,7 +85,7 @@ def bench(control_plane: ControlPlane, _direct: None, namespace: str) -> Bench:
 
 def grant(bench: Bench) -> None:
     """Let the controller scale in the namespace, as the documents say."""
-    bench.kubectl("apply", "--server-side", f"--filename={FOLDER / 'in-namespace.yaml'}")
+    bench.kubectl(*GRANT)
 
 
 def until_replicas(bench: Bench, count: int) -> None:
@@ -119,7 +126,8 @@ def test_without_rights_in_a_namespace_it_says_what_is_missing(bench: Bench) -> 
     bench.apply(bound("chat"))
     status = bench.until("chat", ScalingActive="ControllerMayNotScale")
     (said,) = [item["message"] for item in status["conditions"] if item["type"] == "ScalingActive"]
-    assert f"kubectl apply --server-side -n {bench.namespace} -f manifests/scaling/in-namespace.yaml" in said
+    create, kind, name, *options = GRANT
+    assert f"kubectl {create} {kind} {name} -n {bench.namespace} {' '.join(options)}" in said
 
     grant(bench)
     bench.until("chat", ScalingActive="ScalesWritten")
@@ -232,7 +240,13 @@ async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending
         events = EventRecorder(cluster, controller="stowplan.dev/test", instance="test")
         reader = ScaleReader(cluster, tuple, silent_seconds=60.0)
         scaler = DirectScaler(
-            ScalingTools(cluster=cluster, events=events, scalable=reader.resource, is_leading=is_leading)
+            ScalingTools(
+                cluster=cluster,
+                events=events,
+                scalable=reader.resource,
+                is_leading=is_leading,
+                namespace="stowplan-system",
+            )
         )
         world = BoundWorld(
             policies=[json.loads(bench.kubectl("get", "asp", "waiting", "--output=json"))],

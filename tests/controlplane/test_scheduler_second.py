@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from support.kustomizing import kustomized
 from support.manifests import deployment, listed
 
-from hack.clusters.plane import MANIFESTS
 from hack.clusters.ways import PACKED
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.network import free_port
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.controlplane import ControlPlane
-    from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-PACKED"
-SYSTEM = "stowplan-system"
+SYSTEM = "packing"
 NODES = ("packed-a", "packed-b", "packed-c")
 
 
 @pytest.fixture
-def second(control_plane: ControlPlane, installation: Installation, tmp_path: Path) -> Iterator[Process]:
-    """Run the shipped scheduler as the shipped account: no right is added to what the manifests give it."""
-    rendered = control_plane.kubectl("kustomize", str(MANIFESTS)).stdout
-    objects = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
+def second(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
+    """Run the shipped scheduler in another namespace, as the shipped account and with no right added."""
+    rendered = kustomized(control_plane, tmp_path, resources=["scheduler"], namespace=SYSTEM)
+    (shipped_deployment,) = (item for item in rendered if item["kind"] == "Deployment")
+    objects = [item for item in rendered if item is not shipped_deployment]
+    control_plane.kubectl("create", "namespace", SYSTEM)
     control_plane.kubectl("apply", "--server-side", "--filename=-", input=listed(*objects))
     (shipped,) = (item["data"]["config.yaml"] for item in objects if item["kind"] == "ConfigMap")
     kubeconfig = control_plane.service_account_kubeconfig(SYSTEM, "stowplan-scheduler")
@@ -46,10 +47,13 @@ def second(control_plane: ControlPlane, installation: Installation, tmp_path: Pa
     connection = {"clientConnection": {"kubeconfig": str(kubeconfig)}}
     configuration.write_text(yaml.safe_dump(yaml.safe_load(shipped) | connection))
     binary = str(provide_binaries(ProgressLine())["kube-scheduler"])
+    (container,) = shipped_deployment["spec"]["template"]["spec"]["containers"]
+    flags = [flag for flag in container["command"] if "$(NAMESPACE)" in flag]
     pki = control_plane.directory / "pki"
     command = [
         binary,
         f"--config={configuration}",
+        *(flag.replace("$(NAMESPACE)", SYSTEM) for flag in flags),
         f"--bind-address={address}",
         f"--secure-port={port}",
         f"--tls-cert-file={pki / 'component.crt'}",
@@ -60,6 +64,7 @@ def second(control_plane: ControlPlane, installation: Installation, tmp_path: Pa
     yield process
     process.check()
     process.stop()
+    control_plane.kubectl("delete", "namespace", SYSTEM, "--wait=false")
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def nodes(control_plane: ControlPlane) -> Iterator[None]:
 def test_it_fills_one_node_before_the_next(
     control_plane: ControlPlane, second: Process, nodes: None, namespace: str
 ) -> None:
-    """Eight pods of one accelerator fill two nodes, and the third has room for one of four."""
+    """Eight pods of one accelerator fill two of three nodes, and the Lease is in the same namespace."""
     here = f"--namespace={namespace}"
     packed = deployment("packed", product=PRODUCT, accelerators=1, replicas=8)
     packed["spec"]["template"]["spec"]["schedulerName"] = PACKED
@@ -86,3 +91,4 @@ def test_it_fills_one_node_before_the_next(
     pods = json.loads(control_plane.kubectl("get", "pods", here, "--output=json").stdout)["items"]
 
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+    control_plane.kubectl("get", "lease", "stowplan-scheduler", f"--namespace={SYSTEM}")

@@ -56,6 +56,7 @@ class DirectStage(Stage):
                 events=cast("EventRecorder", self),
                 scalable=self.scalable,
                 is_leading=lambda: self.leads,
+                namespace="inference",
             )
         )
 

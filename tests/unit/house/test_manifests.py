@@ -76,18 +76,19 @@ def test_the_right_to_evict_is_given_apart() -> None:
     assert not granted & base
 
 
-def test_the_right_to_scale_is_given_apart_and_in_single_namespaces() -> None:
-    """In all of them the controller may only ask who may scale."""
+def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
+    """In all namespaces the controller may only ask who may scale."""
     objects = {
-        (item["kind"], item["metadata"]["name"]): item
-        for name in ("../scaling/rbac-scaling.yaml", "../scaling/in-namespace.yaml")
-        for item in manifests(name)
+        (item["kind"], item["metadata"]["name"]): item for item in manifests("../scaling/rbac-scaling.yaml")
     }
-    (everywhere,) = (item for (kind, _), item in objects.items() if kind == "ClusterRoleBinding")
-    (in_one,) = (item for (kind, _), item in objects.items() if kind == "RoleBinding")
+    (bound,) = (item for (kind, _), item in objects.items() if "Binding" in kind)
+    (unbound,) = (
+        item
+        for (kind, name), item in objects.items()
+        if kind == "ClusterRole" and name != bound["roleRef"]["name"]
+    )
 
-    def rules(binding: dict[str, Any]) -> set[tuple[str, str]]:
-        role = objects[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+    def rules(role: dict[str, Any]) -> set[tuple[str, str]]:
         return {
             (resource, verb)
             for rule in role["rules"]
@@ -95,10 +96,9 @@ def test_the_right_to_scale_is_given_apart_and_in_single_namespaces() -> None:
             for verb in rule["verbs"]
         }
 
-    assert rules(everywhere) == {("subjectaccessreviews", "create")}
-    assert rules(in_one) == {
+    assert rules(objects["ClusterRole", bound["roleRef"]["name"]]) == {("subjectaccessreviews", "create")}
+    assert rules(unbound) == {
         (f"{kind}/scale", verb)
         for kind in ("deployments", "statefulsets", "leaderworkersets")
         for verb in ("get", "update")
     }
-    assert "namespace" not in in_one["metadata"]

@@ -57,7 +57,6 @@ def test_what_is_named_is_there() -> None:
     assert [rule["resourceNames"] for rule in role["rules"] if "resourceNames" in rule] == [
         [election["resourceName"]]
     ]
-    assert role["metadata"]["namespace"] == election["resourceNamespace"]
     assert mounted == {generated["name"]}
     # The suffix of a generated name is put wherever the name stands, a Role's resourceNames included.
     assert generated["name"] != election["resourceName"]

@@ -135,6 +135,10 @@ async def test_elsewhere_nothing_is_written_or_said() -> None:
     assert "ScalingActive" not in {item["type"] for item in stage.status()["conditions"]}
 
 
+GRANT = (
+    "kubectl create rolebinding stowplan-controller-scaling -n ns --clusterrole=stowplan-controller-scaling"
+    " --serviceaccount=inference:stowplan-controller"
+)
 REFUSED: dict[str, tuple[str, ClusterError, Ending, str, str]] = {
     "the right to ask": (
         "review",
@@ -148,14 +152,14 @@ REFUSED: dict[str, tuple[str, ClusterError, Ending, str, str]] = {
         Forbidden("no scale"),
         Ending.FORBIDDEN,
         "ControllerMayNotScale",
-        "kubectl apply --server-side -n ns -f manifests/scaling/in-namespace.yaml",
+        GRANT,
     ),
     "the right to write a scale": (
         "write a",
         Forbidden("no scale"),
         Ending.FORBIDDEN,
         "ControllerMayNotScale",
-        "kubectl apply --server-side -n ns -f manifests/scaling/in-namespace.yaml",
+        GRANT,
     ),
     "a server that answers": ("write a", Unavailable("cut off"), Ending.FAILED, "WriteFailed", "cut off"),
     "the target": ("read a", NotFound("gone"), Ending.FAILED, "WriteFailed", "gone"),
