@@ -104,6 +104,10 @@ generate: setup ## Write CRDs, editor schemas, webhook configurations and refere
 verify: setup ## Fail when a generated file is stale
 	$(RUN) -m hack.generate --verify
 
+.PHONY: dist
+dist: setup ## Write a release into build/dist: one-file YAML, Helm chart, SBOM and their checksums (ARGS="--image REFERENCE")
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(RUN) -m hack.packaging $(ARGS)
+
 .PHONY: cluster-up
 cluster-up: setup ## Start a control plane in the background
 	$(RUN) -m hack.controlplane up $(ARGS)

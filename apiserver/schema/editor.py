@@ -63,6 +63,11 @@ def editor_schema(kind: Kind, version: Version) -> Json:
     }
 
 
+def settings_schema(declared: type) -> Json:
+    """Return the JSON Schema of a document of settings, closed on all levels."""
+    return _schema(node_of(declared))
+
+
 def _schema(node: Node) -> Json:
     schema: Json = _type(node) | _plain_keywords(node)
     prose = summary(node.declared) if node.declared is not None else ""

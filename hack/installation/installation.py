@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -37,8 +37,8 @@ class Installation:
     """Stowplan from `start` to `stop`; each process can be killed and started again on its own.
 
     `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
-    documents, by component. `without_definitions` leaves those of the kinds to `stowplan upgrade`: the
-    controller is not ready before it has been.
+    documents, by component. `apply` puts manifests there in place of kubectl. `without_definitions` leaves
+    those of the kinds to `stowplan upgrade`: the controller is not ready before it has been.
     """
 
     def __init__(
@@ -48,12 +48,14 @@ class Installation:
         manifests: str = "overlays/every-kind",
         namespace: str = NAMESPACE,
         settings: Mapping[str, dict[str, Any]] | None = None,
+        apply: Callable[[str], object] | None = None,
         without_definitions: bool = False,
     ) -> None:
         self._control_plane = control_plane
         self._manifests = "overlays/without-crds" if without_definitions else manifests
         self._namespace = namespace
         self._settings = settings or {}
+        self._apply_with = apply
         self._without_definitions = without_definitions
         self._processes: dict[str, Process] = {}
         self._mounts: dict[str, SecretMount] = {}
@@ -132,6 +134,9 @@ class Installation:
         rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
         manifests, claim = adapted(rendered, addresses)
+        if self._apply_with is not None:
+            self._apply_with(f"{manifests}---\n{claim}")
+            return
         kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", input=manifests)
         if not self._without_definitions:
             selector = "--selector=app.kubernetes.io/part-of=stowplan"

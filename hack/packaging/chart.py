@@ -1,0 +1,238 @@
+"""The Helm chart: what kustomize renders, with what parts and values change of it.
+
+The base is rendered with all parts, and once more with each component that patches: where the two differ, a
+template asks for the component. Objects are those of the parts that bring them.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import camel_case
+from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation
+from hack.packaging.templating import Expression, template
+from hack.packaging.values import values_file, values_schema
+
+PROCESSES: Final = ("webhooks", "apiserver", "controller")
+SINGLE_REPLICA: Final = f"{COMPONENTS}single-replica"
+"""A number of replicas in the chart."""
+
+OPTIONS: Final = {
+    "external-metrics": "$.Values.externalMetrics",
+    "evictions": "$.Values.evictions",
+    "scaling": "$.Values.scaling.enabled",
+    "scheduler": "$.Values.scheduler.enabled",
+}
+"""Folders beside the base, and the values that switch them on."""
+
+_NAMESPACE: Final = "namespace-of-the-release"
+_KEEP: Final = {"helm.sh/resource-policy": "keep"}
+_CONFIG_NAME: Final = re.compile(r"stowplan-(webhooks|apiserver|controller)-config-\w{10}")
+_SCALING: Final = "stowplan-controller-scaling"
+
+_HELPERS: Final = """\
+{{/* Name a ConfigMap by its content, as kustomize does: a change rolls the pods. */}}
+{{- define "stowplan.config" -}}
+{{- $data := dict "config.yaml" (toYaml .config) -}}
+{{- $sum := dict "kind" "ConfigMap" "name" "" "data" $data | toJson | sha256sum | trunc 10 -}}
+{{- $sum = $sum | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" -}}
+{{ .name }}-{{ $sum | replace "e" "t" }}
+{{- end }}
+"""
+
+
+def parts() -> tuple[str, ...]:
+    """Name all parts that the chart can have, folders of `manifests`: those that patch others last."""
+    components = (f"{COMPONENTS}{path.name}" for path in (MANIFESTS / COMPONENTS).iterdir())
+    return (*OPTIONS, *sorted(components, key=lambda part: (is_patching(part), part)))
+
+
+def is_patching(part: str) -> bool:
+    """Tell whether a part changes objects of others."""
+    text = (MANIFESTS / part / "kustomization.yaml").read_text(encoding="utf-8")
+    return "patches" in yaml.safe_load(text)
+
+
+def chart_files(kubectl: Path) -> Mapping[str, str]:
+    """Return the text of every file of the chart by its path in it."""
+    sources = _Sources(kubectl)
+    templates: dict[str, str] = defaultdict(str)
+    for name in sources.shipped:
+        templates[f"templates/{name[0].lower()}.yaml"] += sources.template(name)
+    return {
+        "Chart.yaml": _description(),
+        "values.yaml": values_file(_shipped_values(sources.shipped)),
+        "values.schema.json": values_schema(),
+        "templates/_helpers.tpl": _HELPERS,
+        **templates,
+        "templates/scaling-in-namespaces.yaml": _scaling_in_namespaces(),
+    }
+
+
+def switch(part: str) -> str:
+    """Return the value that a part is switched on by, as a template says it."""
+    if part in OPTIONS:
+        return OPTIONS[part]
+    return f"$.Values.components.{camel_case(part.removeprefix(COMPONENTS).replace('-', '_'))}"
+
+
+class _Sources:
+    """Renderings, and what follows from their differences."""
+
+    def __init__(self, kubectl: Path) -> None:
+        patching = [part for part in parts() if is_patching(part)]
+        # Components of families bring what their variants without definitions do.
+        adding = [part for part in parts() if part not in patching and not part.endswith("-without-crds")]
+
+        def rendered(*some: str) -> Mapping[Name, Json]:
+            return installation(kubectl, some, namespace=_NAMESPACE)
+
+        self._base = rendered()
+        self._alone = {part: rendered(part) for part in parts()}
+        everything = rendered(*adding)
+        added = [objects for part, objects in self._alone.items() if part in patching]
+        self.shipped = {name: item for objects in (*added, everything) for name, item in objects.items()}
+        self.shipped = {name: self.shipped[name] for name in sorted(self.shipped) if name[0] != "Namespace"}
+        self._patched = {part: rendered(*adding, part) for part in patching}
+
+    def template(self, name: Name) -> str:
+        """Return the template of one object, a document that is there where one of its conditions holds."""
+        variants = {
+            _when(part, name): _expressed(objects[name])
+            for part, objects in self._patched.items()
+            if name in objects
+        }
+        text = "---\n" + _in_namespace(template(_expressed(self.shipped[name]), variants))
+        condition = self._condition(name)
+        return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
+
+    def _condition(self, name: Name) -> str:
+        if name not in self._base:
+            switches = [switch(part) for part, objects in self._alone.items() if name in objects]
+            return f"or {' '.join(switches)}" if len(switches) > 1 else switches[0]
+        return {
+            "CustomResourceDefinition": "$.Values.crds",
+            "ResourceQuota": "$.Values.priorityClass.quota",
+        }.get(name[0], "")
+
+
+def _in_namespace(text: str) -> str:
+    """Replace the namespace; where it is all of a value it is quoted, since it may look like a number."""
+    whole = text.replace(f" {_NAMESPACE}\n", " {{ toJson $.Release.Namespace }}\n")
+    return whole.replace(_NAMESPACE, "{{ $.Release.Namespace }}")
+
+
+def _when(part: str, name: Name) -> str:
+    if part != SINGLE_REPLICA:
+        return switch(part)
+    return f"eq 1 (int $.Values.{name[1].removeprefix('stowplan-')}.replicas)"
+
+
+def _expressed(item: Json) -> Json:
+    """Return an object with expressions where values of the chart decide."""
+    item = _with_config_names(copy.deepcopy(item))
+    kind, name = item["kind"], item["metadata"]["name"]
+    if kind == "CustomResourceDefinition":
+        item["metadata"].setdefault("annotations", {}).update(_KEEP)
+    if kind == "ResourceQuota":
+        item["spec"]["hard"]["pods"] = _value("toString (int $.Values.priorityClass.pods)")
+        item["spec"]["scopeSelector"]["matchExpressions"][0]["values"] = [
+            _value("$.Values.priorityClass.name")
+        ]
+    if kind == "ConfigMap" and isinstance(name, Expression) and "config.yaml" in item["data"]:
+        (process,) = (it for it in PROCESSES if f".{it}." in name.text)
+        item["data"]["config.yaml"] = _value(f"toYaml $.Values.{process}.config")
+    if kind == "Deployment":
+        _express_deployment(item["spec"], name.removeprefix("stowplan-"))
+    return item
+
+
+def _express_deployment(spec: Json, process: str) -> None:
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    pod["priorityClassName"] = _value("$.Values.priorityClass.name")
+    if process in PROCESSES:
+        container["image"] = _value("$.Values.image")
+        container["resources"] = _value(f"$.Values.{process}.resources")
+        spec["replicas"] = _value(f"int $.Values.{process}.replicas")
+    else:
+        container["image"] = _value("$.Values.scheduler.image")
+
+
+def _with_config_names(value: JsonValue) -> JsonValue:
+    """Replace the names of the processes' ConfigMaps, which end in a hash of their content."""
+    if isinstance(value, dict):
+        return {key: _with_config_names(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_config_names(inner) for inner in value]
+    if isinstance(value, str) and (found := _CONFIG_NAME.fullmatch(value)):
+        names = f'"name" "stowplan-{found[1]}-config" "config" $.Values.{found[1]}.config'
+        return _value(f'include "stowplan.config" (dict {names})')
+    return value
+
+
+def _value(text: str) -> Expression:
+    return Expression(f"toJson ({text})")
+
+
+def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
+    """Return the values that the manifests have already."""
+
+    def pod(name: str) -> Json:
+        found: Json = shipped["Deployment", f"stowplan-{name}"]["spec"]["template"]["spec"]
+        return found
+
+    quota = shipped["ResourceQuota", "stowplan-critical-pods"]["spec"]
+    return {
+        "image": pod("controller")["containers"][0]["image"],
+        **{name: {"resources": pod(name)["containers"][0]["resources"]} for name in PROCESSES},
+        "scheduler": {"image": pod("scheduler")["containers"][0]["image"]},
+        "priorityClass": {
+            "name": pod("controller")["priorityClassName"],
+            "pods": int(quota["hard"]["pods"]),
+        },
+    }
+
+
+def _scaling_in_namespaces() -> str:
+    """Return what `kubectl create rolebinding` makes in every namespace that gives the right to scale."""
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": _SCALING, "namespace": Expression("toJson .")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _SCALING},
+        "subjects": [
+            {
+                "kind": "ServiceAccount",
+                "name": "stowplan-controller",
+                "namespace": Expression("toJson $.Release.Namespace"),
+            }
+        ],
+    }
+    condition = OPTIONS["scaling"]
+    each = f"{{{{- range $.Values.scaling.namespaces }}}}\n---\n{template(binding, {})}{{{{- end }}}}\n"
+    return f"{{{{- if {condition} }}}}\n{each}{{{{- end }}}}\n"
+
+
+def _description() -> str:
+    project = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    chart = {
+        "apiVersion": "v2",
+        "name": project["name"],
+        "description": project["description"],
+        "type": "application",
+        "version": project["version"],
+        "appVersion": project["version"],
+        "kubeVersion": ">=1.31.0-0",
+        "keywords": project["keywords"],
+    }
+    return yaml.safe_dump(chart, sort_keys=False, width=110)

@@ -1,0 +1,31 @@
+"""The programs that packaging needs, found or built as those of the control plane are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from hack.controlplane.modules import KUBERNETES, Binary, GoModule
+
+KUBECTL: Final = replace(
+    KUBERNETES,
+    binaries=tuple(binary for binary in KUBERNETES.binaries if binary.name == "kubectl"),
+    usual_minutes=2,
+)
+"""Renders kustomizations; of the same build as the control plane's."""
+
+HELM: Final = GoModule(
+    folder=Path(__file__).with_name("helm"),
+    binaries=(
+        Binary(
+            name="helm",
+            package="helm.sh/helm/v4/cmd/helm",
+            requirement="helm.sh/helm/v4",
+            version_arguments=("version",),
+        ),
+    ),
+    linker_flags="-s -w -X helm.sh/helm/v4/internal/version.version=v{version}",
+    usual_minutes=4,
+)
+"""The chart is tried with it; making the chart needs none."""

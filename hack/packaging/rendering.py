@@ -1,0 +1,58 @@
+"""Kustomizations over folders of `manifests`, rendered as a user has them rendered."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from apiserver.schema.json import Json
+from hack.controlplane.errors import KubectlFailedError
+
+MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
+COMPONENTS: Final = "components/"
+"""How the names of components among the parts begin."""
+
+Name: TypeAlias = tuple[str, str]
+"""Kind and name of an object."""
+
+
+def render(kubectl: Path, folder: Path) -> str:
+    """Return what kubectl renders of a folder; raises KubectlFailedError with what is wrong in it."""
+    finished = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        raise KubectlFailedError(f"kubectl kustomize {folder}: {finished.stderr.strip()}")
+    return finished.stdout
+
+
+def installation(
+    kubectl: Path, parts: Sequence[str], *, namespace: str, **settings: Any
+) -> Mapping[Name, Json]:
+    """Return the objects of the base with some parts, in a namespace of the user's.
+
+    Parts are folders of `manifests`; components are applied in this order, above what says `namespace:`.
+    `settings` are further fields of that kustomization.
+    """
+    components = [part for part in parts if part.startswith(COMPONENTS)]
+    resources = ["base", *(part for part in parts if part not in components)]
+    with tempfile.TemporaryDirectory() as directory:
+        inner, outer = Path(directory) / "inner", Path(directory) / "outer"
+        _write(inner, resources=_paths(resources, inner), namespace=namespace, **settings)
+        _write(outer, resources=["../inner"], components=_paths(components, outer), namespace=namespace)
+        rendered = render(kubectl, outer)
+    objects: list[Json] = list(yaml.safe_load_all(rendered))
+    return {(item["kind"], item["metadata"]["name"]): item for item in objects}
+
+
+def _write(folder: Path, **fields: Any) -> None:
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(fields), encoding="utf-8")
+
+
+def _paths(parts: Iterable[str], folder: Path) -> list[str]:
+    return [os.path.relpath(MANIFESTS / part, folder.resolve()) for part in parts]

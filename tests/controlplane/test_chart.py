@@ -1,0 +1,267 @@
+"""The chart renders what kustomize renders, refuses what it does not know, and goes in, up and out."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support.helming import Helm, by_name
+
+from apiserver.schema.model import node_of
+from apiserver.schema.paths import camel_case
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+from hack.packaging.chart import OPTIONS, SINGLE_REPLICA, parts, switch
+from hack.packaging.release import SUMS, release_files
+from hack.packaging.rendering import COMPONENTS, installation
+from hack.packaging.values import Components
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+pytestmark = pytest.mark.controlplane
+
+ELSEWHERE = "inference"
+IMAGE = f"registry.example/platform/stowplan@sha256:{'a' * 64}"
+BARE = {"externalMetrics": False}
+DEFINITION = "customresourcedefinitions.apiextensions.k8s.io/variantautoscalings.llmd.ai"
+FAMILIES = ("components/kthena", "components/inference-extension")
+ALL = tuple(part for part in parts() if not part.endswith("-without-crds"))
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Write the chart; a first build of helm takes some minutes."""
+    return Helm.provided(tmp_path_factory.mktemp("helm"))
+
+
+def switched_on(*some: str) -> dict[str, Any]:
+    """Return the values that stand for parts."""
+    values: dict[str, Any] = {"externalMetrics": False}
+    for part in some:
+        if part == SINGLE_REPLICA:
+            values |= {process: {"replicas": 1} for process in ("webhooks", "apiserver", "controller")}
+            continue
+        *above, last = switch(part).removeprefix("$.Values.").split(".")
+        inside = values
+        for name in above:
+            inside = inside.setdefault(name, {})
+        inside[last] = True
+    return values
+
+
+def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, Any]]) -> None:
+    """Hold a rendering of the chart against kustomize's."""
+    rendered = helm.rendered(values, namespace=ELSEWHERE)
+    wanted = by_name(kustomized)
+    # Helm keeps the release in its namespace, so that cannot be an object of the release.
+    del wanted["Namespace", "", ELSEWHERE]
+    assert rendered.keys() == wanted.keys()
+    for name, item in wanted.items():
+        if name[0] == "CustomResourceDefinition":
+            annotations = rendered[name]["metadata"]["annotations"]
+            assert annotations.pop("helm.sh/resource-policy") == "keep"
+            item["metadata"].setdefault("annotations", {})
+        assert rendered[name] == item
+
+
+@pytest.mark.parametrize("part", [*parts(), ""], ids=lambda part: part or "the base alone")
+def test_every_part_renders_as_by_kustomize(helm: Helm, part: str) -> None:
+    """The same objects with the same names, labels and content."""
+    some = [part] if part else []
+    if part == f"{COMPONENTS}fail-closed":
+        some = [*FAMILIES, part]  # else it changes nothing
+    kustomized = installation(helm.kubectl, some, namespace=ELSEWHERE)
+    compare(helm, switched_on(*some), list(kustomized.values()))
+
+
+def test_everything_at_once_renders_as_by_kustomize(helm: Helm) -> None:
+    """With an image by its digest and settings, under whose content their ConfigMap is named."""
+    config = "config.yaml=planning:\n  advisoryNamespaces: []\n  intervalSeconds: 5"
+    generated = {"name": "stowplan-controller-config", "namespace": "stowplan-system", "behavior": "merge"}
+    name, _, digest = IMAGE.partition("@")
+    kustomized = installation(
+        helm.kubectl,
+        ALL,
+        namespace=ELSEWHERE,
+        images=[{"name": "stowplan", "newName": name, "digest": digest}],
+        configMapGenerator=[generated | {"literals": [config]}],
+    )
+    values = switched_on(*ALL) | {"image": IMAGE}
+    values["controller"] |= {"config": {"planning": {"intervalSeconds": 5, "advisoryNamespaces": []}}}
+    compare(helm, values, list(kustomized.values()))
+
+
+def test_without_definitions_nothing_else_is_missing(helm: Helm) -> None:
+    """As the overlay without-crds, for clusters that have VariantAutoscalings."""
+    kustomized = installation(helm.kubectl, [], namespace=ELSEWHERE)
+    kept = [item for item in kustomized.values() if item["kind"] != "CustomResourceDefinition"]
+    compare(helm, BARE | {"crds": False}, kept)
+
+
+def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
+    """Resources, the priority and its quota, and who gives the right to scale."""
+    values = switched_on("scaling", "scheduler") | {
+        "webhooks": {"resources": {"limits": {"memory": "1Gi"}}, "replicas": 3},
+        "priorityClass": {"name": "ours", "pods": 40},
+        "global": {"of": "a chart above"},
+    }
+    values["scaling"]["namespaces"] = ["chat", "123"]
+    rendered = helm.rendered(values, namespace=ELSEWHERE)
+    deployments = {name[2]: item["spec"] for name, item in rendered.items() if name[0] == "Deployment"}
+    (container,) = deployments["stowplan-webhooks"]["template"]["spec"]["containers"]
+    quota = rendered["ResourceQuota", ELSEWHERE, "stowplan-critical-pods"]["spec"]
+
+    assert container["resources"] == {
+        "limits": {"memory": "1Gi"},
+        "requests": {"cpu": "100m", "memory": "96Mi"},
+    }
+    assert [spec["replicas"] for spec in deployments.values()] == [2, 2, 1, 3]
+    assert {spec["template"]["spec"]["priorityClassName"] for spec in deployments.values()} == {"ours"}
+    assert quota["hard"] == {"pods": "40"}
+    assert quota["scopeSelector"]["matchExpressions"][0]["values"] == ["ours"]
+    command = ("rolebinding", "stowplan-controller-scaling", "--clusterrole=stowplan-controller-scaling")
+    for namespace in ("chat", "123"):
+        binding = rendered["RoleBinding", namespace, "stowplan-controller-scaling"]
+        assert binding == _created(
+            helm, *command, f"--serviceaccount={ELSEWHERE}:stowplan-controller", f"--namespace={namespace}"
+        )
+    without = helm.rendered(BARE | {"priorityClass": {"quota": False}}, namespace=ELSEWHERE)
+    assert not [name for name in without if name[0] == "ResourceQuota"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    {
+        "a misspelt value": ({"replica": 3}, "at '': additional properties 'replica' not allowed"),
+        "a misspelt component": (
+            {"components": {"kthenas": True}},
+            "at '/components': additional properties 'kthenas' not allowed",
+        ),
+        "a misspelt setting of a process": (
+            {"controller": {"config": {"planning": {"intervalSecond": 5}}}},
+            "at '/controller/config/planning': additional properties 'intervalSecond' not allowed",
+        ),
+        "a setting out of its bounds": (
+            {"apiserver": {"config": {"staleAfterSeconds": 0}}},
+            "at '/apiserver/config/staleAfterSeconds': minimum:",
+        ),
+        "no replicas": ({"webhooks": {"replicas": 0}}, "at '/webhooks/replicas': minimum:"),
+        "a text for a switch": ({"evictions": "yes"}, "at '/evictions': got string, want boolean"),
+    }.values(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], told: str) -> None:
+    """With the place of each mistake, before anything is installed."""
+    done = helm.run("template", "release", str(helm.chart), values=values)
+
+    assert done.returncode != 0
+    assert told in done.stderr
+
+
+def test_the_chart_is_whole(helm: Helm) -> None:
+    """Helm finds nothing to say against it, and every folder of components has a value."""
+    linted = helm.run("lint", "--strict", str(helm.chart))
+    folders = {part.removeprefix(COMPONENTS) for part in parts() if part not in {*OPTIONS, SINGLE_REPLICA}}
+
+    assert linted.returncode == 0, linted.stdout
+    assert {prop.name for prop in node_of(Components).properties} == {
+        camel_case(folder.replace("-", "_")) for folder in folders
+    }
+
+
+def test_two_releases_are_equal_byte_by_byte(helm: Helm) -> None:
+    """One-file YAML, the chart and the bill of materials; the sums are theirs, the image is as given."""
+    first, second = (release_files(helm.kubectl, image=IMAGE, built_time=1_790_000_000) for _ in range(2))
+    sums = (line.split("  ") for line in first[SUMS].decode().splitlines())
+
+    assert first == second
+    assert {name: digest for digest, name in sums} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in first.items() if name != SUMS
+    }
+    (chart,) = (content for name, content in first.items() if name.endswith(".tgz"))
+    with tarfile.open(fileobj=io.BytesIO(chart)) as opened:
+        packed = opened.extractfile("stowplan/values.yaml")
+        assert packed is not None
+        assert yaml.safe_load(packed)["image"] == IMAGE
+    for name in ("install.yaml", "every-kind.yaml", "without-crds.yaml"):
+        deployments = [item for item in yaml.safe_load_all(first[name]) if item["kind"] == "Deployment"]
+        images = {item["spec"]["template"]["spec"]["containers"][0]["image"] for item in deployments}
+        assert images == {IMAGE}
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """Run a cluster apart, whose objects nobody but us changes."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
+        yield started
+
+
+def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
+    """An upgrade without a change changes nothing; what was injected stays, and definitions outlive it."""
+    plane.kubectl("create", "namespace", ELSEWHERE)
+    where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={ELSEWHERE}")
+
+    def release(verb: str, *arguments: str, values: Mapping[str, Any] | None = None) -> None:
+        done = helm.run(verb, "stowplan", *arguments, *where, values=values)
+        assert done.returncode == 0, done.stderr
+
+    def install(_: str) -> None:
+        release("install", str(helm.chart), values=switched_on(*FAMILIES, "external-metrics", "evictions"))
+        plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+
+    controller = Installation(plane, namespace=ELSEWHERE, apply=install)
+    try:
+        controller.start(without=frozenset({"webhooks", "apiserver"}))
+        bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
+        plane.kubectl("wait", bundle, "validatingwebhookconfiguration/stowplan-kthena", "--timeout=60s")
+        conversion = "--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"
+        plane.kubectl("wait", conversion, DEFINITION, "--timeout=60s")
+
+        installed = _of_helm(plane)
+        release("upgrade", str(helm.chart), "--reuse-values")
+        upgraded = _of_helm(plane)
+        settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
+        release("upgrade", str(helm.chart), "--reuse-values", values=settings)
+        changed = _of_helm(plane)
+    finally:
+        controller.stop()
+    release("uninstall")
+    left = _of_helm(plane)
+    release("install", str(helm.chart), values=BARE)  # and it takes up what it had left
+    release("uninstall")
+
+    assert len(installed) > 60
+    assert upgraded == installed
+    for before, after in ((installed, changed), (changed, installed)):
+        assert sorted((kind, name[:26]) for kind, name, _ in after - before) == [
+            ("ConfigMap", "stowplan-controller-config"),
+            ("Deployment", "stowplan-controller"),
+        ]
+    assert {kind for kind, _, _ in left} == {"CustomResourceDefinition"}
+
+
+def _of_helm(plane: ControlPlane) -> set[tuple[str, str, str]]:
+    """Return every object of the release, with its version."""
+    kinds = plane.kubectl("api-resources", "--verbs=list", "--output=name", check=False).stdout.split()
+    selector = "--selector=app.kubernetes.io/managed-by=Helm"
+    ours = [kind for kind in kinds if not kind.endswith(("metrics.k8s.io", "llmd.ai", "volcano.sh"))]
+    listed = plane.kubectl("get", ",".join(ours), "--all-namespaces", selector, "--output=json").stdout
+    return {
+        (item["kind"], item["metadata"]["name"], item["metadata"]["resourceVersion"])
+        for item in json.loads(listed)["items"]
+    }
+
+
+def _created(helm: Helm, *arguments: str) -> dict[str, Any]:
+    command = [str(helm.kubectl), "create", *arguments, "--dry-run=client", "--output=json"]
+    created: dict[str, Any] = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
+    return created

@@ -1,0 +1,72 @@
+"""The chart of this tree, and the real helm beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.controlplane.binaries import provide_module
+from hack.controlplane.progress import ProgressLine
+from hack.packaging.chart import chart_files
+from hack.packaging.programs import HELM, KUBECTL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Helm:
+    """Helm with one chart, in a folder of its own."""
+
+    program: Path
+    kubectl: Path
+    folder: Path
+
+    @classmethod
+    def provided(cls, folder: Path) -> Helm:
+        """Find or build the programs, and write the chart."""
+        programs = provide_module(HELM, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
+        found = cls(program=programs["helm"], kubectl=programs["kubectl"], folder=folder)
+        for name, text in chart_files(found.kubectl).items():
+            path = found.chart / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return found
+
+    @property
+    def chart(self) -> Path:
+        """Where the chart is."""
+        return self.folder / "stowplan"
+
+    def run(
+        self, *arguments: str, values: Mapping[str, Any] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run helm, with values as a user writes them into a file."""
+        given = ("--values=-",) if values is not None else ()
+        return subprocess.run(
+            [self.program, *arguments, *given],
+            input=json.dumps(values),
+            env={"HOME": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def rendered(self, values: Mapping[str, Any], *, namespace: str) -> dict[tuple[str, ...], dict[str, Any]]:
+        """Return what the templates render, by kind, namespace and name."""
+        done = self.run("template", "release", str(self.chart), f"--namespace={namespace}", values=values)
+        assert done.returncode == 0, done.stderr
+        return by_name([item for item in yaml.safe_load_all(done.stdout) if item])
+
+
+def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return objects by kind, namespace and name."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {
+        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for item in objects
+    }
+    assert len(found) == len(objects)
+    return found
