@@ -1,0 +1,138 @@
+"""Tools that apply the manifests again and again, beside processes that write into them: no fight."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support.appliers import Applier, Objects, ServerSide, ThreeWay, managed
+from support.manifests import deployment, listed, variant
+
+from hack.controlplane import ControlPlane
+from hack.installation import Installation
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.controlplane
+
+HERE = "--namespace=stowplan-system"
+ROUNDS = 3
+TRUSTING = (
+    ("validatingwebhookconfiguration", "stowplan", "{.webhooks[0].clientConfig.caBundle}"),
+    ("mutatingwebhookconfiguration", "stowplan-kthena", "{.webhooks[0].clientConfig.caBundle}"),
+    ("crd", "variantautoscalings.llmd.ai", "{.spec.conversion.webhook.clientConfig.caBundle}"),
+    ("apiservice", "v1beta1.external.metrics.k8s.io", "{.spec.caBundle}"),
+)
+"""Where the controller writes beside whoever applies."""
+
+
+class Stage:
+    """An installation that one applier looks after."""
+
+    def __init__(self, plane: ControlPlane, applier: Applier) -> None:
+        self.plane = plane
+        self.applier = applier
+        self.desired: Objects = []
+        self.installation = Installation(plane, apply=self._begin)
+
+    def _begin(self, manifests: str) -> None:
+        """Apply what an installation on processes can use, and the Deployments, which nothing runs here."""
+        rendered = self.plane.kubectl("kustomize", str(ROOT / "manifests/overlays/every-kind")).stdout
+        whole = [item for item in yaml.safe_load_all(rendered) if item["kind"] == "Deployment"]
+        self.desired = [*yaml.safe_load_all(manifests), *whole]
+        self.applier.apply(self.desired)
+        self.plane.wait_until_established("crd", "--selector=app.kubernetes.io/part-of=stowplan")
+
+    def wait_until_trusted(self) -> None:
+        """Wait until the controller has written everywhere, and the metrics API answers."""
+        for kind, name, path in TRUSTING:
+            self.plane.kubectl("wait", f"--for=jsonpath={path}", kind, name, "--timeout=60s")
+        self.plane.kubectl("wait", "--for=condition=Available", "apiservice", TRUSTING[3][1], "--timeout=60s")
+
+    def restart_controller(self) -> None:
+        """Have it look at everything anew, as it does at its start."""
+        self.installation.processes["controller"].stop(patience_seconds=20.0)
+        self.installation.start_component("controller")
+        self.wait_until_trusted()
+
+    def versions(self, objects: Objects) -> dict[tuple[str, str], str]:
+        """Return the resource version of each object."""
+        read = self.plane.kubectl("get", "--filename=-", "--output=json", input=listed(*objects)).stdout
+        items: Objects = json.loads(read)["items"]
+        return {
+            (item["kind"], item["metadata"]["name"]): item["metadata"]["resourceVersion"] for item in items
+        }
+
+    def foreign(self) -> list[dict[str, Any]]:
+        """Return the fields that others have in what is applied."""
+        objects = [(kind, name) for kind, name, _ in TRUSTING]
+        fields = [managed(self.plane, kind, name) for kind, name in objects]
+        fields.append(managed(self.plane, "configmap", "accelerator-unit-costs", HERE))
+        return [{who: what for who, what in found.items() if who != self.applier.manager} for found in fields]
+
+
+@pytest.fixture(scope="module", params=[ServerSide, ThreeWay], ids=lambda applier: applier.manager)
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    """Install on a cluster of its own."""
+    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as plane:
+        stage = Stage(plane, request.param(plane))
+        with stage.installation:
+            stage.wait_until_trusted()
+            yield stage
+
+
+def test_applying_again_changes_nothing(stage: Stage) -> None:
+    """Round after round nothing has drifted, no object is written, and what others wrote is theirs."""
+    prices = ("patch", "configmap", "accelerator-unit-costs", HERE, "--patch", '{"data":{"L40S":"1.5"}}')
+    stage.plane.kubectl(*prices, "--field-manager=operator")
+    stage.plane.kubectl(
+        "apply", "--filename=-", input=listed(deployment("a", product="L40S", accelerators=1), variant("a"))
+    )
+    versions, foreign = stage.versions(stage.desired), stage.foreign()
+
+    for _ in range(ROUNDS):
+        assert stage.applier.drift(stage.desired) == []
+        stage.applier.apply(stage.desired)
+        stage.restart_controller()
+        assert stage.versions(stage.desired) == versions
+        assert stage.foreign() == foreign
+
+    trusted = [any("caBundle" in json.dumps(what) for what in found.values()) for found in foreign[:-1]]
+    assert all(trusted)
+    assert "f:data" in foreign[-1]["operator"]
+    assert stage.plane.kubectl("get", "va", "a", "--output=name").stdout  # conversion and webhooks answer
+
+
+def test_what_is_changed_by_hand_is_healed(stage: Stage) -> None:
+    """The difference is told, the next round takes it back, and what the controller injected stays."""
+    edit = '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'
+    guard = ("validatingwebhookconfiguration", "stowplan")
+    stage.plane.kubectl("patch", *guard, "--type=json", f"--patch={edit}", "--field-manager=somebody")
+
+    assert stage.applier.drift(stage.desired) == ["stowplan"]
+    stage.applier.apply(stage.desired)
+
+    assert stage.applier.drift(stage.desired) == []
+    (webhook,) = json.loads(stage.plane.kubectl("get", *guard, "--output=json").stdout)["webhooks"]
+    assert webhook["failurePolicy"] == "Fail"
+    assert webhook["clientConfig"]["caBundle"]
+
+
+def test_what_is_desired_no_longer_is_pruned(stage: Stage) -> None:
+    """A family that is left out goes with its definitions, and nothing else is touched. Comes last."""
+    fewer = [item for item in stage.desired if not _is_of_kthena(item)]
+    before = stage.versions(fewer)
+    stage.applier.apply(fewer)
+
+    assert len(fewer) < len(stage.desired)
+    assert stage.versions(fewer) == before
+    assert "volcano.sh" not in stage.plane.kubectl("get", "crd", "--output=name").stdout
+
+
+def _is_of_kthena(item: dict[str, Any]) -> bool:
+    name: str = item["metadata"]["name"]
+    return name.endswith(("-kthena", "volcano.sh"))

@@ -1,0 +1,89 @@
+"""Two ways in which tools keep a cluster as a repository says, whatever others write."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from hack.controlplane import ControlPlane
+from support.manifests import listed
+
+Objects = list[dict[str, Any]]
+
+
+class Applier(ABC):
+    """Applies what is desired, and prunes what it applied before and is desired no longer."""
+
+    manager: ClassVar[str]
+    """Its name in managed fields."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._inventory: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def apply(self, objects: Objects) -> None:
+        """Bring the cluster to what is desired."""
+        self._plane.kubectl("apply", *self.options(), "--filename=-", input=listed(*objects))
+        desired = {_identity(item): item for item in objects}
+        pruned = [item for name, item in self._inventory.items() if name not in desired]
+        if pruned:
+            self._plane.kubectl("delete", "--wait", "--filename=-", input=listed(*pruned))
+        self._inventory = desired
+
+    def drift(self, objects: Objects) -> list[str]:
+        """Name the objects that differ from what applying would make of them."""
+        verbs = (("apply", *self.options(), "--dry-run=server"), ("get",))
+        made, live = (
+            json.loads(
+                self._plane.kubectl(*verb, "--filename=-", "--output=json", input=listed(*objects)).stdout
+            )
+            for verb in verbs
+        )
+        pairs = zip(made["items"], live["items"], strict=True)
+        return [item["metadata"]["name"] for item, there in pairs if _content(item) != _content(there)]
+
+    @abstractmethod
+    def options(self) -> tuple[str, ...]:
+        """Return how kubectl is to apply."""
+
+
+class ServerSide(Applier):
+    """As Flux: server-side apply with force, under a name of its own."""
+
+    manager = "kustomize-controller"
+
+    def options(self) -> tuple[str, ...]:
+        """Take over what others have."""
+        return ("--server-side", "--force-conflicts", f"--field-manager={self.manager}")
+
+
+class ThreeWay(Applier):
+    """As Argo CD by default: the client merges what it applied last, what is there and what is desired."""
+
+    manager = "argocd-controller"
+
+    def options(self) -> tuple[str, ...]:
+        """Keep what was applied last in an annotation."""
+        return (f"--field-manager={self.manager}",)
+
+
+def managed(plane: ControlPlane, kind: str, name: str, *where: str) -> dict[str, Any]:
+    """Return the fields of each manager of an object."""
+    read = plane.kubectl("get", kind, name, *where, "--output=json", "--show-managed-fields").stdout
+    fields: dict[str, Any] = {}
+    for entry in json.loads(read)["metadata"]["managedFields"]:
+        fields.setdefault(entry["manager"], {}).update(entry["fieldsV1"])
+    return fields
+
+
+def _content(item: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what counts writes; a rehearsal of one counts, too."""
+    counts = {"generation", "resourceVersion"}
+    metadata = {key: value for key, value in item["metadata"].items() if key not in counts}
+    return item | {"metadata": metadata}
+
+
+def _identity(item: dict[str, Any]) -> tuple[str, str, str]:
+    metadata = item["metadata"]
+    return item["kind"], metadata.get("namespace", ""), metadata["name"]
