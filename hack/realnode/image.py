@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,7 @@ SANDBOX: Final = "localhost/pause:1"
 _REGISTRY: Final = "docker.io/library"
 """What a kubelet and a Dockerfile mean by a name without a registry."""
 
+_AGAIN: Final = "localhost/stowplan-again"
 _NO_INDEX: Final = "[global]\nno-index = true\nfind-links = /wheels\n"
 
 
@@ -40,16 +43,24 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 def provide_images(progress: ProgressLine) -> tuple[Image, ...]:
     """Build the images of this tree; steps that did not change are not repeated."""
+    with _store(progress) as store:
+        base = provide_base(store.directory, progress)
+        return store.sandbox(), store.stowplan(base, progress)
+
+
+def build_again(tree: Path, progress: ProgressLine) -> tuple[str, str]:
+    """Return the digests of the image of this tree as built before, and of one built from nothing."""
+    with _store(progress) as store:
+        return store.digest(f"{_REGISTRY}/{shipped_reference()}"), store.stowplan_from_nothing(tree, progress)
+
+
+@contextmanager
+def _store(progress: ProgressLine) -> Iterator[_Store]:
     directory = cache_directory() / "images"
     with locked(
         directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to end")
     ):
-        base = provide_base(directory, progress)
-        wheels = provide_wheels(
-            directory, (ROOT / "requirements-build.lock", ROOT / "requirements.lock"), progress
-        )
-        store = _Store(directory)
-        return store.sandbox(), store.stowplan(base, wheels, progress)
+        yield _Store(directory)
 
 
 def shipped_reference() -> str:
@@ -80,27 +91,43 @@ class _Store:
             self._buildah("commit", "--quiet", "--rm", container, SANDBOX)
         return self._exported(SANDBOX)
 
-    def stowplan(self, base: Path, wheels: Path, progress: ProgressLine) -> Image:
+    def stowplan(self, base: Path, progress: ProgressLine) -> Image:
         base_name = f"{_REGISTRY}/{base_reference()}"
         if not self._has(base_name, f"stowplan.base={base.stem}"):
             container = self._buildah("from", "scratch")
             self._buildah("add", "--quiet", container, str(base), "/")
             self._buildah("config", "--label", f"stowplan.base={base.stem}", container)
             self._buildah("commit", "--quiet", "--rm", container, base_name)
-        settings = self.directory / "pip.conf"
-        settings.write_text(_NO_INDEX, encoding="ascii")
         progress.say("building the image: from nothing a minute and a half, else some seconds")
         name = f"{_REGISTRY}/{shipped_reference()}"
-        volumes = (f"--volume={wheels}:/wheels:ro", f"--volume={settings}:/etc/pip.conf:ro")
+        volumes = self._volumes(progress)
         # A name keeps the steps of the first stage; what has none any more is of an earlier build.
-        self._build("--target=build", "--tag=localhost/stowplan-build", *volumes)
-        self._build(f"--tag={name}", *volumes)
+        self._build("--target=build", "--tag=localhost/stowplan-build", *volumes, str(ROOT))
+        self._build(f"--tag={name}", *volumes, str(ROOT))
         self._buildah("rmi", "--prune")
         return self._exported(name)
 
+    def stowplan_from_nothing(self, tree: Path, progress: ProgressLine) -> str:
+        self._build("--no-cache", f"--tag={_AGAIN}", *self._volumes(progress), str(tree))
+        digest = self.digest(_AGAIN)
+        self._buildah("rmi", _AGAIN)
+        self._buildah("rmi", "--prune")
+        return digest
+
+    def digest(self, name: str) -> str:
+        return self._buildah("inspect", "--type=image", "--format={{.FromImageID}}", name)
+
+    def _volumes(self, progress: ProgressLine) -> tuple[str, str]:
+        """Return where the build finds wheels, and that it asks nobody else for them."""
+        locks = (ROOT / "requirements-build.lock", ROOT / "requirements.lock")
+        wheels = provide_wheels(self.directory, locks, progress)
+        settings = self.directory / "pip.conf"
+        settings.write_text(_NO_INDEX, encoding="ascii")
+        return f"--volume={wheels}:/wheels:ro", f"--volume={settings}:/etc/pip.conf:ro"
+
     def _build(self, *options: str) -> None:
         isolation = "--isolation=chroot"  # needs neither a daemon nor a network of its own
-        self._buildah("build", isolation, "--pull-never", "--layers", "--timestamp=0", *options, str(ROOT))
+        self._buildah("build", isolation, "--pull-never", "--layers", "--timestamp=0", *options)
 
     def _has(self, name: str, label: str = "") -> bool:
         filters = [f"--filter=label={label}"] if label else []
@@ -108,8 +135,7 @@ class _Store:
         return name in found.split()
 
     def _exported(self, name: str) -> Image:
-        identity = self._buildah("inspect", "--type=image", "--format={{.FromImageID}}", name)
-        archive = self.directory / f"{name.rpartition('/')[2].replace(':', '-')}-{identity[:12]}.tar"
+        archive = self.directory / f"{name.rpartition('/')[2].replace(':', '-')}-{self.digest(name)[:12]}.tar"
         if not archive.exists():
             for older in self.directory.glob(f"{archive.name.rpartition('-')[0]}-*.tar"):
                 older.unlink()
