@@ -125,6 +125,10 @@ lock: ## Renew the lock files: what runs, what is needed to work on it besides, 
 	$(UV_COMPILE) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	echo setuptools | $(UV_COMPILE) --no-annotate - -c requirements-dev.lock -o requirements-build.lock
 
+.PHONY: kind
+kind: setup ## Install this tree on a cluster of kind, with the demo's objects (needs docker or podman; ARGS=down removes it)
+	$(RUN) -m hack.kind $(or $(ARGS),up)
+
 .PHONY: clean
 clean: ## Remove what was installed and built here
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
