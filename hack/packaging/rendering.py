@@ -45,7 +45,8 @@ def installation(
         _write(inner, resources=_paths(resources, inner), namespace=namespace, **settings)
         _write(outer, resources=["../inner"], components=_paths(components, outer), namespace=namespace)
         rendered = render(kubectl, outer)
-    objects: list[Json] = list(yaml.safe_load_all(rendered))
+    # The loader in C: definitions are large, and are read some twenty times for a chart.
+    objects: list[Json] = list(yaml.load_all(rendered, Loader=yaml.CSafeLoader))
     return {(item["kind"], item["metadata"]["name"]): item for item in objects}
 
 

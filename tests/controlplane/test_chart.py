@@ -203,6 +203,21 @@ def plane() -> Iterator[ControlPlane]:
         yield started
 
 
+def test_the_metrics_api_of_another_owner_is_left_alone(plane: ControlPlane, helm: Helm) -> None:
+    """Helm names it, and installs nothing."""
+    service = {"namespace": "keda", "name": "keda-operator-metrics-apiserver"}
+    spec: dict[str, Any] = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
+    spec |= {"groupPriorityMinimum": 100, "versionPriority": 100}
+    name = "v1beta1.external.metrics.k8s.io"
+    claim = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
+    plane.apply(claim | {"spec": spec})
+    done = helm.run("install", "stowplan", str(helm.chart), f"--kubeconfig={plane.kubeconfig}")
+    plane.kubectl("delete", "apiservice", name)
+
+    assert f'APIService "{name}" in namespace "" exists and cannot be imported' in done.stderr
+    assert not _of_helm(plane)
+
+
 def test_install_upgrade_uninstall(plane: ControlPlane, helm: Helm) -> None:
     """An upgrade without a change changes nothing; what was injected stays, and definitions outlive it."""
     plane.kubectl("create", "namespace", ELSEWHERE)

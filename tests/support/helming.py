@@ -59,7 +59,7 @@ class Helm:
         """Return what the templates render, by kind, namespace and name."""
         done = self.run("template", "release", str(self.chart), f"--namespace={namespace}", values=values)
         assert done.returncode == 0, done.stderr
-        return by_name([item for item in yaml.safe_load_all(done.stdout) if item])
+        return by_name([item for item in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if item])
 
 
 def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, Any]]:
