@@ -33,7 +33,7 @@ test: setup lint verify ## Lint, verify, and run every test, the control plane's
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS)
 
 .PHONY: e2e
-e2e: setup ## Install what is shipped on a real node, disturb it and remove it: three minutes on two cores, the first time ten (root on Debian 12)
+e2e: setup ## Install what is shipped on a real node, disturb it and remove it: four minutes on two cores, the first time ten (root on Debian 12)
 	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
 .PHONY: unit
