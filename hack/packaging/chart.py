@@ -22,13 +22,14 @@ from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation
 from hack.packaging.templating import Expression, template
 from hack.packaging.values import values_file, values_schema
 
-PROCESSES: Final = ("webhooks", "apiserver", "controller")
+PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
 SINGLE_REPLICA: Final = f"{COMPONENTS}single-replica"
 """A number of replicas in the chart."""
 
 OPTIONS: Final = {
     "external-metrics": "$.Values.externalMetrics",
     "evictions": "$.Values.evictions",
+    "models": "$.Values.models.enabled",
     "scaling": "$.Values.scaling.enabled",
     "scheduler": "$.Values.scheduler.enabled",
 }
@@ -36,7 +37,7 @@ OPTIONS: Final = {
 
 _NAMESPACE: Final = "namespace-of-the-release"
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
-_CONFIG_NAME: Final = re.compile(r"stowplan-(webhooks|apiserver|controller)-config-\w{10}")
+_CONFIG_NAME: Final = re.compile(rf"stowplan-({'|'.join(PROCESSES)})-config-\w{{10}}")
 _SCALING: Final = "stowplan-controller-scaling"
 
 _HELPERS: Final = """\

@@ -21,6 +21,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.schema.model import Node, node_of
 from controller.config import ControllerConfig
+from controller.models_config import ModelsConfig
 from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]
@@ -84,6 +85,23 @@ class Controller:
 
     config: ControllerConfig = ControllerConfig()
     """Configuration of the process, by the fields of manifests/reference/config-controller.md."""
+
+
+@declaration()
+class Models:
+    """The controller of Models (docs/models.md), which needs the kinds of Kthena."""
+
+    enabled: bool = False
+    """Run it."""
+
+    replicas: Replicas = 2
+    """See webhooks.replicas."""
+
+    resources: Resources
+    """Of each pod."""
+
+    config: ModelsConfig = ModelsConfig()
+    """Configuration of the process, by the fields of manifests/reference/config-models.md."""
 
 
 @declaration()
@@ -166,7 +184,7 @@ class ChartValues:
     """Values of the chart. All objects are in the namespace of the release."""
 
     image: Text
-    """The image of all three processes: registry, repository and tag or digest, such as
+    """The image of all processes of Stowplan: registry, repository and tag or digest, such as
     registry.example/platform/stowplan@sha256:… (build one with the Dockerfile)."""
 
     crds: bool = True
@@ -181,6 +199,7 @@ class ChartValues:
     webhooks: Webhooks
     apiserver: Apiserver
     controller: Controller
+    models: Models
     components: Components
 
     evictions: bool = False

@@ -17,9 +17,9 @@ from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
-from hack.packaging.chart import OPTIONS, SINGLE_REPLICA, parts, switch
+from hack.packaging.chart import OPTIONS, PROCESSES, SINGLE_REPLICA, parts, switch
 from hack.packaging.release import SUMS, release_files
-from hack.packaging.rendering import COMPONENTS, installation
+from hack.packaging.rendering import COMPONENTS, MANIFESTS, installation
 from hack.packaging.values import Components
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def switched_on(*some: str) -> dict[str, Any]:
     values: dict[str, Any] = {"externalMetrics": False}
     for part in some:
         if part == SINGLE_REPLICA:
-            values |= {process: {"replicas": 1} for process in ("webhooks", "apiserver", "controller")}
+            for process in PROCESSES:
+                values.setdefault(process, {})["replicas"] = 1
             continue
         *above, last = switch(part).removeprefix("$.Values.").split(".")
         inside = values
@@ -166,11 +167,12 @@ def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], told: str)
 
 
 def test_the_chart_is_whole(helm: Helm) -> None:
-    """Helm finds nothing to say against it, and every folder of components has a value."""
+    """Helm finds nothing to say against it, and every folder of manifests that can be applied has a value."""
     linted = helm.run("lint", "--strict", str(helm.chart))
     folders = {part.removeprefix(COMPONENTS) for part in parts() if part not in {*OPTIONS, SINGLE_REPLICA}}
 
     assert linted.returncode == 0, linted.stdout
+    assert {path.parent.name for path in MANIFESTS.glob("*/kustomization.yaml")} == {"base", *OPTIONS}
     assert {prop.name for prop in node_of(Components).properties} == {
         camel_case(folder.replace("-", "_")) for folder in folders
     }
