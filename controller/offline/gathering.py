@@ -15,6 +15,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
+from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
@@ -73,7 +74,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
     unread = (text for found in seen.doubts.values() for text in found)
-    told = (*doubts, *_misunderstood(world), *seen.problems, *unread, *_left_out(seen))
+    told = (*doubts, *_claimless(found), *_misunderstood(world), *seen.problems, *unread, *_left_out(seen))
     snapshot = with_published(seen, world.autoscalings, configuring.sizing)
     return Gathering(inputs=replace(nothing, snapshot=snapshot), facts=seen.facts, warnings=told)
 
@@ -88,6 +89,17 @@ def _misunderstood(world: World) -> Iterator[str]:
     for item in world.autoscalings:
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
+
+
+def _claimless(found: Found) -> Iterator[str]:
+    """Yield a warning where claims of pods were not exported: what they hold counts as free."""
+    pods = of_kind(found.manifests, "Pod").values()
+    holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
+    if holders and not of_kind(found.manifests, "ResourceClaim"):
+        yield (
+            f"there is no ResourceClaim, but {holders[0].label} holds devices by one: export them too, with"
+            " kubectl get resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses -A -o yaml"
+        )
 
 
 def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
@@ -152,18 +164,26 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
 
 
 def _world(found: Found, autoscalings: Sequence[Json]) -> World:
-    def values(kind: str) -> Mapping[Key, Json]:
-        return {key: item.value for key, item in of_kind(found.manifests, kind).items()}
+    def values(kind: str) -> list[Json]:
+        return [item.value for item in of_kind(found.manifests, kind).values()]
 
+    dynamic = Translation(
+        resources=DynamicResources(
+            slices=values("ResourceSlice"),
+            claims=values("ResourceClaim"),
+            templates=values("ResourceClaimTemplate"),
+            classes=values("DeviceClass"),
+        )
+    )
     return World(
         autoscalings=autoscalings,
-        targets=targets_in(found),
-        pods=[*values("Pod").values()],
-        nodes=[completed_node(item) for item in values("Node").values()],
-        autoscalers=[*values("HorizontalPodAutoscaler").values()],
-        quotas=[*values("ResourceQuota").values()],
-        node_pools=[*values("NodePool").values()],
-        disruption_budgets=[*values("PodDisruptionBudget").values()],
+        targets={key: dynamic.workload(item) for key, item in targets_in(found).items()},
+        pods=[dynamic.pod(item) for item in values("Pod")],
+        nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
+        autoscalers=values("HorizontalPodAutoscaler"),
+        quotas=values("ResourceQuota"),
+        node_pools=values("NodePool"),
+        disruption_budgets=values("PodDisruptionBudget"),
     )
 
 

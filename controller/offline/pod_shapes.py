@@ -119,6 +119,15 @@ class SpreadSeen:
 
 
 @declaration()
+class ClaimOfPod:
+    """A ResourceClaim that a pod names, or has made of a template."""
+
+    name: str
+    resource_claim_name: Maybe[str] = UNSET
+    resource_claim_template_name: Maybe[str] = UNSET
+
+
+@declaration()
 class PodSpec:
     """What a pod is made of, and where it may run."""
 
@@ -131,6 +140,15 @@ class PodSpec:
     volumes: Maybe[tuple[Volume, ...]] = UNSET
     topology_spread_constraints: Maybe[tuple[SpreadSeen, ...]] = UNSET
     priority: Maybe[int] = UNSET
+    resource_claims: Maybe[tuple[ClaimOfPod, ...]] = UNSET
+
+
+@declaration()
+class ClaimMade:
+    """The ResourceClaim that was made of a template."""
+
+    name: str
+    resource_claim_name: Maybe[str] = UNSET
 
 
 @declaration()
@@ -139,3 +157,4 @@ class PodStatus:
 
     phase: Maybe[str] = UNSET
     conditions: Maybe[tuple[ConditionSeen, ...]] = UNSET
+    resource_claim_statuses: Maybe[tuple[ClaimMade, ...]] = UNSET

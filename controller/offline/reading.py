@@ -19,7 +19,7 @@ from controller.offline.shapes import SHAPES, GroupKind
 from controller.planning.inputs import PlanningInputs, from_json
 
 _LIST: Final = "List"
-_CLUSTER_WIDE: Final = frozenset({"Node", "NodePool"})
+_CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,12 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Range
+from controller.offline.device_shapes import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from controller.offline.pod_shapes import (
     ConditionSeen,
     Identified,
@@ -252,5 +258,9 @@ SHAPES: Final[Mapping[GroupKind, type]] = {
     ("", "ResourceQuota"): Quota,
     ("karpenter.sh", "NodePool"): NodePool,
     ("policy", "PodDisruptionBudget"): DisruptionBudget,
+    ("resource.k8s.io", "ResourceSlice"): ResourceSlice,
+    ("resource.k8s.io", "ResourceClaim"): ResourceClaim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): ResourceClaimTemplate,
+    ("resource.k8s.io", "DeviceClass"): DeviceClass,
 }
 """The kinds that are read."""
