@@ -147,6 +147,11 @@ class ControllerConfig:
     names: NamesConfig = NamesConfig()
     """ConfigMaps that are read."""
 
+    tenants: bool = False
+    """Whether a service class or a cost of its own only counts for an object whose writer may use it, and no
+    cost is below the price list: for clusters whose users don't trust each other (docs/tenancy.md). Needs the
+    permissions of `manifests/components/tenants`. Set it for the webhooks, too."""
+
     certificates: CertificatesConfig = CertificatesConfig()
     """Who issues certificates."""
 

@@ -46,6 +46,7 @@ from controller.reconcilers.clock import SteadyClock
 from controller.reconcilers.eviction_record import EvictionRecord
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange
+from controller.reconcilers.privileges import Privileges
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.scaling import DirectScaler, ScalingTools
 from controller.reconcilers.variantautoscaling import (
@@ -143,6 +144,9 @@ class Controller:
                 eviction_record=EvictionRecord(cluster, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
                 exchange=exchange,
+                privileges=Privileges(cluster, namespace=self._namespace, seconds=clock.seconds)
+                if config.tenants
+                else None,
             )
             binding_tools = BindingTools(
                 cluster=cluster,

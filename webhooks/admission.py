@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from apiserver.kinds.authorship import WRITTEN_BY, is_recorded
+from apiserver.kinds.authorship import telling_annotations
 from apiserver.kinds.conversion import kept_after_relabelling, kept_annotation, telling_label
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue
@@ -191,7 +191,7 @@ def _read(spec: JsonValue) -> JsonValue:
 
 
 def _is_untouched(kind: Kind, old: _Object, new: _Object) -> bool:
-    """Tell whether an update leaves alone the spec, what else conversion makes a spec of, and the writer."""
+    """Tell whether an update leaves alone the spec, what conversion makes one of, and what counts like it."""
     return _aside(kind, old) == _aside(kind, new) and _has_same_spec(old, new)
 
 
@@ -203,7 +203,8 @@ def _has_same_spec(old: _Object, new: _Object) -> bool:
 
 def _aside(kind: Kind, value: _Object) -> tuple[JsonValue, ...]:
     owners = None if value.metadata is None else value.metadata.owner_references
-    return owners, _label(kind, value), _kept(kind, value), _writer(kind, value)
+    telling = (_annotation(value, name) for name in telling_annotations(kind))
+    return owners, _label(kind, value), *telling
 
 
 def _label(kind: Kind, value: _Object) -> str | None:
@@ -214,13 +215,9 @@ def _label(kind: Kind, value: _Object) -> str | None:
 
 def _kept(kind: Kind, value: _Object) -> str | None:
     """Return what conversion is said to have kept of an object, if anything."""
-    annotations = None if value.metadata is None else value.metadata.annotations
-    return None if annotations is None else annotations.get(kept_annotation(kind))
+    return _annotation(value, kept_annotation(kind))
 
 
-def _writer(kind: Kind, value: _Object) -> str | None:
-    """Return what an object of a kind that says so tells of its writer, if anything."""
-    if not is_recorded(kind):
-        return None
+def _annotation(value: _Object, name: str) -> str | None:
     annotations = None if value.metadata is None else value.metadata.annotations
-    return None if annotations is None else annotations.get(WRITTEN_BY)
+    return None if annotations is None else annotations.get(name)

@@ -1,4 +1,4 @@
-"""Asks the API server who may scale what: one SubjectAccessReview, remembered for a few seconds.
+"""Asks the API server who may do what: one SubjectAccessReview, remembered for a few seconds.
 
 The memory serves the second webhook of the same request.
 """
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from apiserver.cluster.access import is_allowed, update_review
+from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
-from webhooks.scaling import ScaleRequest, UndecidedError
+from webhooks.permissions import AccessRequest, UndecidedError
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
@@ -29,7 +29,7 @@ _PATIENCE_SECONDS: Final = 2.0
 
 
 class ClusterAuthorizer:
-    """See `webhooks.scaling.Authorizer`; knows nothing before `use` is called."""
+    """See `webhooks.permissions.Authorizer`; knows nothing before `use` is called."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -42,13 +42,14 @@ class ClusterAuthorizer:
         self._cluster = cluster
         self._connected.set()
 
-    async def may_scale(self, request: ScaleRequest) -> bool:
-        """Tell whether the user may change the size of the object. Raises UndecidedError.
+    async def may(self, request: AccessRequest) -> bool:
+        """Tell whether the user may do it. Raises UndecidedError.
 
         Only leave is remembered: who was refused may ask for a role and try again.
         """
-        review = update_review(
+        review = access_review(
             request.user,
+            verb=request.verb,
             namespace=request.namespace,
             group=request.group,
             resource=request.resource,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, recorded
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, recorded, vouched
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
@@ -18,12 +18,13 @@ from webhooks.review import AdmissionRequest
 def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
     """Return what the record must say of the writer; None where it stands as it is.
 
-    Whoever changes the spec is the writer, and whoever touches the record. The object has its defaults.
+    Whoever changes the spec is the writer, or what counts like it, the record included. The object has its
+    defaults.
     """
     if not is_recorded(subject.kind):
         return None
     old, value = subject.old, subject.value
-    if old is not None and old.get("spec") == value.get("spec") and recorded(old) == recorded(value):
+    if old is not None and vouched(subject.kind, old) == vouched(subject.kind, value):
         return None
     return record_of(user_of(request))
 

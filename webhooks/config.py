@@ -60,6 +60,10 @@ class WebhooksConfig:
     scaling: ScalingConfig = ScalingConfig()
     """What our objects may have scaled."""
 
+    tenants: bool = False
+    """Whether who writes an object must be allowed to use its service class, and to set a cost: for clusters
+    whose users don't trust each other (docs/tenancy.md). Set it for the controller, too."""
+
     admission_limit_bytes: Annotated[int, Range(1 << 20, 1 << 30)] = 8 << 20
     """Largest admission review that is read; an update carries the old object and the new."""
 

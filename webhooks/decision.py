@@ -14,10 +14,12 @@ from apiserver.schema.kind import Reference
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
-from webhooks.authorship import record_errors, user_of
+from webhooks.authorship import due_record, record_errors, user_of
 from webhooks.forms import form_errors
+from webhooks.permissions import UndecidedError
 from webhooks.review import AdmissionRequest
-from webhooks.scaling import Scaling, UndecidedError
+from webhooks.scaling import Scaling
+from webhooks.tenancy import Tenancy
 
 _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
@@ -32,8 +34,10 @@ class Decision:
     refusal: Json | None = None
 
 
-async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: bool) -> Decision:
-    """Judge the object under review, and whether its writer may have scaled what it names.
+async def decide(
+    request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy, *, must_be_sure: bool
+) -> Decision:
+    """Judge the object under review, and whether its writer may have what it names.
 
     Defaults are filled into the object on the way. A permission that cannot be asked for, or a wrong record
     of the writer, refuses only where the caller `must_be_sure`.
@@ -51,6 +55,8 @@ async def decide(request: AdmissionRequest, scaling: Scaling, *, must_be_sure: b
     try:
         if claims := subject.claims(is_valid=judgement.is_sound):
             found += await _scaling_errors(subject, claims, request, scaling)
+        if due_record(subject, request) is not None:
+            found += await tenancy.errors(subject, user_of(request))
     except UndecidedError as error:
         if must_be_sure and not found:
             return Decision(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))

@@ -19,19 +19,21 @@ from webhooks.app import Judges
 from webhooks.authorizer import ClusterAuthorizer
 from webhooks.config import ScalingConfig, WebhooksConfig
 from webhooks.mutate import mutate
+from webhooks.permissions import Authorizer
 from webhooks.references import Referents
 from webhooks.referents import CachedReferents
-from webhooks.scaling import Authorizer, Scaling
+from webhooks.scaling import Scaling
+from webhooks.tenancy import OPEN, Tenancy
 from webhooks.validate import validate
 
 _log = EventLogger(__name__)
 
 
-def judges_of(scaling: Scaling, referents: Referents) -> Judges:
+def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -> Judges:
     """Return what decides on admission requests."""
     return Judges(
-        mutate=lambda request: mutate(request, scaling),
-        validate=lambda request: validate(request, scaling, referents),
+        mutate=lambda request: mutate(request, scaling, tenancy),
+        validate=lambda request: validate(request, scaling, referents, tenancy),
     )
 
 
@@ -54,7 +56,8 @@ class Judging:
             config.cluster.kubeconfig, config.cluster.context, os.environ
         )
         self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
-        self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents)
+        tenancy = Tenancy(authorizer=self._authorizer, namespace=namespace) if config.tenants else OPEN
+        self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents, tenancy)
         """What decides on admission requests."""
 
     async def follow(self) -> None:

@@ -16,16 +16,17 @@ from webhooks.authorship import due_record
 from webhooks.decision import decide
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
+from webhooks.tenancy import OPEN, Tenancy
 
 
-async def mutate(request: AdmissionRequest, scaling: Scaling) -> Verdict:
+async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Verdict:
     """Return the verdict on a request: a refusal, or a patch that adds what is absent.
 
     The annotations of conversion and of the writer are the only things that it may replace.
 
     Permissions that cannot be asked for are left to `/validate`.
     """
-    decision = await decide(request, scaling, must_be_sure=False)
+    decision = await decide(request, scaling, tenancy, must_be_sure=False)
     if decision.refusal is not None or decision.judgement is None:
         return Verdict(refusal=decision.refusal)
     completion = decision.judgement.completion

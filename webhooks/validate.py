@@ -6,11 +6,14 @@ from webhooks.decision import decide
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
+from webhooks.tenancy import OPEN, Tenancy
 
 
-async def validate(request: AdmissionRequest, scaling: Scaling, referents: Referents) -> Verdict:
+async def validate(
+    request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
+) -> Verdict:
     """Return the verdict on a request: a refusal, or warnings about what is legal but unlikely meant."""
-    decision = await decide(request, scaling, must_be_sure=True)
+    decision = await decide(request, scaling, tenancy, must_be_sure=True)
     subject, judgement = decision.subject, decision.judgement
     if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:
         return Verdict(refusal=decision.refusal)

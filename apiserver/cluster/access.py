@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
 
-def update_review(
-    user: Json, *, namespace: str, group: str, resource: str, subresource: str, name: str
+def access_review(
+    user: Json, *, verb: str, namespace: str, group: str, resource: str, name: str, subresource: str = ""
 ) -> Json:
-    """Return the SubjectAccessReview that asks whether a user may update an object.
+    """Return the SubjectAccessReview that asks whether a user may do something to an object.
 
     `user` is as `userInfo` of an admission request describes one.
     """
@@ -24,7 +24,7 @@ def update_review(
         "extra": user.get("extra") or {},
         "resourceAttributes": {
             "namespace": namespace,
-            "verb": "update",
+            "verb": verb,
             "group": group,
             "resource": resource,
             "subresource": subresource,

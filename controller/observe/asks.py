@@ -11,17 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
 from apiserver.schema.json import Json
-from controller.observe.orders import PREFIX
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.binding import Binding, BoundTarget
 
 Key = tuple[str, str]
 """Namespace and name."""
-
-SERVICE_CLASS: Final = f"{PREFIX}service-class"
-"""Annotation of a binding: `CONFIGMAP/KEY` of the service class whose priority its targets have."""
 
 MOST_REPLICAS: Final = 10**6
 """Of capacity 1; who asks for more is not planned."""
@@ -119,7 +116,7 @@ def _stand_ins(ask: Ask) -> Iterator[Json]:
     annotations = metadata.get("annotations") or {}
     # Where no target says what it costs, the accelerators' own prices count.
     has_costs = any(bound.cost for bound in ask.binding.targets)
-    config_map, _, key = str(annotations.get(SERVICE_CLASS, "")).partition("/")
+    service_class = service_class_of(ask.value)
     for (namespace, name), bound in zip(ask.variants, ask.binding.targets, strict=True):
         meant = bound.target
         spec: Json = {
@@ -128,8 +125,8 @@ def _stand_ins(ask: Ask) -> Iterator[Json]:
         }
         if has_costs:
             spec["variantCost"] = str(bound.cost or _LEAST_COST)
-        if config_map and key:
-            spec["sloClassRef"] = {"name": config_map, "key": key}
+        if service_class:
+            spec["sloClassRef"] = service_class
         yield {
             "metadata": {
                 "namespace": namespace,

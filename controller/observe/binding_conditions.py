@@ -15,9 +15,9 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION 
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.asks import SERVICE_CLASS
 from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX, SCALE_TO_ZERO_GRACE
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {

@@ -9,10 +9,11 @@ from enum import StrEnum
 
 
 class ConditionType(StrEnum):
-    """What a condition is about. Of a planned variant the first five are always set."""
+    """What a condition is about. Of a planned variant the first five but the cost are always set."""
 
     TARGET_RESOLVED = "TargetResolved"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
+    COST_RESOLVED = "CostResolved"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
     METRICS_AVAILABLE = "MetricsAvailable"
     OPTIMIZATION_READY = "OptimizationReady"
@@ -35,6 +36,9 @@ class ConditionReason(StrEnum):
     CLASS_FOUND = "ClassFound"
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
+    CLASS_NOT_ALLOWED = "ClassNotAllowed"
+
+    COST_NOT_ALLOWED = "CostNotAllowed"
 
     NO_ANNOTATIONS = "NoAnnotations"
     ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from apiserver.kinds.llmd.identity import PLANNED_IN_WORDS
@@ -23,6 +24,7 @@ from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.performance import facts_of
 from controller.observe.pods import by_target, has_engine, target_of_pod
 from controller.observe.policies import Policies
+from controller.observe.prices import CostSource, Reach, accelerator_of, effective_cost
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.rule_reading import Scene
@@ -35,8 +37,9 @@ from controller.observe.targets import (
     target_key,
     target_of,
 )
-from controller.observe.variants import Surroundings, accelerator_of, is_switched_off, variant_of
+from controller.observe.variants import Surroundings, variant_of, why_unheeded
 from controller.planning.cluster import Budget, MovablePod, NodePool
+from controller.planning.inventory import node_to_come
 from controller.planning.snapshot import ModelRule, Snapshot, Variant
 from controller.sizing.records import VariantFacts
 
@@ -119,6 +122,7 @@ class Gathered:
     targets: Mapping[Key, Target] = field(default_factory=dict)
     """Of each planned VariantAutoscaling."""
 
+    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
     facts: Mapping[Key, VariantFacts] = field(default_factory=dict)
     """What sizing needs of each planned VariantAutoscaling."""
 
@@ -138,7 +142,7 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
     """Return the model that each claimed target is to serve, as the oldest claim says."""
     models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=_seniority):
-        if not _malformation(autoscaling):
+        if not malformation(autoscaling):
             models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
     return models
 
@@ -179,7 +183,11 @@ def gather(
     autoscalers = {_scaled(item): item for item in world.autoscalers}
     hold_seconds = terms.minimum_hold_seconds
     disruptions = Disruptions(world.disruption_budgets)
-    space = rooms(inventory(world.nodes, (), frozenset()), world.pods)
+    growth, nodes = karpenter_pools(world.node_pools, world.nodes), inventory(world.nodes, (), frozenset())
+    declared = {pool.name for pool in terms.pools}
+    found_pools = (pool for pool in growth.pools if pool.name not in declared)
+    terms = replace(terms, pools=(*terms.pools, *found_pools))
+    space, reach = rooms(nodes, world.pods), Reach([*nodes, *map(node_to_come, terms.pools)])
     targets, unplannable = _targets(world)
     scene = Scene(world.nodes, targets, world.pods)
 
@@ -190,6 +198,7 @@ def gather(
             pods=_in_order(target, pods, space, terms),
             autoscaler=autoscalers.get(target.key),
             policies=policies,
+            cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
             may_scale_to_zero=may_scale_to_zero,
             report_age=report_age,
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
@@ -197,10 +206,10 @@ def gather(
             rules=pod_rules(target, accelerator_of(autoscaling, target.pod_spec), scene),
         )
 
-    seen = _Seen()
+    seen = _Seen(problems=[*growth.problems])
     bound_models = {(ask.key[0], ask.model) for ask in asks}
     for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=_seniority):
-        obstacle = _malformation(autoscaling) or _impostor(autoscaling, bound_models)
+        obstacle = malformation(autoscaling) or _impostor(autoscaling, bound_models)
         obstacle = obstacle or _obstacle(autoscaling, world, seen.claimed, unplannable)
         if obstacle is not None:
             seen.unplanned[_key(autoscaling)] = obstacle
@@ -224,6 +233,7 @@ class _Seen:
     unheeded: dict[Key, str] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
     targets: dict[Key, Target] = field(default_factory=dict)
+    cost_sources: dict[Key, CostSource] = field(default_factory=dict)
     facts: dict[Key, VariantFacts] = field(default_factory=dict)
     doubts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -257,10 +267,10 @@ def _take(autoscaling: Json, seen: _Seen, around: Surroundings) -> None:
     seen.variants.append(variant)
     seen.tenants.append(_tenant(variant, around))
     seen.claimed.add(target.key)
-    seen.pods[key], seen.targets[key] = around.pods, target
+    seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
     seen.facts[key], seen.doubts[key] = facts_of(autoscaling, target, around.pods, around.policies)
     seen.problems += around.rules.problems
-    why = _why_unheeded(target, around.autoscaler)
+    why = why_unheeded(target, around.autoscaler)
     seen.unheeded |= {key: why} if why else {}
 
 
@@ -269,13 +279,11 @@ def _gathered(
 ) -> Gathered:
     claimed = frozenset(seen.claimed)
     bounds = limits(world.quotas, seen.tenants, world.pods, claimed)
-    growth = karpenter_pools(world.node_pools, world.nodes)
-    declared = {pool.name for pool in terms.pools}
     snapshot = Snapshot(
         nodes=inventory(world.nodes, world.pods, claimed, movable),
         variants=tuple(seen.variants),
         models=rules,
-        pools=(*terms.pools, *(pool for pool in growth.pools if pool.name not in declared)),
+        pools=terms.pools,
         quotas=bounds.quotas,
         budgets=terms.budgets,
     )
@@ -283,9 +291,10 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
-        problems=(*bounds.problems, *growth.problems, *oversized(world.nodes), *seen.problems),
+        problems=(*bounds.problems, *oversized(world.nodes), *seen.problems),
         pods=seen.pods,
         targets=seen.targets,
+        cost_sources=seen.cost_sources,
         facts=seen.facts,
         doubts=seen.doubts,
     )
@@ -318,7 +327,7 @@ def _rules(
     )
 
 
-def _malformation(autoscaling: Json) -> Unplanned | None:
+def malformation(autoscaling: Json) -> Unplanned | None:
     """Return why an object cannot be read at all: it was stored before admission was there, or around it."""
     found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
     return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
@@ -366,17 +375,6 @@ def _obstacle(
         text = f"{target.called} {target.name!r} cannot be planned: {unplannable[target]}"
         return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=text)
     return None
-
-
-def _why_unheeded(target: Target, autoscaler: Json | None) -> str:
-    if autoscaler is None:
-        return (
-            "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
-        )
-    if target.replicas == 0 and is_switched_off(autoscaler):
-        name = autoscaler["metadata"]["name"]
-        return f"HorizontalPodAutoscaler {name!r} is switched off by 0 replicas set by hand: scale it to 1"
-    return ""
 
 
 def _key(obj: Json) -> Key:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, Finding
 from controller.planning.ranges import MAX_REPLICAS
@@ -61,7 +62,11 @@ class Orders:
 def orders_of(autoscaling: Json) -> Orders:
     """Return what the annotations of one object order."""
     annotations = autoscaling["metadata"].get("annotations") or {}
-    ours = {name: text for name, text in sorted(annotations.items()) if name.startswith(PREFIX)}
+    ours = {
+        name: text
+        for name, text in sorted(annotations.items())
+        if name.startswith(PREFIX) and name != WRITTEN_BY
+    }
     good = {name: text for name, text in ours.items() if _is_understood(name, text)}
     return Orders(
         is_paused=good.get(PAUSED) == "true",

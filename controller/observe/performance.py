@@ -8,8 +8,9 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.arguments import engine_argument
+from controller.observe.classes import class_of
 from controller.observe.pods import has_engine, is_ready
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
@@ -43,7 +44,7 @@ def facts_of(
 def targets_of(autoscaling: Json, policies: Policies) -> Targets:
     """Return the latency targets of the service class for the variant's model; none without a class."""
     spec = autoscaling["spec"]
-    found = service_class(policies, spec.get("sloClassRef"), spec["modelID"])
+    found = class_of(autoscaling, policies)
     if found is None:
         return Targets()
     ttft, itl = found.ttft_ms.get(spec["modelID"]), found.tpot_ms.get(spec["modelID"])

@@ -15,6 +15,7 @@ import yaml
 
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.accelerators import normalised
+from controller.observe.grants import Grants
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 _LIMIT_BYTES: Final = 1 << 20
@@ -24,7 +25,7 @@ _MOST_MS: Final = 10**8
 
 _LONGEST_PROBLEM: Final = 300
 
-_Place = tuple[str, str]
+Place = tuple[str, str]
 """ConfigMap and key."""
 
 
@@ -56,6 +57,8 @@ class Policies:
     """The ConfigMap whose classes hold for models that name none; empty: all of them."""
 
     problems: tuple[str, ...] = ()
+    grants: Grants | None = None
+    """Among tenants: who may use which class, and set a cost. None where everybody may."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +81,7 @@ class PolicyReader:
         """`unit_costs` holds prices; classes of `default_classes` hold for models that name none."""
         self._unit_costs = unit_costs
         self._default_classes = default_classes
-        self._known: Mapping[_Place, _Entry] = {}
+        self._known: Mapping[Place, _Entry] = {}
 
     def read(self, config_maps: Mapping[str, Json]) -> Policies:
         """Return what the ConfigMaps of our namespace say, by name.
@@ -111,7 +114,7 @@ class PolicyReader:
             ),
         )
 
-    def _entry(self, place: _Place, text: str) -> _Entry:
+    def _entry(self, place: Place, text: str) -> _Entry:
         known = self._known.get(place)
         if known is not None and known.text == text:
             return known
@@ -132,12 +135,16 @@ def read_policies(config_maps: Mapping[str, Json], *, unit_costs: str, default_c
 
 def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
     """Return the class that serves a variant: the referenced one, else the first that lists its model."""
+    place = place_of_class(policies, reference, model_id)
+    return None if place is None else policies.classes.get(place)
+
+
+def place_of_class(policies: Policies, reference: Json | None, model_id: str) -> Place | None:
+    """Return where that class is looked for; None where nothing names one."""
     if reference is not None:
-        return policies.classes.get((reference["name"], reference["key"]))
-    listed = [
-        (item.priority, where, item) for where, item in policies.classes.items() if item.covers(model_id)
-    ]
-    return min(listed, key=lambda entry: entry[:2])[2] if listed else None
+        return reference["name"], reference["key"]
+    listed = [(item.priority, where) for where, item in policies.classes.items() if item.covers(model_id)]
+    return min(listed)[1] if listed else None
 
 
 def _read(text: str, *, is_cost: bool) -> _Entry:

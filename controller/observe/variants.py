@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from typing import Literal
 
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
-from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json
-from controller.observe.accelerators import normalised, product_of
-from controller.observe.conditions import ConditionReason, Finding
+from controller.observe.classes import priority_of
 from controller.observe.orders import orders_of
 from controller.observe.pods import has_engine
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
+from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rules import NO_RULES, PodRules
 from controller.observe.scheduling import labelled, node_affinity, tolerations
 from controller.observe.targets import Target
-from controller.planning.snapshot import (
-    LOWEST_PRIORITY,
-    Variant,
-)
-
-CostSource = Literal["VariantCost", "UnitCost", "Default"]
+from controller.planning.snapshot import Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +28,9 @@ class Surroundings:
 
     autoscaler: Json | None
     policies: Policies
+    cost: Cost
+    """Of one replica."""
+
     may_scale_to_zero: bool
     report_age: ReportAge
 
@@ -62,7 +56,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         model_id=spec["modelID"],
         accelerator=accelerator_of(autoscaling, template),
         accelerators_per_replica=target.accelerators_per_replica,
-        cost_per_replica=effective_cost(autoscaling, target, around.policies)[0],
+        cost_per_replica=around.cost[0],
         current_replicas=current_replicas,
         replicas=replicas_of(target, around.pods, around.report_age),
         desired_replicas=_status(autoscaling, "desiredOptimizedAlloc").get("numReplicas"),
@@ -87,45 +81,6 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     )
 
 
-def accelerator_of(autoscaling: Json, template: Json) -> str:
-    """Return the normalised type: from the spec, else the label, else what the pods select; else nothing."""
-    labels = autoscaling["metadata"].get("labels") or {}
-    named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
-    return normalised(named) if named else product_of(template.get("nodeSelector") or {})
-
-
-def effective_cost(autoscaling: Json, target: Target, policies: Policies) -> tuple[Decimal, CostSource]:
-    """Return the cost of one replica and where it comes from: the spec, else the unit cost, else 10.0."""
-    spec = autoscaling["spec"]
-    if "variantCost" in spec:
-        return Decimal(spec["variantCost"]), "VariantCost"
-    unit = policies.unit_costs.get(accelerator_of(autoscaling, target.pod_spec))
-    if unit is None:
-        return Decimal(DEFAULT_COST), "Default"
-    return unit * (spec.get("acceleratorCount") or target.accelerators_per_replica or 1), "UnitCost"
-
-
-def class_finding(autoscaling: Json, policies: Policies) -> Finding:
-    """Return whether the service class is what the author meant, and a reason and a sentence that say so."""
-    spec = autoscaling["spec"]
-    reference = spec.get("sloClassRef")
-    found = service_class(policies, reference, spec["modelID"])
-    lowest = f"priority {LOWEST_PRIORITY}, the lowest"
-    if found is not None:
-        return True, ConditionReason.CLASS_FOUND, f"service class {found.name!r}, priority {found.priority}"
-    if reference is None:
-        return True, ConditionReason.NO_CLASS, f"no service class lists the model: {lowest}"
-    where = f"ConfigMap {reference['name']!r} of Stowplan's namespace holds no service class under"
-    return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {reference['key']!r}: {lowest}"
-
-
-def priority_of(autoscaling: Json, policies: Policies) -> int:
-    """Return the priority of the service class: 1 is served first; without a class it is the lowest."""
-    spec = autoscaling["spec"]
-    found = service_class(policies, spec.get("sloClassRef"), spec["modelID"])
-    return found.priority if found else LOWEST_PRIORITY
-
-
 def _status(autoscaling: Json, name: str) -> Json:
     return (autoscaling.get("status") or {}).get(name) or {}
 
@@ -141,6 +96,18 @@ def is_switched_off(autoscaler: Json) -> bool:
         (item["type"], item["status"], item.get("reason")) == ("ScalingActive", "False", "ScalingDisabled")
         for item in conditions
     )
+
+
+def why_unheeded(target: Target, autoscaler: Json | None) -> str:
+    """Return why nobody acts on decisions for a target, and what to do; empty where somebody does."""
+    if autoscaler is None:
+        return (
+            "no HorizontalPodAutoscaler targets it, so unless something else reads the metric nothing scales"
+        )
+    if target.replicas == 0 and is_switched_off(autoscaler):
+        name = autoscaler["metadata"]["name"]
+        return f"HorizontalPodAutoscaler {name!r} is switched off by 0 replicas set by hand: scale it to 1"
+    return ""
 
 
 def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | None]:

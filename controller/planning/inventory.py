@@ -24,9 +24,21 @@ def admits(node: Node, variant: Variant) -> bool:
         node.schedulable
         and topology_keys(variant) <= {key for key, _ in node.labels}
         and variant.accelerator in ("", node.accelerator)
-        and variant.node_selector <= node.labels
-        and meets(node, variant.node_affinity)
-        and all(any(tolerates(t, taint) for t in variant.tolerations) for taint in node.taints)
+        and attracts(node, variant.node_selector, variant.node_affinity, variant.tolerations)
+    )
+
+
+def attracts(
+    node: Node,
+    selector: frozenset[tuple[str, str]],
+    affinity: Sequence[Sequence[NodeRequirement]],
+    consents: frozenset[Toleration],
+) -> bool:
+    """Tell whether pods with a node selector, required affinity and tolerations may be put on a node."""
+    return (
+        selector <= node.labels
+        and meets(node, affinity)
+        and all(any(tolerates(consent, taint) for consent in consents) for taint in node.taints)
     )
 
 

@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.observe.asks import Ask, binding_of, holds_nothing, why_not_planned
+from controller.observe.asks import Ask, binding_of, holds_nothing, stand_ins, why_not_planned
 from controller.observe.binding_conditions import BindingFinding, BindingReason
 from controller.observe.bound import Case
+from controller.observe.policies import Policies
+from controller.observe.tenants import refusals
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.history import History
@@ -99,11 +101,11 @@ class Exchange:
             self._grants.set_result(grants)
 
 
-def grants_of(asks: Iterable[Ask], snapshot: Snapshot, plan: Plan) -> Mapping[Key, Grant]:
-    """Return what a plan of a snapshot grants each binding."""
+def grants_of(asks: Iterable[Ask], snapshot: Snapshot, plan: Plan, policies: Policies) -> Mapping[Key, Grant]:
+    """Return what a plan of a snapshot, taken by some policies, grants each binding."""
     variants = {variant.key: variant for variant in snapshot.variants}
     decisions = {(item.namespace, item.name): item for item in plan.decisions}
-    return {ask.key: _refusal(ask, variants) or _grant(ask, decisions) for ask in asks}
+    return {ask.key: _refusal(ask, variants) or _grant(ask, decisions, policies) for ask in asks}
 
 
 def joined(
@@ -158,12 +160,13 @@ def _refusal(ask: Ask, variants: Mapping[Key, Variant]) -> Grant | None:
     return None
 
 
-def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
+def _grant(ask: Ask, planned: Mapping[Key, Decision], policies: Policies) -> Grant:
     decisions = [planned[key] for key in ask.variants]
     short = [item for item in decisions if item.reason is Reason.SHORTAGE]
+    refused = refusals(next(stand_ins([ask])), policies)  # the same for each target
     return Grant(
         replicas={(item.namespace, item.name): item.replicas for item in decisions},
-        message="; ".join(item.message for item in short or decisions),
+        message="; ".join([*(item.message for item in short or decisions), *refused]),
         is_short=bool(short),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds import authorship
 from apiserver.kinds.authorship import WRITTEN_BY, recorded, writer_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
 from apiserver.schema.json import Json
@@ -105,7 +106,5 @@ def version_of(value: Json) -> Version:
 def taking_over(value: Json) -> str:
     """Return how somebody becomes the writer of a binding without changing it."""
     metadata = value["metadata"]
-    return (
-        "let somebody who may scale the targets run kubectl annotate --overwrite"
-        f" -n {metadata['namespace']} aspb {metadata['name']} {WRITTEN_BY}=me"
-    )
+    command = authorship.taking_over(f"aspb {metadata['name']}", namespace=metadata["namespace"])
+    return f"let somebody who may scale the targets run {command}"

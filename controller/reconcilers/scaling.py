@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from apiserver.cluster.access import is_allowed, update_review
+from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.events import EventRecorder
@@ -194,8 +194,9 @@ class DirectScaler:
         if resource is None:
             text = f"the cluster has no {target.kind} with a scale subresource in {target.api_version}"
             raise _Stopped(Ending.FAILED, (False, BindingReason.WRITE_FAILED, text))
-        review = update_review(
+        review = access_review(
             user,
+            verb="update",
             namespace=namespace,
             group=resource.group,
             resource=resource.plural,

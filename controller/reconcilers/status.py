@@ -13,7 +13,7 @@ from apiserver.schema.json import Json
 from controller.observe.condition_list import condition_list, moment, shortened
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.gather import Unplanned
-from controller.observe.variants import CostSource
+from controller.observe.prices import CostSource
 from controller.planning.decision import Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
@@ -57,6 +57,9 @@ class Verdict:
 
     service_class: Finding
     """Whether the service class was found, with a reason and a sentence."""
+
+    unpriced: str = ""
+    """Why a cost of its own does not count; empty where it does, or there is none."""
 
     orders: Finding
     """Whether the annotations were understood, with a reason and a sentence."""
@@ -118,6 +121,8 @@ def _findings(verdict: Verdict) -> Mapping[ConditionType, Finding]:
         ConditionType.ANNOTATIONS_RESOLVED: verdict.orders,
         ConditionType.METRICS_AVAILABLE: _metrics_finding(verdict),
     }
+    if verdict.unpriced:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, verdict.unpriced)
     if problems := verdict.performance.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))

@@ -18,6 +18,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.asks import binding_of, stand_ins
+from controller.observe.classes import class_finding
 from controller.observe.gather import (
     Gathered,
     Terms,
@@ -26,7 +27,8 @@ from controller.observe.gather import (
 )
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
-from controller.observe.variants import class_finding, effective_cost
+from controller.observe.prices import cost_refusal
+from controller.observe.tenants import questions
 from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -49,6 +51,7 @@ from controller.reconcilers.following import PlacementFollower
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import Exchange, grants_of, of_variants
 from controller.reconcilers.leaving import PodMarker, due_marks
+from controller.reconcilers.privileges import Privileges
 from controller.reconcilers.publishing import Publisher
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import (
@@ -101,6 +104,9 @@ class Tools:
 
     exchange: Exchange = field(default_factory=Exchange)
     """Where bindings ask to be planned, too."""
+
+    privileges: Privileges | None = None
+    """Among tenants: who may have what. None where everybody may."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,6 +196,10 @@ class VariantAutoscalingReconciler:
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
         taken = tools.exchange.taken()
+        claims = (*world.autoscalings, *stand_ins(taken.asks))
+        if tools.privileges is not None:
+            used = await asyncio.to_thread(questions, claims, policies)
+            policies = replace(policies, grants=await tools.privileges.grants(used))
         # Off the loop: for thousands of variants it takes seconds, and the Lease must be renewed meanwhile.
         gathered = await asyncio.to_thread(
             gather,
@@ -205,11 +215,11 @@ class VariantAutoscalingReconciler:
         self._tell_problems((*policies.problems, *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
-        plan, advices = await self._plan((*world.autoscalings, *stand_ins(taken.asks)), gathered.snapshot)
+        plan, advices = await self._plan(claims, gathered.snapshot)
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
-        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered.snapshot, plan))
+        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered.snapshot, plan, policies))
         whole, plan = plan, of_variants(plan)
         cycle = _Cycle(
             world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
@@ -272,10 +282,11 @@ class VariantAutoscalingReconciler:
                     variant=variants[key],
                     decision=decisions[key],
                     solver=plan.solver,
-                    cost_source=effective_cost(autoscaling, target, cycle.policies)[1],
+                    cost_source=gathered.cost_sources[key],
                     silence=_silence(variants[key], cycle.failures),
                     unheeded=gathered.unheeded.get(key, ""),
                     service_class=class_finding(autoscaling, cycle.policies),
+                    unpriced=cost_refusal(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),
                     kind=target.key.called,

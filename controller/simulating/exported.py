@@ -13,10 +13,11 @@ from controller.closedloop.scenario import Model, NodeGroup, Scenario, Targets, 
 from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
+from controller.observe.classes import priority_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies, service_class
+from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import Target, TargetKind, target_key, target_of
-from controller.observe.variants import accelerator_of, effective_cost, priority_of
 from controller.offline.gathering import completed_node, policies_in, stored_variant, targetless, targets_in
 from controller.offline.reading import Found, Manifest, of_kind
 from controller.simulating.given import Given

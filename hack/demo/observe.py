@@ -10,8 +10,8 @@ from controller.observe.accelerators import accelerators_in, accelerators_of, pr
 from controller.observe.gather import World
 from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import Policies, service_class
+from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import TargetKey, TargetKind, target_key, target_of
-from controller.observe.variants import accelerator_of, effective_cost
 from hack.demo.observation import (
     AcceleratorView,
     BindingView,

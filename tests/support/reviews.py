@@ -11,9 +11,11 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
 from webhooks.mutate import mutate as ask_mutate
+from webhooks.permissions import AccessRequest, UndecidedError
 from webhooks.references import NoReferents, Referents
 from webhooks.review import AdmissionRequest, Verdict, decode_admission
-from webhooks.scaling import ScaleRequest, Scaling, UndecidedError
+from webhooks.scaling import Scaling
+from webhooks.tenancy import OPEN, Tenancy
 from webhooks.validate import validate as ask_validate
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
@@ -43,14 +45,14 @@ class Deployments:
 
 
 class Permissions:
-    """Lets some users scale; counts how often it was asked. Without users it cannot be reached."""
+    """Lets some users do everything; counts how often it was asked. Without users it cannot be reached."""
 
     def __init__(self, *users: str, refuses: tuple[str, ...] = ()) -> None:
         self._users = users
         self._refuses = refuses
-        self.asked: list[ScaleRequest] = []
+        self.asked: list[AccessRequest] = []
 
-    async def may_scale(self, request: ScaleRequest) -> bool:
+    async def may(self, request: AccessRequest) -> bool:
         """Answer by the user's name."""
         self.asked.append(request)
         if not self._users:
@@ -66,14 +68,16 @@ NOBODY = NoReferents()
 ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 
-def mutate(request: Json, scaling: Scaling = ANYBODY) -> Verdict:
+def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> Verdict:
     """Return what /mutate says of a request."""
-    return asyncio.run(ask_mutate(read(request), scaling))
+    return asyncio.run(ask_mutate(read(request), scaling, tenancy))
 
 
-def validate(request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY) -> Verdict:
+def validate(
+    request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
+) -> Verdict:
     """Return what /validate says of a request."""
-    return asyncio.run(ask_validate(read(request), scaling, referents))
+    return asyncio.run(ask_validate(read(request), scaling, referents, tenancy))
 
 
 def read(request: Json) -> AdmissionRequest:

@@ -13,6 +13,9 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
 
+SERVICE_CLASS: Final = "stowplan.dev/service-class"
+"""Annotation of a binding: `CONFIGMAP/KEY` of the service class whose priority its targets have."""
+
 DEFAULT_KIND: Final = "ModelInfer"
 """What a reference without a kind means, as in the releases of this kind."""
 
@@ -63,8 +66,18 @@ def targets_of(spec: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
             yield ("optimizerConfiguration", "params", position, "target"), param["target"]
 
 
+def service_class_of(value: Json) -> Json | None:
+    """Return the service class that a binding names, as `sloClassRef` of a VariantAutoscaling would."""
+    annotations = (value.get("metadata") or {}).get("annotations") or {}
+    name, _, key = str(annotations.get(SERVICE_CLASS, "")).partition("/")
+    return {"name": name, "key": key} if name and key else None
+
+
 def named_by(value: Json) -> Iterator[Reference]:
-    """Yield the policy of a binding and what it scales; without a kind where only half of it is known."""
+    """Yield what a binding names: its policy, what it scales, its service class.
+
+    Where only half of a target's type is known it has no kind.
+    """
     spec, here = value.get("spec", {}), FieldPath().child("spec")
     policy = spec.get("policyRef", {}).get("name", "")
     yield Reference(path=here.child("policyRef"), group=REGISTRY, kind="AutoscalingPolicy", name=policy)
@@ -78,6 +91,14 @@ def named_by(value: Json) -> Iterator[Reference]:
             name=meant.name,
             is_scaled=True,
             bounds=(around.get("minReplicas", 0), around.get("maxReplicas", 0)),
+        )
+    if meant_class := service_class_of(value):
+        yield Reference(
+            path=FieldPath().child("metadata", "annotations").key(SERVICE_CLASS),
+            group="",
+            kind="ConfigMap",
+            is_settings=True,
+            **meant_class,
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
-from controller.observe.variants import CostSource
+from controller.observe.prices import CostSource
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
 from controller.policies.correcting import Limit

@@ -20,22 +20,26 @@ def causes(request: Json) -> list[str]:
     return [cause["field"] for cause in refusal["details"]["causes"]] if refusal else []
 
 
+RECORDED = Addition("/metadata/annotations", {"stowplan.dev/written-by": "{}"})
+"""Who wrote it, of a request that does not say: tests/unit/webhooks/test_authorship.py."""
+
+
 def test_defaults_are_added_and_nothing_else() -> None:
-    """The patch has one addition."""
+    """The patch has one addition, beside the record of the writer."""
     verdict = mutate(review(variant()))
 
     assert verdict.refusal is None
-    assert verdict.patch == (Addition("/spec/variantCost", "10.0"),)
+    assert verdict.patch == (Addition("/spec/variantCost", "10.0"), RECORDED)
 
 
 def test_defaulting_twice_changes_nothing() -> None:
     """A defaulted object has no additions."""
-    assert mutate(review(variant(variantCost="10.0"))).patch == ()
+    assert mutate(review(variant(variantCost="10.0"))).patch == (RECORDED,)
 
 
 def test_a_legacy_object_gets_no_cost() -> None:
     """Its cost comes from the accelerator."""
-    assert mutate(review(variant(accelerator="A100"))).patch == ()
+    assert mutate(review(variant(accelerator="A100"))).patch == (RECORDED,)
 
 
 def test_a_refusal_reads_as_a_built_in_kind_s() -> None:
@@ -240,5 +244,8 @@ def test_no_cost_is_made_up_in_an_edit_of_what_the_older_version_cannot_say() ->
     edited = convert(stored, "llmd.ai/v1alpha1")
     edited = edited | {"spec": edited["spec"] | {"modelID": "another/model"}}
 
-    assert mutate(review(edited, convert(stored, "llmd.ai/v1alpha1"))).patch == ()
-    assert mutate(review(convert(edited, "llmd.ai/v1alpha2"), stored)).patch == ()
+    for new, old in (
+        (edited, convert(stored, "llmd.ai/v1alpha1")),
+        (convert(edited, "llmd.ai/v1alpha2"), stored),
+    ):
+        assert [item.path for item in mutate(review(new, old)).patch] == ["/metadata/annotations"]

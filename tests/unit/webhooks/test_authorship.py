@@ -106,9 +106,45 @@ def test_a_finalizer_goes_whoever_takes_it() -> None:
     assert validate(asked_by("ann", binding(by="bob"), old)).refusal is None
 
 
+def test_a_variant_has_a_writer_whatever_its_version() -> None:
+    """By whose rights it has its service class and its cost."""
+    for version in ("v1alpha1", "v1alpha2"):
+        assert written(asked_by("ann", variant(version=version))) == {WRITTEN_BY: record("ann")}
+
+
+KEPT = "llmd.ai/kept-by-conversion"
+LIKE_THE_SPEC: dict[str, Json] = {
+    "what conversion keeps of it": variant(metadata={"annotations": {KEPT: '{"fields":[]}'}}),
+    "the label that conversion looks at": variant(
+        metadata={"labels": {"inference.optimization/acceleratorName": "H100"}}
+    ),
+    "the service class of a binding": binding(**{"stowplan.dev/service-class": "classes/premium"}),
+}
+
+
+@pytest.mark.parametrize("new", LIKE_THE_SPEC.values(), ids=LIKE_THE_SPEC)
+def test_what_counts_like_the_spec_makes_a_writer(new: Json) -> None:
+    """Else somebody's rights would be had by who only changes that."""
+    bare = {name: item for name, item in new["metadata"].items() if name in ("name", "namespace")}
+    old = new | {"metadata": bare | {"annotations": {WRITTEN_BY: record("bob")}}}
+    kept = new["metadata"].get("annotations", {}) | {WRITTEN_BY: record("bob")}
+    sent = new | {"metadata": new["metadata"] | {"annotations": kept}}
+
+    found = written(asked_by("ann", sent, old))
+
+    assert found is not None
+    assert found[WRITTEN_BY] == record("ann")
+
+
 def test_other_kinds_say_nothing_of_their_writer() -> None:
-    """A VariantAutoscaling is never scaled by us."""
-    assert written(asked_by("ann", variant())) is None
+    """Nothing is done on their writers' behalf."""
+    value = {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicy",
+        "metadata": {"name": "p", "namespace": "ns"},
+        "spec": {"metrics": [{"metricName": "m", "targetValue": "1"}]},
+    }
+    assert written(asked_by("ann", value)) is None
 
 
 def test_a_record_can_be_asked_with() -> None:

@@ -11,6 +11,7 @@ from support.reviews import mutate, review, validate, variant
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
+from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
 
 CANDIDATES = [
@@ -104,7 +105,9 @@ def test_nothing_is_remembered_where_no_label_changed() -> None:
     old = convert(relabelled(convert(profiled("A100"), HUB), "H100"), SPOKE)
     bare = old | {"metadata": {name: old["metadata"][name] for name in ("name", "labels")}}
 
-    assert mutate(review(bare, old)).patch == ()
+    (addition,) = mutate(review(bare, old)).patch
+
+    assert addition == Addition("/metadata/annotations", {"stowplan.dev/written-by": "{}"})
 
 
 WARNED = {

@@ -1,0 +1,63 @@
+"""The service class of a variant: that which it names, or which lists its model, if its writer may use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.kinds.privileges import class_privilege
+from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason, Finding
+from controller.observe.grants import Question, question_of
+from controller.observe.policies import Place, Policies, ServiceClass, place_of_class
+from controller.planning.snapshot import LOWEST_PRIORITY
+
+_LOWEST: Final = f"priority {LOWEST_PRIORITY}, the lowest"
+
+
+def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
+    """Return the class that counts for a VariantAutoscaling; None for none."""
+    place = _place(autoscaling, policies)
+    return None if place is None or class_refusal(autoscaling, policies) else policies.classes.get(place)
+
+
+def priority_of(autoscaling: Json, policies: Policies) -> int:
+    """Return the priority of the service class: 1 is served first; without a class it is the lowest."""
+    found = class_of(autoscaling, policies)
+    return found.priority if found else LOWEST_PRIORITY
+
+
+def class_finding(autoscaling: Json, policies: Policies) -> Finding:
+    """Return whether the service class is what the author meant, and a reason and a sentence that say so."""
+    place = _place(autoscaling, policies)
+    if place is None:
+        return True, ConditionReason.NO_CLASS, f"no service class lists the model: {_LOWEST}"
+    found = policies.classes.get(place)
+    if found is None:
+        where = f"ConfigMap {place[0]!r} of Stowplan's namespace holds no service class under"
+        return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {_LOWEST}"
+    if why := class_refusal(autoscaling, policies):
+        return False, ConditionReason.CLASS_NOT_ALLOWED, why
+    return True, ConditionReason.CLASS_FOUND, f"service class {found.name!r}, priority {found.priority}"
+
+
+def class_refusal(autoscaling: Json, policies: Policies) -> str:
+    """Return why a class does not count though it is there; empty where it does, or none is there."""
+    place = _place(autoscaling, policies)
+    if policies.grants is None or place is None or place not in policies.classes:
+        return ""
+    why = policies.grants.refusal(autoscaling, class_privilege(*place))
+    return f"service class {'/'.join(place)} does not count, so it has {_LOWEST}: {why}" if why else ""
+
+
+def class_questions(autoscaling: Json, policies: Policies) -> Iterator[Question]:
+    """Yield what has to be asked before the class of a VariantAutoscaling counts."""
+    place = _place(autoscaling, policies)
+    if place is not None and place in policies.classes:
+        question = question_of(autoscaling, class_privilege(*place))
+        yield from [question] if question else []
+
+
+def _place(autoscaling: Json, policies: Policies) -> Place | None:
+    spec = autoscaling["spec"]
+    return place_of_class(policies, spec.get("sloClassRef"), spec["modelID"])

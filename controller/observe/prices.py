@@ -1,0 +1,114 @@
+"""What a replica costs: by its VariantAutoscaling, or by the price list, which tenants cannot go below.
+
+Among tenants a cost of one's own is a privilege: budgets count it, and under shortage models of one priority
+weigh as much as it costs to serve them. What a variant says of its accelerators is no fact either, so that
+the list is read for those that its pods may get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Final, Literal
+
+from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
+from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
+from apiserver.kinds.privileges import OWN_COST
+from apiserver.schema.json import Json
+from controller.observe.accelerators import normalised, product_of
+from controller.observe.grants import Question, question_of
+from controller.observe.policies import Policies
+from controller.observe.scheduling import node_affinity, tolerations
+from controller.observe.targets import Target
+from controller.planning.cluster import Node
+from controller.planning.inventory import attracts
+
+CostSource = Literal["VariantCost", "UnitCost", "Default"]
+Cost = tuple[Decimal, CostSource]
+
+_DEFAULT: Final = (Decimal(DEFAULT_COST), "Default")
+
+
+def accelerator_of(autoscaling: Json, template: Json) -> str:
+    """Return the normalised type: from the spec, else the label, else what the pods select; else nothing."""
+    labels = autoscaling["metadata"].get("labels") or {}
+    named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
+    return normalised(named) if named else product_of(template.get("nodeSelector") or {})
+
+
+def effective_cost(
+    autoscaling: Json, target: Target, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
+) -> Cost:
+    """Return the cost of one replica and where it comes from: the spec, else the unit cost, else 10.0.
+
+    Among tenants that of the spec only counts where its writer may set one, and never below the list;
+    `reach` returns the types of accelerators that its pods may get.
+    """
+    spec = autoscaling["spec"]
+    if policies.grants is not None:
+        return _among_tenants(autoscaling, target, policies, reach())
+    if "variantCost" in spec:
+        return Decimal(spec["variantCost"]), "VariantCost"
+    unit = policies.unit_costs.get(accelerator_of(autoscaling, target.pod_spec))
+    if unit is None:
+        return _DEFAULT
+    return unit * (spec.get("acceleratorCount") or target.accelerators_per_replica or 1), "UnitCost"
+
+
+def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach: frozenset[str]) -> Cost:
+    count, costs = target.accelerators_per_replica, policies.unit_costs
+    listed = None
+    if count and costs:
+        # A type without a price counts as the dearest one: else it would be free.
+        types = reach or {accelerator_of(autoscaling, target.pod_spec)}
+        listed = count * max(costs.get(name, max(costs.values())) for name in types)
+    own = None if not _sets_cost(autoscaling) or cost_refusal(autoscaling, policies) else _own(autoscaling)
+    if own is not None and own >= (listed or 0):
+        return own, "VariantCost"
+    return _DEFAULT if listed is None else (listed, "UnitCost")
+
+
+def cost_refusal(autoscaling: Json, policies: Policies) -> str:
+    """Return why a cost of the spec does not count; empty where it does, or there is none."""
+    if policies.grants is None or not _sets_cost(autoscaling):
+        return ""
+    why = policies.grants.refusal(autoscaling, OWN_COST)
+    return f"the listed price counts, and not the cost {_own(autoscaling)}: {why}" if why else ""
+
+
+def cost_questions(autoscaling: Json) -> Iterator[Question]:
+    """Yield what has to be asked before a cost of the spec counts."""
+    question = question_of(autoscaling, OWN_COST) if _sets_cost(autoscaling) else None
+    yield from [question] if question else []
+
+
+def _sets_cost(autoscaling: Json) -> bool:
+    """Tell whether somebody says a cost; the one that is filled in otherwise is nobody's choice."""
+    cost: str = autoscaling["spec"].get("variantCost", DEFAULT_COST)
+    return cost != DEFAULT_COST
+
+
+def _own(autoscaling: Json) -> Decimal:
+    return Decimal(autoscaling["spec"]["variantCost"])
+
+
+class Reach:
+    """Which types of accelerators pods may get: those of nodes that they may go to, or are on."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """`nodes` are all that there are, and one of each kind that may come."""
+        self._nodes = nodes
+        self._types = {node.name: node.accelerator for node in nodes}
+        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+
+    def of(self, pod_spec: Json, pods: Sequence[Json]) -> frozenset[str]:
+        """Return the types by the template of pods, and by where the pods that there are were bound.
+
+        Those may be of a template that has changed since.
+        """
+        selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
+        asked = (selector, node_affinity(pod_spec), tolerations(pod_spec))
+        if asked not in self._known:
+            self._known[asked] = frozenset(node.accelerator for node in self._nodes if attracts(node, *asked))
+        bound = (pod["spec"].get("nodeName") for pod in pods)
+        return self._known[asked] | {self._types[name] for name in bound if name in self._types}

@@ -1,0 +1,98 @@
+"""Asks the API server who may have which privileges, and keeps the answers for a while.
+
+One SubjectAccessReview for each user and privilege, however many objects share it. While nobody answers, what
+was answered last counts for some minutes; then, or without any answer, nothing is decided: a class that is
+taken away by mistake takes replicas along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from apiserver.cluster.access import access_review, is_allowed
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Invalid
+from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
+from apiserver.kinds.privileges import GROUP, USE
+from controller.observe.grants import Grants, Question
+
+ALLOWED_SECONDS: Final = 60.0
+"""Who may is asked for again after so long."""
+
+REFUSED_SECONDS: Final = 15.0
+"""Who may not, sooner: somebody waits for it."""
+
+KEPT_SECONDS: Final = 180.0
+"""How long an answer counts that cannot be asked for again, as published numbers do without a controller."""
+
+CALL_SECONDS: Final = 5.0
+_AT_ONCE: Final = 8
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    is_allowed: bool
+    time_seconds: float
+
+
+class Privileges:
+    """Remembers answers between cycles."""
+
+    def __init__(self, cluster: Cluster, *, namespace: str, seconds: Callable[[], float]) -> None:
+        """`namespace` is that of the installation, `seconds` a clock that nobody sets."""
+        self._cluster = cluster
+        self._namespace = namespace
+        self._seconds = seconds
+        self._known: dict[Question, _Answer] = {}
+
+    async def grants(self, questions: frozenset[Question]) -> Grants:
+        """Return which questions are answered with yes. Raises the ClusterError of one without an answer."""
+        self._known = {item: answer for item, answer in self._known.items() if item in questions}
+        due = [item for item in sorted(questions) if self._age_seconds(item) >= self._fresh_seconds(item)]
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(question: Question) -> None:
+            async with gate:
+                await self._ask(question)
+
+        ended = await asyncio.gather(*map(ask, due), return_exceptions=True)
+        for question, error in zip(due, ended, strict=True):
+            is_kept = isinstance(error, ClusterError) and self._age_seconds(question) < KEPT_SECONDS
+            if isinstance(error, BaseException) and not is_kept:
+                raise error
+            if error is not None:
+                _log.warning("answer kept", privilege=str(question.privilege), error=str(error))
+        allowed = frozenset(item for item, answer in self._known.items() if answer.is_allowed)
+        return Grants(allowed=allowed, namespace=self._namespace)
+
+    def _age_seconds(self, question: Question) -> float:
+        known = self._known.get(question)
+        return self._seconds() - known.time_seconds if known else math.inf
+
+    def _fresh_seconds(self, question: Question) -> float:
+        known = self._known.get(question)
+        return ALLOWED_SECONDS if known and known.is_allowed else REFUSED_SECONDS
+
+    async def _ask(self, question: Question) -> None:
+        review = access_review(
+            question.user,
+            verb=USE,
+            namespace=self._namespace,
+            group=GROUP,
+            resource=question.privilege.resource,
+            name=question.privilege.name,
+        )
+        try:
+            answer = await self._cluster.create(SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=CALL_SECONDS)
+        except Invalid:
+            # A record from before admission can hold anything: what is no user has no right.
+            answer = {}
+        self._known[question] = _Answer(is_allowed(answer), self._seconds())

@@ -1,0 +1,145 @@
+"""Who may use a service class, or set a cost: asked of whoever becomes the writer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.bindings import scaling
+from support.reviews import Permissions, asked_by, legacy, mutate, validate, variant
+
+from apiserver.schema.json import Json
+from webhooks.review import Verdict
+from webhooks.tenancy import Tenancy
+
+CLASS = {"name": "classes", "key": "premium"}
+USES_CLASS = ("serviceclasses", "classes/premium")
+SETS_COST = ("variantcosts", "")
+
+
+def binding(service_class: str = "classes/premium") -> Json:
+    """Return a binding of a class."""
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "AutoscalingPolicyBinding",
+        "metadata": {
+            "name": "b",
+            "namespace": "ns",
+            "annotations": {"stowplan.dev/service-class": service_class},
+        },
+        "spec": scaling(),
+    }
+
+
+def keeping(*path: str, value: object) -> Json:
+    """Return metadata with an annotation by which conversion restores a field."""
+    text = json.dumps({"fields": [{"path": path, "value": value}]})
+    return {"annotations": {"llmd.ai/kept-by-conversion": text}}
+
+
+def both(user: str, value: Json, old: Json | None, permissions: Permissions) -> tuple[Verdict, Verdict]:
+    """Return what both webhooks say of a request."""
+    tenancy = Tenancy(authorizer=permissions, namespace="stowplan-system")
+    request = asked_by(user, value, old)
+    return mutate(request, tenancy=tenancy), validate(request, tenancy=tenancy)
+
+
+PRIVILEGED: dict[str, tuple[Json, Json | None, list[tuple[str, str]], list[str]]] = {
+    "a class": (variant(sloClassRef=CLASS), None, [USES_CLASS], ["spec.sloClassRef"]),
+    "a class that stays while another field changes": (
+        variant(sloClassRef=CLASS, modelID="n"),
+        variant(sloClassRef=CLASS),
+        [USES_CLASS],
+        ["spec.sloClassRef"],
+    ),
+    "a cost of nothing": (variant(variantCost="0"), None, [SETS_COST], ["spec.variantCost"]),
+    "a high cost": (variant(variantCost="1000000"), None, [SETS_COST], ["spec.variantCost"]),
+    "both": (
+        variant(variantCost="0", sloClassRef=CLASS),
+        None,
+        [USES_CLASS, SETS_COST],
+        ["spec.sloClassRef", "spec.variantCost"],
+    ),
+    "the class of a legacy object": (legacy({}), None, [("serviceclasses", "c/k")], ["spec.sloClassRef"]),
+    "a cost that only another version shows": (
+        variant(version="v1alpha1", metadata=keeping("spec", "variantCost", value="0")),
+        None,
+        [SETS_COST],
+        ["spec.variantCost"],
+    ),
+    "a class of a binding": (
+        binding(),
+        None,
+        [USES_CLASS],
+        ["metadata.annotations[stowplan.dev/service-class]"],
+    ),
+    "another class of a binding, and nothing else": (
+        binding(),
+        binding("classes/free"),
+        [USES_CLASS],
+        ["metadata.annotations[stowplan.dev/service-class]"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "old", "privileges", "fields"), PRIVILEGED.values(), ids=PRIVILEGED)
+def test_privileges_take_a_right(
+    value: Json, old: Json | None, privileges: list[tuple[str, str]], fields: list[str]
+) -> None:
+    """In the namespace of the installation, whatever the namespace of the object; both webhooks say it."""
+    permissions = Permissions("ann")
+
+    assert [verdict.refusal for verdict in both("ann", value, old, permissions)] == [None, None]
+    for verdict in both("bob", value, old, permissions):
+        assert verdict.refusal is not None
+        causes = verdict.refusal["details"]["causes"]
+        assert [cause["field"] for cause in causes] == fields
+
+    asked = {(it.verb, it.group, it.namespace, it.resource, it.name) for it in permissions.asked}
+    assert asked == {("use", "stowplan.dev", "stowplan-system", *item) for item in privileges}
+
+
+def test_the_refusal_says_what_is_missing() -> None:
+    """As a rule of RBAC is written."""
+    _, verdict = both("bob", variant(sloClassRef=CLASS), None, Permissions("ann"))
+
+    assert verdict.refusal is not None
+    (cause,) = verdict.refusal["details"]["causes"]
+    assert cause["message"] == (
+        'Forbidden: User "bob" cannot use serviceclasses.stowplan.dev "classes/premium" in the namespace'
+        ' "stowplan-system": leave it out'
+    )
+
+
+FREE: dict[str, tuple[Json, Json | None]] = {
+    "neither class nor cost": (variant(), None),
+    "the cost that is filled in anyway": (variant(variantCost="10.0"), None),
+    "an object that nobody changes": (variant(sloClassRef=CLASS), variant(sloClassRef=CLASS)),
+    "a label": (
+        variant(sloClassRef=CLASS, metadata={"labels": {"a": "b"}}),
+        variant(sloClassRef=CLASS),
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "old"), FREE.values(), ids=FREE)
+def test_nothing_is_asked_for(value: Json, old: Json | None) -> None:
+    """The controller goes by who is the writer already."""
+    permissions = Permissions("ann")
+
+    assert [verdict.refusal for verdict in both("bob", value, old, permissions)] == [None, None]
+    assert permissions.asked == []
+
+
+def test_without_tenants_nobody_is_asked() -> None:
+    """As before."""
+    assert validate(asked_by("bob", variant(sloClassRef=CLASS, variantCost="0"))).refusal is None
+
+
+def test_an_unanswered_question_refuses_at_the_end_only() -> None:
+    """/mutate leaves it to /validate, which says that it may be tried again."""
+    first, last = both("bob", variant(sloClassRef=CLASS), None, Permissions())
+
+    assert first.refusal is None
+    assert last.refusal is not None
+    assert last.refusal["code"] == 503

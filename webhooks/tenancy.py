@@ -1,0 +1,76 @@
+"""Who may use a service class, or set a cost: asked of whoever becomes the writer of an object.
+
+The controller asks again for every plan, also about classes that an object gets by its model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
+from apiserver.kinds.privileges import GROUP, OWN_COST, USE, Privilege, class_privilege
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.validation import judge
+from webhooks.admission import Subject
+from webhooks.permissions import AccessRequest, Authorizer, refused
+
+_COST: Final = FieldPath().child("spec", "variantCost")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tenancy:
+    """Whether privileges are asked for, and in which namespace; without an authorizer everybody has all."""
+
+    authorizer: Authorizer | None = None
+    namespace: str = ""
+
+    async def errors(self, subject: Subject, user: Json) -> list[FieldError]:
+        """Return which privileges of an object its writer may not have. Raises UndecidedError."""
+        if self.authorizer is None:
+            return []
+        wanted: dict[Privilege, FieldPath] = {}
+        for privilege, path in _privileges(subject):
+            wanted.setdefault(privilege, path)
+        asked = [
+            (self._request(privilege, user), self._error(privilege, path, user))
+            for privilege, path in wanted.items()
+        ]
+        return await refused(self.authorizer, asked)
+
+    def _request(self, privilege: Privilege, user: Json) -> AccessRequest:
+        return AccessRequest(
+            user=user,
+            verb=USE,
+            namespace=self.namespace,
+            group=GROUP,
+            resource=privilege.resource,
+            name=privilege.name,
+        )
+
+    def _error(self, privilege: Privilege, path: FieldPath, user: Json) -> FieldError:
+        who = user.get("username", "")
+        return errors.forbidden(
+            path, f'User "{who}" cannot use {privilege} in the namespace "{self.namespace}": leave it out'
+        )
+
+
+OPEN: Final = Tenancy()
+"""Everybody has all privileges."""
+
+
+def _privileges(subject: Subject) -> Iterator[tuple[Privilege, FieldPath]]:
+    """Yield the privileges of an object in all its forms, with the fields that ask for them."""
+    own = (subject.version, subject.value)
+    for version, value in (own, *((form.version, form.value) for form in subject.forms)):
+        fitting = judge(version.declaration).fitting(value)
+        for named in version.references(fitting):
+            if named.is_settings:
+                yield class_privilege(named.name, named.key), named.path
+        # What is filled in where nobody says a cost is nobody's choice.
+        if fitting.get("spec", {}).get("variantCost", DEFAULT_COST) != DEFAULT_COST:
+            yield OWN_COST, _COST
