@@ -157,12 +157,14 @@ class Solver:
             try:
                 return await self._ask(snapshot, state, settings)
             except TimeoutError:
-                status = SolverStatus.TIMED_OUT
+                status, detail = SolverStatus.TIMED_OUT, ""
                 message = f"the solver gave no answer within {self._deadline_seconds:g} s"
             except WorkerEndedError as error:
-                status, message = SolverStatus.FAILED, str(error)
+                status, message, detail = SolverStatus.FAILED, "the solver process ended", str(error)
         # In a thread: a large cluster takes a while, in which leases are to be renewed.
-        return await asyncio.to_thread(hold, snapshot, state, settings, status=status, message=message)
+        return await asyncio.to_thread(
+            hold, snapshot, state, settings, status=status, message=message, detail=detail
+        )
 
     async def close(self) -> None:
         """End the child."""

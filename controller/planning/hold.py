@@ -27,16 +27,26 @@ if TYPE_CHECKING:
 
 
 def hold(
-    snapshot: Snapshot, state: PlanningState, settings: Settings, *, status: SolverStatus, message: str
+    snapshot: Snapshot,
+    state: PlanningState,
+    settings: Settings,
+    *,
+    status: SolverStatus,
+    message: str,
+    detail: str = "",
 ) -> tuple[Plan, PlanningState]:
-    """Return the plan that changes nothing, with the reason why there is no other, and the next state."""
+    """Return the plan that changes nothing, with the reason why there is no other, and the next state.
+
+    The detail may name any workload: decisions say it where all are named, and else the message.
+    """
+    told = detail if detail and settings.names_all else message
     variants = sorted(snapshot.variants, key=lambda variant: variant.key)
-    made = [decision for demand in model_demands(snapshot) for decision in _held(demand, message)]
+    made = [decision for demand in model_demands(snapshot) for decision in _held(demand, told)]
     plan = Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
         cost=total_cost(made, variants),
-        solver=SolverReport(status=status, unproven="", gap=1.0, message=message),
+        solver=SolverReport(status=status, unproven="", gap=1.0, message=detail or message),
     )
     return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))
 

@@ -17,6 +17,7 @@ from controller.planning.preparing import prepared
 from controller.planning.problem import NumbersTooLargeError, Solution
 from controller.planning.proofs import worst
 from controller.planning.relief import reliefs
+from controller.planning.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,12 +39,14 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     try:
         answer, next_state = _answer(snapshot, state, settings)
     except NumbersTooLargeError as error:
-        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=str(error))
+        message = "numbers are too large to compare exactly"
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
     made = _plan(replace(answer, reliefs=_reliefs(answer, settings)))
     wrong = check(snapshot, made)
     if wrong:
-        message = f"the answer was refused: {'; '.join(wrong)}"
-        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message)
+        message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
+        detail = f"{message}: {'; '.join(wrong)}"
+        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=detail)
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 

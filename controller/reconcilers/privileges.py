@@ -59,17 +59,22 @@ class Privileges:
         due = [item for item in sorted(questions) if self._age_seconds(item) >= self._fresh_seconds(item)]
         gate = asyncio.Semaphore(_AT_ONCE)
 
+        errors: list[ClusterError] = []
+
         async def ask(question: Question) -> None:
             async with gate:
-                await self._ask(question)
+                if errors:
+                    return  # one after the other would take all of the cycle's time
+                try:
+                    await self._ask(question)
+                except ClusterError as error:
+                    errors.append(error)
 
-        ended = await asyncio.gather(*map(ask, due), return_exceptions=True)
-        for question, error in zip(due, ended, strict=True):
-            is_kept = isinstance(error, ClusterError) and self._age_seconds(question) < KEPT_SECONDS
-            if isinstance(error, BaseException) and not is_kept:
-                raise error
-            if error is not None:
-                _log.warning("answer kept", privilege=str(question.privilege), error=str(error))
+        await asyncio.gather(*map(ask, due))
+        if errors:
+            if any(self._age_seconds(item) >= KEPT_SECONDS for item in due):
+                raise errors[0]
+            _log.warning("who may have what is not asked again", error=errors[0].message)
         allowed = frozenset(item for item, answer in self._known.items() if answer.is_allowed)
         return Grants(allowed=allowed, namespace=self._namespace)
 

@@ -19,6 +19,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.asks import binding_of, stand_ins
 from controller.observe.classes import class_finding
+from controller.observe.condition_list import shortened
 from controller.observe.gather import (
     Gathered,
     Terms,
@@ -216,6 +217,8 @@ class VariantAutoscalingReconciler:
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(claims, gathered.snapshot)
+        if plan.solver.message:
+            _log.warning("no plan", why=shortened(plan.solver.message))
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)

@@ -141,6 +141,9 @@ class Components:
     pod_monitor: bool = False
     """A PodMonitor for the Prometheus operator, which must be installed."""
 
+    tenants: bool = False
+    """Service classes and costs by right, for users who don't trust each other (docs/tenancy.md)."""
+
 
 @declaration()
 class Scaling:

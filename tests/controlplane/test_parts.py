@@ -23,6 +23,7 @@ PARTS = (
     "advisory",
     "single-replica",
     "cert-manager",
+    "tenants",
 )
 UNKNOWN = {"PodMonitor", "Issuer", "Certificate"}
 ELSEWHERE = "inference"
@@ -68,7 +69,8 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
     assert {container["image"] for container in containers} == {f"registry.example/stowplan@{DIGEST}"}
     assert {spec["replicas"] for spec in deployments} == {1}
     (controller,) = (container for container in containers if container["name"] == "controller")
-    assert {"--planning-advisory=true", "--certificates-enabled=false"} <= set(controller["args"])
+    flags = {"--planning-advisory=true", "--certificates-enabled=false", "--tenants=true"}
+    assert flags <= set(controller["args"])
     names = {item["metadata"]["name"]: item for item in rendered if item["kind"] == "ConfigMap"}
     mounted = {
         volume["configMap"]["name"]

@@ -76,6 +76,7 @@ def gathered(
     others: tuple[Json, ...] = (),
     terms: Terms | None = None,
     report_age: ReportAge = never_asked,
+    policies: Policies = POLICIES,
     **world: object,
 ) -> Gathered:
     """Return what is gathered from a small world."""
@@ -87,7 +88,7 @@ def gathered(
     named = {key_of(item): item for item in (*deployments, *others)}
     return gather(
         World(autoscalings=autoscalings, targets=named, **(parts | world)),
-        policies=POLICIES,
+        policies=policies,
         report_age=report_age,
         now_seconds=NOW_SECONDS,
         may_scale_to_zero=bool(terms),

@@ -54,3 +54,24 @@ def test_holding_is_no_answer() -> None:
     assert (made.solver.is_answered, made.solver.gap, made.solver.levels) == (False, 1.0, ())
     assert made.decisions[0].replicas == 1
     assert made.decisions[0].message == "a stays at 1 replica: it ended"
+
+
+def test_what_was_wrong_with_an_answer_is_not_told_to_everybody() -> None:
+    """It may name workloads of anybody: the log has it, and who plans files."""
+    detail = "refused: other/b may not go to node n"
+    for names_all, want in ((False, "refused"), (True, detail)):
+        settings = Settings(names_all=names_all)
+        made, _ = hold(WORLD, NOTHING, settings, status=SolverStatus.FAILED, message="refused", detail=detail)
+
+        assert made.solver.message == detail
+        assert made.decisions[0].message == f"a stays at 1 replica: {want}"
+
+
+def test_numbers_of_others_are_not_told() -> None:
+    """That somebody's are too large is all that the rest is told."""
+    absurd = replace(variant("b", cost_per_replica=Decimal(10) ** 6), namespace="other", min_replicas=900_000)
+    world = replace(WORLD, variants=(*WORLD.variants, absurd))
+    made, _ = plan(world, NOTHING, Settings(names_all=False))
+
+    assert "other/b" in made.solver.message
+    assert not any("other/b" in item.message for item in made.decisions)

@@ -1,0 +1,141 @@
+"""What a replica costs, above all among tenants: nobody slips below the list, or gets a price by a claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from support.gathering import NODE, POLICIES, gathered, placed, pod
+from support.manifests import deployment, variant
+
+from apiserver.kinds.authorship import WRITTEN_BY, record_of
+from apiserver.kinds.privileges import OWN_COST
+from apiserver.schema.json import Json
+from controller.observe.gather import Terms
+from controller.observe.grants import Grants, question_of
+from controller.observe.policies import Policies
+from controller.planning.cluster import NodePool, Taint
+
+PRODUCTS = {"A100": "NVIDIA-A100-PCIE-80GB", "H100": "NVIDIA-H100-80GB-HBM3", "L4": "NVIDIA-L4", "NEW": "NEW"}
+PRICES = {"A100": Decimal(40), "H100": Decimal(90), "L4": Decimal(5)}
+ANN = {"username": "ann"}
+
+
+def written_by_ann(**spec: object) -> Json:
+    """Return a variant of Ann's."""
+    value = placed(variant("chat", **spec))
+    return value | {"metadata": value["metadata"] | {"annotations": {WRITTEN_BY: record_of(ANN)}}}
+
+
+def node(kind: str, *, taint: str = "") -> Json:
+    """Return a node of a type, called like it."""
+    labels = {"nvidia.com/gpu.product": PRODUCTS[kind]}
+    taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
+    return NODE | {"metadata": {"name": kind, "labels": labels}, "spec": {"taints": taints}}
+
+
+def anywhere(accelerators: int = 2, **pod_spec: object) -> Json:
+    """Return a Deployment whose pods ask for no type."""
+    value = placed(deployment("chat", product="", accelerators=accelerators))
+    template = value["spec"]["template"]
+    template["spec"] = {"containers": template["spec"]["containers"]} | pod_spec
+    return value
+
+
+def tenants(*, may_set: bool, prices: dict[str, Decimal] = PRICES) -> Policies:
+    """Return the policies of a cluster of tenants, in which Ann may set a cost or not."""
+    asked = question_of(written_by_ann(), OWN_COST)
+    assert asked is not None
+    allowed = frozenset({asked} if may_set else ())
+    return replace(POLICIES, unit_costs=prices, grants=Grants(allowed=allowed, namespace="stowplan-system"))
+
+
+def cost(value: Json, policies: Policies, target: Json, **world: object) -> tuple[Decimal, str]:
+    """Return what planning counts for one replica, and why."""
+    found = gathered(value, deployments=(target,), policies=policies, **world)
+    (planned,) = found.snapshot.variants
+    return planned.cost_per_replica, found.cost_sources[planned.key]
+
+
+BY_TERMS: dict[str, tuple[Json, bool, tuple[int, str]]] = {
+    "nothing, without the right": ({"variantCost": "0"}, False, (80, "UnitCost")),
+    "nothing, with the right": ({"variantCost": "0"}, True, (80, "UnitCost")),
+    "less than listed, with the right": ({"variantCost": "79.99"}, True, (80, "UnitCost")),
+    "more than listed, without the right": ({"variantCost": "1000000"}, False, (80, "UnitCost")),
+    "more than listed, with the right": ({"variantCost": "81"}, True, (81, "VariantCost")),
+    "what is filled in": ({"variantCost": "10.0"}, True, (80, "UnitCost")),
+    "no cost": ({"variantCost": None}, False, (80, "UnitCost")),
+    "fewer accelerators than its pods ask for": (
+        {"variantCost": None, "accelerator": "A100", "acceleratorCount": 1},
+        False,
+        (80, "UnitCost"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "may_set", "want"), BY_TERMS.values(), ids=BY_TERMS)
+def test_the_list_is_the_least_that_counts(spec: Json, may_set: bool, want: tuple[int, str]) -> None:
+    """Of two A100; a cost of one's own only counts above that, and by right."""
+    target = anywhere()
+    assert cost(written_by_ann(**spec), tenants(may_set=may_set), target, nodes=(node("A100"),)) == want
+
+
+BY_REACH: dict[str, tuple[Json, tuple[Json, ...], int]] = {
+    "the dearest of those that its pods may get": (anywhere(), (node("L4"), node("H100")), 180),
+    "the one that its pods select": (
+        anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]}),
+        (node("L4"), node("H100")),
+        10,
+    ),
+    "not one whose taint its pods do not tolerate": (anywhere(), (node("L4"), node("H100", taint="a")), 10),
+    "one whose taint they do": (
+        anywhere(tolerations=[{"key": "a", "operator": "Exists"}]),
+        (node("L4"), node("H100", taint="a")),
+        180,
+    ),
+    "an unlisted one as the dearest that is listed": (anywhere(), (node("NEW"),), 180),
+    "without any node, what it says of itself": (anywhere(), (), 10),
+    "no accelerators, the default": (anywhere(0), (node("H100"),), 10),
+}
+
+
+@pytest.mark.parametrize(("target", "nodes", "want"), BY_REACH.values(), ids=BY_REACH)
+def test_the_price_is_of_what_the_pods_may_get(target: Json, nodes: tuple[Json, ...], want: int) -> None:
+    """Whatever the variant claims: here the cheapest."""
+    claims = {"accelerator": "L4", "acceleratorCount": 1, "variantCost": None}
+    assert cost(written_by_ann(**claims), tenants(may_set=False), target, nodes=nodes)[0] == want
+
+
+def test_pods_of_a_former_template_count_where_they_run() -> None:
+    """A paused rollout goes on with what it had."""
+    target = anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]})
+    world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100"),)}
+    assert cost(written_by_ann(), tenants(may_set=False), target, **world) == (180, "UnitCost")
+
+
+def test_nodes_that_may_come_count() -> None:
+    """A plan may place replicas there."""
+    pool = NodePool(
+        name="new",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(0),
+        nodes_addable=1,
+    )
+    fenced = replace(pool, taints=frozenset({Taint(key="a", value="", effect="NoSchedule")}))
+    for given, want in ((pool, 180), (fenced, 10)):
+        terms = Terms(pools=(given,))
+        found = cost(written_by_ann(), tenants(may_set=False), anywhere(), nodes=(node("L4"),), terms=terms)
+        assert found == (want, "UnitCost")
+
+
+def test_without_a_list_the_default_counts() -> None:
+    """Until somebody writes prices down."""
+    policies = tenants(may_set=False, prices={})
+    assert cost(written_by_ann(variantCost="0"), policies, anywhere()) == (10, "Default")
+
+
+def test_without_tenants_what_it_says_counts() -> None:
+    """As ever."""
+    assert cost(written_by_ann(variantCost="0"), POLICIES, anywhere()) == (0, "VariantCost")

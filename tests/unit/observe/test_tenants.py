@@ -1,0 +1,121 @@
+"""The service class among tenants: by the right of who wrote the object, and what is said without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.gathering import placed
+from support.manifests import variant
+
+from apiserver.kinds.authorship import WRITTEN_BY, record_of
+from apiserver.kinds.privileges import OWN_COST, class_privilege
+from apiserver.schema.json import Json
+from controller.observe.classes import class_finding, class_of, priority_of
+from controller.observe.conditions import ConditionReason
+from controller.observe.grants import Grants, Question, question_of
+from controller.observe.performance import targets_of
+from controller.observe.policies import Policies, ServiceClass
+from controller.observe.prices import cost_refusal
+from controller.observe.tenants import questions
+from controller.sizing.records import Targets
+
+PREMIUM = ServiceClass(name="Premium", priority=1, ttft_ms={"llama": 500}, tpot_ms={})
+OPEN = Policies(classes={("classes", "premium"): PREMIUM})
+RIGHT = class_privilege("classes", "premium")
+NAMED = {"name": "classes", "key": "premium"}
+ANN, BOB = {"username": "ann", "groups": ["devs"]}, {"username": "bob"}
+
+
+def written(user: Json | None, **spec: object) -> Json:
+    """Return a variant of somebody's."""
+    value = placed(variant("chat", **({"modelID": "llama", "variantCost": None} | spec)))
+    annotations = {} if user is None else {WRITTEN_BY: record_of(user)}
+    return value | {"metadata": value["metadata"] | {"annotations": annotations}}
+
+
+def asked(user: Json, privilege: object = RIGHT) -> Question:
+    """Return the question about somebody."""
+    found = question_of(written(user), privilege)  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+TENANTS = replace(OPEN, grants=Grants(allowed=frozenset({asked(ANN)}), namespace="stowplan-system"))
+WAYS = {"named": {"sloClassRef": NAMED}, "by its model": {}}
+
+
+@pytest.mark.parametrize("spec", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    ("user", "policies", "has_it"),
+    [(ANN, TENANTS, True), (BOB, TENANTS, False), (None, TENANTS, False), (None, OPEN, True)],
+    ids=["who may", "who may not", "nobody known", "nobody known, and no tenants"],
+)
+def test_a_class_counts_by_right(user: Json | None, policies: Policies, has_it: bool, spec: Json) -> None:
+    """Or neither its priority counts nor its latency targets do, however the object comes by it."""
+    value = written(user, **spec)
+
+    assert class_of(value, policies) == (PREMIUM if has_it else None)
+    assert priority_of(value, policies) == (1 if has_it else 100)
+    assert targets_of(value, policies) == (Targets(ttft_seconds=0.5) if has_it else Targets())
+    reason = ConditionReason.CLASS_FOUND if has_it else ConditionReason.CLASS_NOT_ALLOWED
+    assert class_finding(value, policies)[:2] == (has_it, reason)
+
+
+def test_the_condition_says_who_lacks_what_and_what_to_do() -> None:
+    """In one sentence each."""
+    command = f"let somebody who has it run kubectl annotate --overwrite -n ns va chat {WRITTEN_BY}=me"
+    begin = "service class classes/premium does not count, so it has priority 100, the lowest:"
+    right = "use serviceclasses.stowplan.dev \"classes/premium\" in namespace 'stowplan-system'"
+    assert class_finding(written(BOB), TENANTS)[2] == (
+        f"{begin} user 'bob', who wrote it, may not {right}: grant that, or {command}"
+    )
+    assert class_finding(written(None), TENANTS)[2] == (
+        f"{begin} nobody is known to have written it, so nobody's right to {right} counts: {command}"
+    )
+
+
+def test_a_class_that_is_not_there_is_not_asked_about() -> None:
+    """It is told as ever."""
+    value = written(BOB, sloClassRef={"name": "classes", "key": "gone"})
+
+    assert class_finding(value, TENANTS)[1] is ConditionReason.CLASS_NOT_FOUND
+    assert questions([value], TENANTS) == frozenset()
+
+
+def test_a_cost_is_told_where_it_does_not_count() -> None:
+    """The one that is filled in is nobody's."""
+    assert cost_refusal(written(BOB, variantCost="0"), TENANTS).startswith(
+        "the listed price counts, and not the cost 0: user 'bob', who wrote it, may not use"
+        " variantcosts.stowplan.dev in namespace 'stowplan-system'"
+    )
+    assert cost_refusal(written(BOB, variantCost="10.0"), TENANTS) == ""
+    assert cost_refusal(written(BOB, variantCost="0"), OPEN) == ""
+
+
+def test_objects_of_one_user_share_a_question() -> None:
+    """Whatever token and pod it was sent with; what else restricts a user is another user."""
+    named = "authentication.kubernetes.io/"
+    tokens = [
+        ANN | {"extra": {f"{named}credential-id": [f"JTI={n}"], f"{named}pod-name": [f"flux-{n}"]}}
+        for n in range(3)
+    ]
+    values = [written(user, variantCost="1") for user in tokens]
+    restricted = ANN | {"extra": {"scopes.authorization.openshift.io": ["user:info"]}}
+
+    found = questions([*values, written(restricted), written(None)], TENANTS)
+
+    assert {(it.user["username"], bool(it.user.get("extra")), it.privilege) for it in found} == {
+        ("ann", False, RIGHT),
+        ("ann", False, OWN_COST),
+        ("ann", True, RIGHT),
+    }
+    assert len(found) == 3
+
+
+def test_what_was_stored_around_admission_stops_nobody() -> None:
+    """Neither an object without a model, nor a record of anything."""
+    broken = written(ANN) | {"spec": {"variantCost": 5}}
+    odd = written({"username": "ann", "extra": "x", "groups": {"a": 1}})
+
+    assert {question.privilege for question in questions([broken, odd], TENANTS)} == {RIGHT}
