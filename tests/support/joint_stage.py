@@ -23,6 +23,7 @@ from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import NOWHERE, Scope
 from controller.reconcilers.autoscalingpolicybinding import BindingSettings
 from controller.reconcilers.joint import Exchange
+from controller.reconcilers.privileges import Privileges
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
     Outcome,
@@ -57,6 +58,9 @@ class JointStage:
     fails: bool = False
     """Whether planning does."""
 
+    may_use: tuple[str, ...] | None = None
+    """Among tenants: whose service classes and costs count."""
+
     planned: list[Snapshot] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
 
@@ -88,6 +92,11 @@ class JointStage:
                 now=self.bound.now,
                 steady=self.bound.steady,
                 exchange=self.exchange,
+                privileges=None
+                if self.may_use is None
+                else Privileges(
+                    cast("Cluster", self), namespace="stowplan-system", seconds=self.bound.steady
+                ),
             ),
             CycleSettings(scale_to_zero=self.scale_to_zero, advisory=NOWHERE, pod_deletion_cost=False),
         )
@@ -125,6 +134,10 @@ class JointStage:
             raise RuntimeError("planning fails")
         self.planned.append(snapshot)
         return plan(snapshot, PlanningState(), Settings())[0]
+
+    async def create(self, _resource: object, body: Json, **_options: object) -> Json:
+        """Answer who may have what."""
+        return {"status": {"allowed": body["spec"]["user"] in (self.may_use or ())}}
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
         """Take the status of a VariantAutoscaling."""

@@ -37,6 +37,14 @@ def test_an_order_is_followed_to_the_letter(value: Json, want: dict[str, object]
     assert orders_finding(found)[:2] == (True, "AnnotationsFollowed")
 
 
+def test_the_record_of_the_writer_is_no_order() -> None:
+    """Admission writes it."""
+    found = orders_of(annotated(**{"written-by": "{}"}))
+
+    assert found == Orders()
+    assert orders_finding(found)[1] == "NoAnnotations"
+
+
 NOT_UNDERSTOOD = {
     "another spelling of yes": ("paused", "True", "'true' or 'false'"),
     "an empty text": ("advisory", "", "'true' or 'false'"),

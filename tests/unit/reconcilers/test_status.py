@@ -90,6 +90,14 @@ def test_numbers_and_sentence_are_the_decision_s() -> None:
     assert {item["observedGeneration"] for item in status["conditions"]} == {4}
 
 
+def test_a_cost_that_does_not_count_is_told_while_it_does_not() -> None:
+    """With the reason, and what to do, in its sentence."""
+    refused = replace(VERDICT, unpriced="the listed price counts")
+    for verdict, want in ((refused, ["CostNotAllowed"]), (VERDICT, [])):
+        conditions = planned_status(stored(variant("chat")), verdict, now=NOW)["conditions"]
+        assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
+
+
 def test_the_reasons_have_numbers() -> None:
     """Rates as decimal text with four digits; times and counts as whole numbers."""
     status = planned_status(stored(variant("chat")), VERDICT, now=NOW)

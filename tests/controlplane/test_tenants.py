@@ -1,0 +1,220 @@
+"""Two teams on one cluster, each with all rights in its namespace: who goes first, who pays, who is named."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
+
+from apiserver import cli
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT, TYPE = "NVIDIA-GB200", "GB200"
+CLASS = {"name": "service-classes-config", "key": "tenants.yaml"}
+RIGHTS = ROOT / "manifests" / "components" / "tenants" / "rbac.yaml"
+SYSTEM = "--namespace=stowplan-system"
+SETTINGS = {
+    "service-classes-config": {"tenants.yaml": "{name: Premium, priority: 1, data: []}"},
+    "accelerator-unit-costs": {TYPE: '{"device": "NVIDIA-GB200", "cost": "50.00"}'},
+}
+PATIENCE_SECONDS = 40.0
+
+
+@dataclass(frozen=True)
+class Team:
+    """A namespace, and the account by which its owner does everything there."""
+
+    control_plane: ControlPlane
+    namespace: str
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl as the owner."""
+        found = self.control_plane.kubectl(
+            *arguments, f"--namespace={self.namespace}", f"--kubeconfig={self._kubeconfig}", **options
+        )
+        return found.stdout + found.stderr
+
+    def apply(self, *manifests: Manifest, check: bool = True) -> str:
+        """Apply manifests as the owner; what kubectl said."""
+        return self.kubectl("apply", "--filename=-", input=listed(*manifests), check=check)
+
+    def status(self, name: str) -> Manifest:
+        """Read the status of a VariantAutoscaling; its conditions by type."""
+        status: Manifest = json.loads(self.kubectl("get", "va", name, "--output=json")).get("status") or {}
+        conditions = {item["type"]: item for item in status.get("conditions") or []}
+        return status | {"conditions": conditions, "decision": status.get("decision") or {}}
+
+    def until(self, name: str, *, priority: int, reason: str) -> Manifest:
+        """Wait until a variant is planned at a priority, and its class has a reason."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            status = self.status(name)
+            found = status["conditions"].get("ServiceClassResolved", {}).get("reason")
+            if (status["decision"].get("priority"), found) == (priority, reason):
+                return status
+            assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
+
+    def told(self, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+        """Return all that the owner can read of a variant: the object, its events, what `explain` says."""
+        place = ("--kubeconfig", self._kubeconfig, "--namespace", self.namespace)
+        assert cli.main(["explain", f"va/{name}", *place]) == 0
+        events = self.kubectl("get", "events", "--output=json")
+        return capsys.readouterr().out + events + self.kubectl("get", "va", name, "--output=json")
+
+    @property
+    def _kubeconfig(self) -> str:
+        return str(self.control_plane.directory / f"{self.namespace}.deployer.kubeconfig")
+
+
+def workload(name: str, **spec: Any) -> tuple[Manifest, Manifest, Manifest]:
+    """Return a Deployment of two replicas, with its variant and its autoscaler."""
+    return (
+        deployment(name, product=PRODUCT, accelerators=1, replicas=2),
+        autoscaler(name, least=2),
+        variant(name, modelID=name, variantCost=None, **spec),
+    )
+
+
+def _team(control_plane: ControlPlane, name: str) -> Team:
+    """Give a team a namespace, and an account that may do everything in it: `flux create tenant` does so."""
+    place = f"--namespace={name}"
+    control_plane.kubectl("create", "namespace", name)
+    control_plane.kubectl("create", "serviceaccount", "deployer", place)
+    owner = ("--clusterrole=cluster-admin", f"--serviceaccount={name}:deployer")
+    control_plane.kubectl("create", "rolebinding", "owner", *owner, place)
+    control_plane.service_account_kubeconfig(name, "deployer")
+    return Team(control_plane, name)
+
+
+@pytest.fixture(scope="module")
+def teams(control_plane: ControlPlane, installation: Installation) -> Iterator[tuple[Team, Team]]:
+    """Let two teams share a node of a type of its own; one has an object from before the webhooks."""
+    create_nodes(control_plane, [Node(name="tenants", accelerator=PRODUCT, accelerator_count=2)])
+    for name, data in SETTINGS.items():
+        control_plane.kubectl("patch", "cm", name, SYSTEM, f"--patch={json.dumps({'data': data})}")
+    first, second = _team(control_plane, "team-red"), _team(control_plane, "team-blue")
+    _store_around_admission(first, *workload("older", sloClassRef=CLASS))
+    control_plane.kubectl("apply", f"--filename={RIGHTS}")
+    before = {name: _restart(installation, control_plane, name, {"tenants": True}) for name in PROCESSES}
+    yield first, second
+    for name, document in before.items():
+        _restart(installation, control_plane, name, document)
+    control_plane.kubectl("delete", f"--filename={RIGHTS}")
+    control_plane.kubectl("delete", "rolebinding", "red-classes", SYSTEM)
+    control_plane.kubectl("delete", "namespace", first.namespace, second.namespace)
+    for name, data in SETTINGS.items():
+        gone = json.dumps({"data": dict.fromkeys(data)})
+        control_plane.kubectl("patch", "cm", name, SYSTEM, f"--patch={gone}", "--type=merge")
+    control_plane.kubectl("delete", "node", "tenants")
+
+
+PROCESSES = ("webhooks", "controller")
+
+
+def _restart(
+    installation: Installation, control_plane: ControlPlane, name: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Run a process with other settings; returns those of before."""
+    path = control_plane.directory / f"{name}.yaml"
+    before: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({**before, "tenants": False, **settings}), encoding="utf-8")
+    installation.processes[name].stop(patience_seconds=20.0)
+    installation.start_component(name)
+    return before
+
+
+def _store_around_admission(team: Team, *manifests: Manifest) -> None:
+    """Store objects while the webhook that records their writer leaves the namespace alone."""
+    label = "kubernetes.io/metadata.name"
+    spared = {"matchExpressions": [{"key": label, "operator": "NotIn", "values": [team.namespace]}]}
+    for selector in (spared, {}):
+        change = [{"op": "replace", "path": "/webhooks/0/namespaceSelector", "value": selector}]
+        team.control_plane.kubectl(
+            "patch",
+            "mutatingwebhookconfiguration",
+            "stowplan",
+            "--type=json",
+            f"--patch={json.dumps(change)}",
+        )
+        if selector:
+            _until(lambda: "written-by" not in team.kubectl(*DRY_RUN, input=listed(*manifests)))
+            team.apply(*manifests)
+
+
+DRY_RUN = ("create", "--dry-run=server", "--output=json", "--filename=-")
+
+
+def test_who_lacks_the_right_is_refused(teams: tuple[Team, Team]) -> None:
+    """Whatever else a team may do in its namespace; without class and cost it goes on."""
+    _, blue = teams
+    *others, greedy = workload("greedy", sloClassRef=CLASS)
+    greedy["spec"]["variantCost"] = "0"
+
+    refused = blue.apply(greedy, check=False)
+
+    user = 'User "system:serviceaccount:team-blue:deployer" cannot use'
+    where = 'in the namespace "stowplan-system"'
+    named = 'serviceclasses.stowplan.dev "service-classes-config/tenants.yaml"'
+    assert f"spec.sloClassRef: Forbidden: {user} {named} {where}" in refused
+    assert f"spec.variantCost: Forbidden: {user} variantcosts.stowplan.dev {where}" in refused
+    blue.apply(workload("greedy")[2])
+    blue.kubectl("delete", "va", "greedy")
+    assert others
+
+
+def test_an_older_object_has_its_class_by_right_alone(
+    teams: tuple[Team, Team], control_plane: ControlPlane
+) -> None:
+    """It says what to do; nobody without the right can take it over, who has it can."""
+    red, _ = teams
+    status = red.until("older", priority=100, reason="ClassNotAllowed")
+    message = status["conditions"]["ServiceClassResolved"]["message"]
+    assert "nobody is known to have written it" in message
+    command = message.split(" run kubectl ")[1].split()
+    assert "cannot use serviceclasses" in red.kubectl(*command, check=False)
+
+    grant = ("--role=stowplan-service-classes", "--group=system:serviceaccounts:team-red")
+    control_plane.kubectl("create", "rolebinding", "red-classes", *grant, SYSTEM)
+    _until(lambda: "annotated" in red.kubectl(*command, check=False))
+    red.until("older", priority=1, reason="ClassFound")
+
+
+def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
+    teams: tuple[Team, Team], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one holds what the other lacks: that is said by priority, in the status, events and `explain`."""
+    red, blue = teams
+    red.until("older", priority=1, reason="ClassFound")
+    blue.apply(*workload("hungry"))
+    blue.until("hungry", priority=100, reason="NoClass")
+    _until(lambda: "in other namespaces" in blue.status("hungry")["decision"]["message"])
+    _until(lambda: "Decided" in blue.kubectl("get", "events"))
+
+    theirs, ours = red.told("older", capsys), blue.told("hungry", capsys)
+
+    assert "held by workloads of priority 1 in other namespaces" in " ".join(ours.split())
+    assert not [name for name in ("team-red", "older") if name in ours]
+    assert not [name for name in ("team-blue", "hungry") if name in theirs]
+    for team, name in ((red, "older"), (blue, "hungry")):
+        decision = team.status(name)["decision"]
+        assert (decision["costPerReplica"], decision["costSource"]) == ("50.00", "UnitCost")
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
