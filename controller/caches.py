@@ -55,8 +55,8 @@ class Caches:
     """Every collection that planning reads, kept current by `run`."""
 
     def __init__(self, cluster: Cluster, *, namespace: str) -> None:
-        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=without_managed_fields)
         projection = Projection()
+        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
         self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=projection.workload)
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
@@ -66,7 +66,7 @@ class Caches:
             cluster, AUTOSCALING_POLICIES, without_managed_fields, without="AutoscalingPolicies"
         )
         self._bindings = _optional(
-            cluster, AUTOSCALING_POLICY_BINDINGS, without_managed_fields, without="AutoscalingPolicyBindings"
+            cluster, AUTOSCALING_POLICY_BINDINGS, projection.written, without="AutoscalingPolicyBindings"
         )
         self._scales = ScaleReader(cluster, self._claims, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)

@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from apiserver.cluster.cache import without_managed_fields
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
 from controller.observe.devices import DRIVERS
 from controller.observe.movable import SAFE_TO_EVICT
@@ -67,6 +69,16 @@ class Projection:
         if node := (pod.get("spec") or {}).get("nodeName"):
             spec["nodeName"] = intern(node)
         return {"metadata": self.metadata(pod["metadata"]), "spec": spec, "status": self._pod_status(pod)}
+
+    def written(self, value: Json) -> Json:
+        """Return what is kept of an object that says who wrote it: all but who owns its fields.
+
+        One user may have written thousands, and have many groups.
+        """
+        annotations = without_managed_fields(value)["metadata"].get("annotations") or {}
+        if record := annotations.get(WRITTEN_BY):
+            annotations[WRITTEN_BY] = self.shared(record)
+        return value
 
     def pod_spec(self, spec: Json) -> Json:
         """Return what is kept of a pod's specification, or of a template's."""

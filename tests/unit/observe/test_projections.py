@@ -277,6 +277,17 @@ def test_what_pods_share_is_there_once() -> None:
     assert first["spec"]["nodeName"] != second["spec"]["nodeName"]
 
 
+def test_who_wrote_thousands_of_objects_is_kept_once() -> None:
+    """A user may have many groups."""
+    projection, value = Projection(), {"annotations": {"stowplan.dev/written-by": "ann"}, "managedFields": []}
+    texts = [msgspec.json.encode({"metadata": value}) for _ in range(2)]
+    made = [projection.written(msgspec.json.decode(text))["metadata"] for text in texts]
+
+    first, second = (item["annotations"]["stowplan.dev/written-by"] for item in made)
+    assert first is second
+    assert not any("managedFields" in item for item in made)
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
