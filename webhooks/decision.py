@@ -14,7 +14,7 @@ from apiserver.schema.kind import Reference
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
-from webhooks.authorship import due_record, record_errors, user_of
+from webhooks.authorship import record_errors, user_of
 from webhooks.forms import form_errors
 from webhooks.permissions import UndecidedError
 from webhooks.review import AdmissionRequest
@@ -55,8 +55,7 @@ async def decide(
     try:
         if claims := subject.claims(is_valid=judgement.is_sound):
             found += await _scaling_errors(subject, claims, request, scaling)
-        if due_record(subject, request) is not None:
-            found += await tenancy.errors(subject, user_of(request))
+        found += await tenancy.errors(subject, request)
     except UndecidedError as error:
         if must_be_sure and not found:
             return Decision(refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{error}; try again"))

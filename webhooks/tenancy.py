@@ -17,7 +17,9 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.admission import Subject
+from webhooks.authorship import due_record, user_of
 from webhooks.permissions import AccessRequest, Authorizer, refused
+from webhooks.review import AdmissionRequest
 
 _COST: Final = FieldPath().child("spec", "variantCost")
 
@@ -29,16 +31,14 @@ class Tenancy:
     authorizer: Authorizer | None = None
     namespace: str = ""
 
-    async def errors(self, subject: Subject, user: Json) -> list[FieldError]:
-        """Return which privileges of an object its writer may not have. Raises UndecidedError."""
-        if self.authorizer is None:
+    async def errors(self, subject: Subject, request: AdmissionRequest) -> list[FieldError]:
+        """Return which privileges of an object may not be had by who writes it. Raises UndecidedError."""
+        if self.authorizer is None or due_record(subject, request) is None:
             return []
-        wanted: dict[Privilege, FieldPath] = {}
-        for privilege, path in _privileges(subject):
-            wanted.setdefault(privilege, path)
+        user = user_of(request)
         asked = [
             (self._request(privilege, user), self._error(privilege, path, user))
-            for privilege, path in wanted.items()
+            for privilege, path in _privileges(subject)
         ]
         return await refused(self.authorizer, asked)
 
@@ -64,13 +64,12 @@ OPEN: Final = Tenancy()
 
 
 def _privileges(subject: Subject) -> Iterator[tuple[Privilege, FieldPath]]:
-    """Yield the privileges of an object in all its forms, with the fields that ask for them."""
-    own = (subject.version, subject.value)
-    for version, value in (own, *((form.version, form.value) for form in subject.forms)):
-        fitting = judge(version.declaration).fitting(value)
-        for named in version.references(fitting):
-            if named.is_settings:
-                yield class_privilege(named.name, named.key), named.path
-        # What is filled in where nobody says a cost is nobody's choice.
-        if fitting.get("spec", {}).get("variantCost", DEFAULT_COST) != DEFAULT_COST:
-            yield OWN_COST, _COST
+    """Yield the privileges of an object as it will be stored, with the fields that ask for them."""
+    stored = next((form for form in subject.forms if form.version.is_storage), subject)
+    fitting = judge(stored.version.declaration).fitting(stored.value)
+    for named in stored.version.references(fitting):
+        if named.is_settings:
+            yield class_privilege(named.name, named.key), named.path
+    # What is filled in where nobody says a cost is nobody's choice.
+    if fitting.get("spec", {}).get("variantCost", DEFAULT_COST) != DEFAULT_COST:
+        yield OWN_COST, _COST
