@@ -123,6 +123,8 @@ class Gathered:
     """Of each planned VariantAutoscaling."""
 
     cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
+    """Where the cost of each planned VariantAutoscaling is from."""
+
     facts: Mapping[Key, VariantFacts] = field(default_factory=dict)
     """What sizing needs of each planned VariantAutoscaling."""
 
