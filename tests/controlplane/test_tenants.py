@@ -107,7 +107,7 @@ def teams(control_plane: ControlPlane, installation: Installation) -> Iterator[t
     for name, data in SETTINGS.items():
         control_plane.kubectl("patch", "cm", name, SYSTEM, f"--patch={json.dumps({'data': data})}")
     first, second = _team(control_plane, "team-red"), _team(control_plane, "team-blue")
-    _store_around_admission(first, *workload("older", sloClassRef=CLASS))
+    _store_around_admission(first, *workload("crimson", sloClassRef=CLASS))
     control_plane.kubectl("apply", f"--filename={RIGHTS}")
     before = {name: _restart(installation, control_plane, name, {"tenants": True}) for name in PROCESSES}
     yield first, second
@@ -179,7 +179,7 @@ def test_an_older_object_has_its_class_by_right_alone(
 ) -> None:
     """It says what to do; nobody without the right can take it over, who has it can."""
     red, _ = teams
-    status = red.until("older", priority=100, reason="ClassNotAllowed")
+    status = red.until("crimson", priority=100, reason="ClassNotAllowed")
     message = status["conditions"]["ServiceClassResolved"]["message"]
     assert "nobody is known to have written it" in message
     command = message.split(" run kubectl ")[1].split()
@@ -188,7 +188,7 @@ def test_an_older_object_has_its_class_by_right_alone(
     grant = ("--role=stowplan-service-classes", "--group=system:serviceaccounts:team-red")
     control_plane.kubectl("create", "rolebinding", "red-classes", *grant, SYSTEM)
     _until(lambda: "annotated" in red.kubectl(*command, check=False))
-    red.until("older", priority=1, reason="ClassFound")
+    red.until("crimson", priority=1, reason="ClassFound")
 
 
 def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
@@ -196,17 +196,17 @@ def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
 ) -> None:
     """The one holds what the other lacks: that is said by priority, in the status, events and `explain`."""
     red, blue = teams
-    red.kubectl("wait", "deploy/older", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
+    red.kubectl("wait", "deploy/crimson", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
     blue.apply(*workload("hungry"))
     blue.until("hungry", priority=100, reason="NoClass")
     _until(lambda: "in other namespaces" in blue.kubectl("events", "--for=va/hungry"))
 
-    theirs, ours = red.told("older", capsys), blue.told("hungry", capsys)
+    theirs, ours = red.told("crimson", capsys), blue.told("hungry", capsys)
 
     assert "held by workloads of priority" in " ".join(ours.split())
-    assert not [name for name in ("team-red", "older") if name in ours]
+    assert not [name for name in ("team-red", "crimson") if name in ours]
     assert not [name for name in ("team-blue", "hungry") if name in theirs]
-    for team, name in ((red, "older"), (blue, "hungry")):
+    for team, name in ((red, "crimson"), (blue, "hungry")):
         decision = team.status(name)["decision"]
         assert (decision["costPerReplica"], decision["costSource"]) == ("50.00", "UnitCost")
 
