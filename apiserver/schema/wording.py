@@ -72,13 +72,16 @@ def _counted(limit: int, one: str, many: str = "") -> str:
 
 
 def located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
-    """Return what is declared at a place, given by JSON names and positions, and its path."""
+    """Return what is declared at a place, given by JSON names and positions, and its path.
+
+    The validator also gives a name of digits, such as the label `0`, as a number.
+    """
     node, path = root, FieldPath()
     for part in parts:
-        if isinstance(part, int):
-            node, path = node.items or node, path.index(part)
-        elif (prop := node.property(part)) is not None:
-            node, path = prop.node, path.child(part)
+        if isinstance(part, int) and node.items is not None:
+            node, path = node.items, path.index(part)
+        elif (prop := node.property(str(part))) is not None:
+            node, path = prop.node, path.child(str(part))
         else:
-            node, path = node.values or node, path.key(part)
+            node, path = node.values or node, path.key(str(part))
     return node, path
