@@ -105,6 +105,10 @@ class ModelCaches:
         """Return the API of another controller of Models; empty where there is none."""
         return _UPSTREAM if self._upstream.items() else ""
 
+    def subscribe_upstream(self, callback: Callable[[], None]) -> None:
+        """Call back whenever that has changed."""
+        self._upstream.subscribe(lambda _: callback())
+
     def _model_changed(self, change: Change) -> None:
         """Tell of a Model, and of others that requests call or called the same: one may wait for its name."""
         self._changed(change.key)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import structlog
-
-from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
@@ -25,16 +20,15 @@ from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
 from controller.models_caches import ModelCaches
 from controller.models_config import ModelsConfig, expansion_settings
-from controller.reconcilers.model import Key, LostLeaseError, ModelReconciler, ModelTools
-from controller.reconcilers.work_queue import WorkQueue
+from controller.reconcilers.model import FIELD_MANAGER, Key, ModelReconciler, ModelTools
+from controller.reconcilers.status_writer import StatusWriter
+from controller.reconcilers.traffic import TrafficKey, TrafficReconciler
+from controller.reconcilers.workers import Workers
 from controller.replica import exit_at_once, new_identity
+from controller.traffic_caches import TrafficCaches
 
 LEASE_NAME: Final = "stowplan-models"
 _REPORTER: Final = "stowplan.dev/models"
-_FIRST_RETRY_SECONDS: Final = 1.0
-_LONGEST_RETRY_SECONDS: Final = 300.0
-
-_log = structlog.get_logger(__name__)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,9 +63,7 @@ class ModelController:
             config.cluster.kubeconfig, config.cluster.context, os.environ
         )
         self._identity = new_identity()
-        self._queue: WorkQueue[Key] = WorkQueue()
-        self._retries: dict[Key, Backoff] = {}
-        self._caches: ModelCaches | None = None
+        self._caches: tuple[ModelCaches, TrafficCaches] | None = None
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("models", version())
@@ -84,66 +76,42 @@ class ModelController:
             cluster = await stack.enter_async_context(
                 await Cluster.connect(kubeconfig, config.cluster.context or None)
             )
-            caches = self._caches = ModelCaches(cluster, self._queue.add)
+            models: Workers[Key] = Workers()
+            traffic: Workers[TrafficKey] = Workers()
+            caches = ModelCaches(cluster, models.add)
+            traffic_caches = TrafficCaches(cluster, traffic.add)
+            self._caches = caches, traffic_caches
             events = EventRecorder(cluster, controller=_REPORTER, instance=self._identity)
             options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
             elector = LeaderElector(cluster, options, on_lost=exit_at_once)
-            reconciler = ModelReconciler(
-                ModelTools(
-                    cluster=cluster,
-                    events=events,
-                    world=caches,
-                    settings=expansion_settings(config),
-                    now=lambda: datetime.now(UTC),
-                    is_leading=elector.is_leading,
-                )
+            writer = StatusWriter(
+                cluster=cluster, events=events, field_manager=FIELD_MANAGER, is_leading=elector.is_leading
+            )
+            tools = ModelTools(
+                writer=writer,
+                world=caches,
+                settings=expansion_settings(config),
+                now=lambda: datetime.now(UTC),
+            )
+            statuses = TrafficReconciler(
+                writer, traffic_caches, upstream=caches.upstream, now=lambda: datetime.now(UTC)
             )
 
             async def lead() -> None:
                 await caches.synced()
+                await traffic_caches.synced()
+                caches.subscribe_upstream(traffic_caches.all_changed)
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(config.workers):
-                        group.create_task(self._work(reconciler))
+                    group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))
+                    group.create_task(traffic.run(config.workers, statuses.reconcile))
 
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
+                group.create_task(traffic_caches.run())
                 group.create_task(events.run())
                 group.create_task(elector.run(lead))
 
     def _why_not_current(self) -> str | None:
-        return self._caches.why_not_current() if self._caches else "not connected yet"
-
-    async def _work(self, reconciler: ModelReconciler) -> None:
-        while True:
-            key = await self._queue.take()
-            try:
-                is_done = await reconciler.reconcile(key)
-            except LostLeaseError:
-                exit_at_once()
-            except ClusterError as error:
-                _log.warning("not finished", model="/".join(key), error=error.message)
-                self._retry(key)
-            except Exception:  # noqa: BLE001 (the boundary: what one Model provokes must not end it for all)
-                _log.exception("failed", model="/".join(key))
-                self._retry(key)
-            else:
-                if is_done:
-                    self._retries.pop(key, None)
-                else:
-                    self._retry(key)
-            finally:
-                self._queue.done(key)
-
-    def _retry(self, key: Key) -> None:
-        """Try again later. Attempts that events bring about before neither delay that nor add to it."""
-        if self._queue.is_timed(key):
-            return
-        backoff = self._retries.setdefault(
-            key,
-            Backoff(
-                random=random.random,
-                first_seconds=_FIRST_RETRY_SECONDS,
-                limit_seconds=_LONGEST_RETRY_SECONDS,
-            ),
-        )
-        self._queue.add_later(key, backoff.next_seconds())
+        if self._caches is None:
+            return "not connected yet"
+        return next(filter(None, (caches.why_not_current() for caches in self._caches)), None)

@@ -125,6 +125,18 @@ MODEL_SERVERS = Resource(
 MODEL_ROUTES = Resource(
     group="networking.volcano.sh", version="v1alpha1", plural="modelroutes", kind="ModelRoute"
 )
+INFERENCE_OBJECTIVES = Resource(
+    group="inference.networking.x-k8s.io",
+    version="v1alpha2",
+    plural="inferenceobjectives",
+    kind="InferenceObjective",
+)
+INFERENCE_POOLS = Resource(
+    group="inference.networking.k8s.io", version="v1", plural="inferencepools", kind="InferencePool"
+)
+FORMER_INFERENCE_POOLS = Resource(
+    group="inference.networking.x-k8s.io", version="v1alpha2", plural="inferencepools", kind="InferencePool"
+)
 VARIANT_AUTOSCALINGS = Resource(
     group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
 )

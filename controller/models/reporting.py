@@ -116,10 +116,12 @@ def model_status(report: Report, *, now: datetime) -> Json:
     found = {
         kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in findings(report).items()
     }
+    backends = [] if report.upstream else [*_backends(report)]
     return {
         "observedGeneration": report.model["metadata"].get("generation", 0),
         "conditions": condition_list(report.model, found, now=now),
-        "backendStatuses": [] if report.upstream else [*_backends(report)],
+        "backendStatuses": backends,
+        "replicas": sum(backend["replicas"] for backend in backends),
     }
 
 

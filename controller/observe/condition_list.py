@@ -15,17 +15,19 @@ C = TypeVar("C", bound=StrEnum)
 R = TypeVar("R", bound=StrEnum)
 
 
-def condition_list(value: Json, findings: Mapping[C, tuple[bool, R, str]], *, now: datetime) -> list[Json]:
-    """Return what was found of an object, as conditions. Their times change where they do."""
+def condition_list(
+    value: Json, findings: Mapping[C, tuple[bool | None, R, str]], *, now: datetime
+) -> list[Json]:
+    """Return what was found of an object, as conditions (None: unknown). Times change where these do."""
     known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
     return [
         {
             "type": str(kind),
-            "status": str(holds),
+            "status": _status(holds),
             "reason": str(reason),
             "message": text,
             "observedGeneration": value["metadata"].get("generation", 0),
-            "lastTransitionTime": _transition_time(known.get(str(kind)), str(holds), now=now),
+            "lastTransitionTime": _transition_time(known.get(str(kind)), _status(holds), now=now),
         }
         for kind, (holds, reason, text) in findings.items()
     ]
@@ -39,6 +41,10 @@ def shortened(message: str) -> str:
 def moment(time: datetime) -> str:
     """Return a time as Kubernetes writes it: RFC 3339, whole seconds, UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _status(holds: bool | None) -> str:
+    return "Unknown" if holds is None else str(holds)
 
 
 def _transition_time(known: Json | None, status: str, *, now: datetime) -> str:

@@ -9,9 +9,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
-from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -28,13 +26,14 @@ from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
 from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
+from controller.reconcilers.status_writer import StatusWriter
 
 FIELD_MANAGER: Final = "stowplan-models"
+_OWN: Final = frozenset(map(str, ModelCondition))
 
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource
@@ -77,16 +76,10 @@ class World(Protocol):
 class ModelTools:
     """What the reconciler works with."""
 
-    cluster: Cluster
-    events: EventRecorder
+    writer: StatusWriter
     world: World
     settings: ExpansionSettings
     now: Callable[[], datetime]
-    is_leading: Callable[[], bool]
-
-
-class LostLeaseError(Exception):
-    """Another process may act by now: nothing more is written."""
 
 
 class ModelReconciler:
@@ -180,7 +173,7 @@ class ModelReconciler:
         """Tell whether somebody else made an object of this name: server-side apply would take it over."""
         metadata = item["metadata"]
         try:
-            await self._tools.cluster.get(
+            await self._tools.writer.cluster.get(
                 RESOURCES[item["kind"]], metadata["name"], namespace=metadata["namespace"]
             )
         except NotFound:
@@ -188,17 +181,17 @@ class ModelReconciler:
         return True
 
     async def _apply(self, item: Json) -> Json:
-        self._demand_lease()
-        return await self._tools.cluster.apply(
+        self._tools.writer.demand_lease()
+        return await self._tools.writer.cluster.apply(
             RESOURCES[item["kind"]], item, field_manager=FIELD_MANAGER, force=True
         )
 
     async def _delete(self, item: Json) -> None:
-        self._demand_lease()
+        self._tools.writer.demand_lease()
         metadata = item["metadata"]
         _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
         try:
-            await self._tools.cluster.delete(
+            await self._tools.writer.cluster.delete(
                 RESOURCES[item["kind"]],
                 metadata["name"],
                 namespace=metadata["namespace"],
@@ -209,42 +202,13 @@ class ModelReconciler:
             return
 
     async def _publish(self, report: Report) -> None:
-        """Write the status where it says something new, and tell of conditions that changed."""
-        model = report.model
-        old = model.get("status") or {}
-        new = model_status(report, now=self._tools.now())
-        if same(old, new):
-            return
-        self._demand_lease()
-        metadata = model["metadata"]
-        body = {"metadata": {name: metadata[name] for name in ("namespace", "name", "uid")}, "status": new}
-        try:
-            await self._tools.cluster.apply(
-                MODELS, body, field_manager=FIELD_MANAGER, force=True, subresource="status"
-            )
-        except (NotFound, Conflict):
-            return  # it is gone, or another one of its name is there
-        self._announce(model, old, new)
-
-    def _announce(self, model: Json, old: Json, new: Json) -> None:
-        before = {item.get("type"): item for item in old.get("conditions") or []}
-        for item in new["conditions"]:
-            known = before.get(item["type"]) or {}
-            if all(known.get(name) == item[name] for name in ("status", "reason")):
-                continue
-            is_bad = (item["type"], item["status"]) == (str(ModelCondition.FAILED), "True")
-            self._tools.events.record(
-                model,
-                type="Warning" if is_bad else "Normal",
-                reason=item["reason"],
-                action="Reconcile",
-                note=item["message"],
-                meaning=item["reason"],
-            )
-
-    def _demand_lease(self) -> None:
-        if not self._tools.is_leading():
-            raise LostLeaseError
+        await self._tools.writer.write(
+            MODELS,
+            report.model,
+            model_status(report, now=self._tools.now()),
+            own=_OWN,
+            warns=(ModelCondition.FAILED, "True"),
+        )
 
 
 def older_namesake(model: Json, models: Sequence[Json]) -> str:

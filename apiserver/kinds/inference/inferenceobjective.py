@@ -15,6 +15,9 @@ from apiserver.schema.markers import Items, Length, MapKeys, Pattern
 POOL_GROUP: Final = "inference.networking.k8s.io"
 """Group of the InferencePool since it is generally available."""
 
+FORMER_POOL_GROUP: Final = "inference.networking.x-k8s.io"
+"""Group of the InferencePool before. Objectives are in it."""
+
 POOL_KIND: Final = "InferencePool"
 
 GroupName = Annotated[
@@ -75,7 +78,7 @@ class InferenceObjectiveStatus:
     """The observed state of an InferenceObjective."""
 
     conditions: Annotated[tuple[Condition, ...], Items(maximum=8), MapKeys("type")] = (_PENDING,)
-    """`Accepted`: the objective is in force, its pool is there."""
+    """`Accepted`: the spec is valid. `ResolvedRefs`: the pool is there. `Ready`: so are pods of it."""
 
 
 @declaration()

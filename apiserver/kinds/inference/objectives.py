@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.columns import AGE
-from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND, InferenceObjective
+from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.inference.inferenceobjective import (
+    FORMER_POOL_GROUP,
+    POOL_GROUP,
+    POOL_KIND,
+    InferenceObjective,
+)
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 
-_GROUP: Final = "inference.networking.x-k8s.io"
-"""Group of the objective, and of the InferencePool before it was generally available."""
-
 _INT32: Final = range(-(2**31), 2**31)
 
-# As released, `Priority` as text included: an absent one shows as nothing, and not as 0.
+# Those of priority 0 as released, `Priority` as text included: an absent one shows as nothing, and not as 0.
 _COLUMNS: Final = (
     Column(
         name="Inference Pool",
@@ -31,6 +33,11 @@ _COLUMNS: Final = (
         description="Importance of requests; 0 when there is none.",
     ),
     AGE,
+    condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
+    condition("ResolvedRefs", "Resolved", description="Whether the pool is there.", priority=1),
+    condition("Ready", "Ready", description="Whether pods of the pool are ready.", priority=1),
+    condition("ResolvedRefs", "Models", member="message", description="What the pool serves.", priority=1),
+    condition("Ready", "Endpoints", member="message", description="Its ready pods.", priority=1),
 )
 
 
@@ -52,7 +59,7 @@ def _pool_advice(pool: Json) -> Iterator[str]:
     if pool.get("kind", POOL_KIND) != POOL_KIND:
         yield f"{path}.kind: endpoint pickers look for an InferencePool of that name, whatever stands here"
     group = pool.get("group", POOL_GROUP)
-    if group == _GROUP:
+    if group == FORMER_POOL_GROUP:
         yield f"{path}.group: the group of InferencePools before they were stable; now {POOL_GROUP}"
     elif group != POOL_GROUP:
         yield f"{path}.group: no InferencePool is in this group; most are in {POOL_GROUP}"
@@ -70,11 +77,11 @@ def _references(value: Json) -> Iterator[Reference]:
 
 
 INFERENCE_OBJECTIVE: Final = Kind(
-    group=_GROUP,
+    group=FORMER_POOL_GROUP,
     kind="InferenceObjective",
     plural="inferenceobjectives",
     singular="inferenceobjective",
-    short_names=(),
+    short_names=("infobj",),
     categories=("stowplan",),
     versions=(
         Version(

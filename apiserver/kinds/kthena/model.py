@@ -115,6 +115,9 @@ class ModelStatus:
     backend_statuses: Maybe[Annotated[tuple[ModelBackendStatus, ...], Items(maximum=256)]] = UNSET
     """The observed state of each backend."""
 
+    replicas: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """Number of replicas that run, of all backends together."""
+
     observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
     """The generation of the spec that the status is about."""
 

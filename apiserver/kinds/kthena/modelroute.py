@@ -17,11 +17,11 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.core.names import DnsSubdomain
 from apiserver.kinds.kthena.hostport import HostPort
 from apiserver.kinds.kthena.modelmatch import ModelMatch, ServedModelName
-from apiserver.kinds.meta import Uint32
+from apiserver.kinds.meta import Condition, Int32, Uint32
 from apiserver.schema.comparison import SomePositive
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.filling import SomeNotEmpty
-from apiserver.schema.markers import Items, Length, Range
+from apiserver.schema.markers import Items, Length, MapKeys, Range
 from apiserver.schema.transitions import Unchanged
 
 DEFAULT_WEIGHT: Final = 100
@@ -113,8 +113,37 @@ class ModelRouteSpec:
 
 
 @declaration()
+class TargetStatus:
+    """The observed state of one ModelServer that the rules name."""
+
+    model_server_name: Annotated[str, Length(maximum=253)]
+    """Name of the ModelServer."""
+
+    ready_endpoints: Annotated[Int32, Range(0)]
+    """Number of its pods that are ready."""
+
+    message: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
+    """Why requests find none of them. Missing where they do."""
+
+
+@declaration()
 class ModelRouteStatus:
-    """The observed state of a ModelRoute. Nothing is reported yet."""
+    """The observed state of a ModelRoute. The reference page declares it empty."""
+
+    observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
+    """The generation of the spec that the status is about."""
+
+    ready_endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """Number of pods that are ready, of all targets together."""
+
+    targets: Maybe[Annotated[tuple[TargetStatus, ...], Items(maximum=256), MapKeys("modelServerName")]] = (
+        UNSET
+    )
+    """The ModelServers that the rules name."""
+
+    conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
+    """`Accepted`: the spec is valid, and no older route answers to its names. `ResolvedRefs`: all
+    ModelServers are there. `Ready`: requests find a pod wherever a rule sends them."""
 
 
 @declaration()
@@ -125,4 +154,4 @@ class ModelRoute:
     """The desired state of the route: the models that it answers to, its rules and its limits."""
 
     status: Maybe[ModelRouteStatus] = UNSET
-    """The observed state of the route."""
+    """The observed state of the route. Written by the controller."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.kinds.columns import AGE
+from apiserver.kinds.columns import AGE, condition
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.kinds.kthena.model import Model
 from apiserver.kinds.kthena.modeladvice import model_advice
 from apiserver.kinds.kthena.modelfill import model_fill
 from apiserver.schema.kind import Column, Kind, Version
-
-_ACTIVE: Final = '.status.conditions[?(@.type=="Active")]'
 
 MODEL: Final = Kind(
     group=REGISTRY,
@@ -38,11 +36,12 @@ MODEL: Final = Kind(
                     json_path=".spec.backends[0].modelURI",
                     description="Where the first backend fetches the model.",
                 ),
+                condition("Active", "Active", description="Whether all backends serve."),
                 Column(
-                    name="Active",
-                    type="string",
-                    json_path=f"{_ACTIVE}.status",
-                    description="Whether all backends serve.",
+                    name="Replicas",
+                    type="integer",
+                    json_path=".status.replicas",
+                    description="Replicas that run, of all backends.",
                 ),
                 AGE,
                 Column(
@@ -52,12 +51,9 @@ MODEL: Final = Kind(
                     description="Whose model it is.",
                     priority=1,
                 ),
-                Column(
-                    name="Message",
-                    type="string",
-                    json_path=f"{_ACTIVE}.message",
-                    description="Why, in one sentence.",
-                    priority=1,
+                condition("Active", "Reason", member="reason", description="Why, in one word.", priority=1),
+                condition(
+                    "Active", "Message", member="message", description="Why, in one sentence.", priority=1
                 ),
             ),
             fill=(model_fill,),

@@ -17,11 +17,11 @@ from typing import Annotated, Literal
 
 from apiserver.kinds.core.labels import LABELS, LabelKey, Labels, LabelValue
 from apiserver.kinds.kthena.modelmatch import ServedModelName
-from apiserver.kinds.meta import Duration, Int32
+from apiserver.kinds.meta import Condition, Duration, Int32
 from apiserver.schema.comparison import Different, Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.filling import NotEmptyUnless
-from apiserver.schema.markers import Properties, Range
+from apiserver.schema.markers import Items, MapKeys, Properties, Range
 
 RoleLabels = Annotated[dict[str, LabelValue], Properties(1, 64), LABELS]
 """Labels that tell one role from another: at least one."""
@@ -120,7 +120,19 @@ class ModelServerSpec:
 
 @declaration()
 class ModelServerStatus:
-    """The observed state of a ModelServer. Nothing is reported yet."""
+    """The observed state of a ModelServer. The reference page declares it empty."""
+
+    observed_generation: Maybe[Annotated[int, Range(0)]] = UNSET
+    """The generation of the spec that the status is about."""
+
+    endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """Number of pods that are selected."""
+
+    ready_endpoints: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """Number of these that are ready."""
+
+    conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
+    """`Accepted`: the spec is valid. `ResolvedRefs`: pods are selected. `Ready`: requests find one."""
 
 
 @declaration()
@@ -131,4 +143,4 @@ class ModelServer:
     """The desired state of the server: the pods that serve a model, and how routers reach them."""
 
     status: Maybe[ModelServerStatus] = UNSET
-    """The observed state of the server."""
+    """The observed state of the server. Written by the controller."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.kinds.columns import AGE
+from apiserver.kinds.columns import AGE, condition
 from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.kinds.kthena.modelroute import ModelRoute
 from apiserver.kinds.kthena.modelroute_advice import route_advice
@@ -14,6 +14,16 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 
+_ENDPOINTS: Final = Column(
+    name="Endpoints", type="integer", json_path=".status.readyEndpoints", description="Pods that are ready."
+)
+_WHY: Final = (
+    condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
+    condition("ResolvedRefs", "Resolved", description="Whether what it names is there.", priority=1),
+    condition("Ready", "Reason", member="reason", description="Why, in one word.", priority=1),
+    condition("Ready", "Message", member="message", description="Why, in one sentence.", priority=1),
+)
+
 _ROUTE_COLUMNS: Final = (
     Column(name="Model", type="string", json_path=".spec.modelName", description="Model that it answers to."),
     Column(
@@ -22,6 +32,8 @@ _ROUTE_COLUMNS: Final = (
         json_path=".spec.loraAdapters",
         description="LoRA adapters that it answers to.",
     ),
+    condition("Ready", "Ready", description="Whether requests find pods wherever a rule sends them."),
+    _ENDPOINTS,
     AGE,
     Column(
         name="Input tokens",
@@ -44,6 +56,7 @@ _ROUTE_COLUMNS: Final = (
         description="Unit of time of the limits.",
         priority=1,
     ),
+    *_WHY,
 )
 
 _SERVER_COLUMNS: Final = (
@@ -54,7 +67,12 @@ _SERVER_COLUMNS: Final = (
     Column(
         name="Port", type="integer", json_path=".spec.workloadPort.port", description="Where the pods listen."
     ),
+    condition("Ready", "Ready", description="Whether requests find pods."),
+    _ENDPOINTS,
     AGE,
+    Column(
+        name="Pods", type="integer", json_path=".status.endpoints", description="Pods selected.", priority=1
+    ),
     Column(
         name="KV connector",
         type="string",
@@ -69,6 +87,7 @@ _SERVER_COLUMNS: Final = (
         description="Label that tells groups of prefill and decode apart.",
         priority=1,
     ),
+    *_WHY,
 )
 
 

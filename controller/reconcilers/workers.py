@@ -1,0 +1,76 @@
+"""Workers on keys that changed: each key again after a time where the work on it did not end well."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from apiserver.cluster.backoff import Backoff
+from apiserver.cluster.errors import ClusterError
+from controller.reconcilers.status_writer import LostLeaseError
+from controller.reconcilers.work_queue import WorkQueue
+from controller.replica import exit_at_once
+
+_FIRST_RETRY_SECONDS: Final = 1.0
+_LONGEST_RETRY_SECONDS: Final = 300.0
+
+K = TypeVar("K", bound=tuple[str, ...])
+
+_log = structlog.get_logger(__name__)
+
+
+class Workers(Generic[K]):
+    """Some workers on one queue."""
+
+    def __init__(self) -> None:
+        self._queue: WorkQueue[K] = WorkQueue()
+        self._retries: dict[K, Backoff] = {}
+
+    def add(self, key: K) -> None:
+        """Have a key worked on."""
+        self._queue.add(key)
+
+    async def run(self, number: int, reconcile: Callable[[K], Awaitable[bool]]) -> None:
+        """Work until cancelled; `reconcile` returns whether nothing has to be tried again."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(number):
+                group.create_task(self._work(reconcile))
+
+    async def _work(self, reconcile: Callable[[K], Awaitable[bool]]) -> None:
+        while True:
+            key = await self._queue.take()
+            try:
+                is_done = await reconcile(key)
+            except LostLeaseError:
+                exit_at_once()
+            except ClusterError as error:
+                _log.warning("not finished", object="/".join(key), error=error.message)
+                self._retry(key)
+            except Exception:  # noqa: BLE001 (the boundary: what one object provokes must not end it for all)
+                _log.exception("failed", object="/".join(key))
+                self._retry(key)
+            else:
+                if is_done:
+                    self._retries.pop(key, None)
+                else:
+                    self._retry(key)
+            finally:
+                self._queue.done(key)
+
+    def _retry(self, key: K) -> None:
+        """Try again later. Attempts that events bring about before neither delay that nor add to it."""
+        if self._queue.is_timed(key):
+            return
+        backoff = self._retries.setdefault(
+            key,
+            Backoff(
+                random=random.random,
+                first_seconds=_FIRST_RETRY_SECONDS,
+                limit_seconds=_LONGEST_RETRY_SECONDS,
+            ),
+        )
+        self._queue.add_later(key, backoff.next_seconds())

@@ -1,0 +1,80 @@
+"""Types and reasons of the conditions of ModelServers, ModelRoutes and InferenceObjectives.
+
+docs/models.md explains each of them; a test compares the page with this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.registry import find_version
+from apiserver.schema.json import Json
+
+
+class TrafficCondition(StrEnum):
+    """What a condition is about."""
+
+    ACCEPTED = "Accepted"
+    RESOLVED_REFS = "ResolvedRefs"
+    READY = "Ready"
+
+
+class TrafficReason(StrEnum):
+    """Why a condition has its status."""
+
+    ACCEPTED = "Accepted"
+    WITH_WARNINGS = "AcceptedWithWarnings"
+    INVALID = "Invalid"
+    NAME_TAKEN = "NameTaken"
+    UPSTREAM_CONTROLLER = "UpstreamController"
+
+    RESOLVED = "ResolvedRefs"
+    NO_PODS = "NoPods"
+    BACKEND_NOT_FOUND = "BackendNotFound"
+    POOL_NOT_FOUND = "PoolNotFound"
+    POOLS_NOT_SERVED = "PoolsNotServed"
+    INVALID_KIND = "InvalidKind"
+
+    ENDPOINTS_READY = "EndpointsReady"
+    TARGETS_NOT_READY = "TargetsNotReady"
+    NO_ENDPOINTS = "NoEndpoints"
+    NO_PAIRS = "NoPairs"
+
+
+Finding = tuple[bool | None, StrEnum, str]
+"""Whether a condition holds, None where that is not known; why, and a sentence that says so."""
+
+Findings = Mapping[StrEnum, Finding]
+"""By the type of the condition."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What is to be said of one object."""
+
+    findings: Findings
+    members: Json = field(default_factory=dict)
+    """Of its status, beside the conditions."""
+
+
+def acceptance(value: Json) -> Finding:
+    """Return whether an object is valid, and what admission warns of: it may be older than our rules."""
+    found = find_version(value["apiVersion"], value["kind"])
+    if found is None:
+        raise LookupError(value["kind"])
+    spec = {name: item for name, item in value.items() if name != "status"}
+    if errors := judged(*found, spec):
+        return False, TrafficReason.INVALID, "; ".join(map(str, errors))
+    warnings = [text for advise in found[1].advise for text in advise(spec)]
+    if warnings:
+        return True, TrafficReason.WITH_WARNINGS, "; ".join(warnings)
+    return True, TrafficReason.ACCEPTED, "valid"
+
+
+def left_alone(kind: str, upstream: str) -> Found:
+    """Return what is said where another controller acts on a kind."""
+    text = f"{upstream} is served here: the controller of that API acts on {kind}s, not this one"
+    return Found(findings={TrafficCondition.ACCEPTED: (None, TrafficReason.UPSTREAM_CONTROLLER, text)})

@@ -1,0 +1,126 @@
+"""The pods that labels select, and how many of them are ready to serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.json import Json
+from controller.models.reporting import pod_trouble
+from controller.observe.pods import is_present, is_ready
+from controller.traffic.conditions import Finding, TrafficReason
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoints:
+    """Pods that serve requests, or should."""
+
+    pods: tuple[Json, ...]
+    resolved: Finding
+    """Whether anything is selected."""
+
+    readiness: Finding
+    """Whether a request finds somebody."""
+
+    @property
+    def ready(self) -> frozenset[str]:
+        """Names of those that are ready."""
+        return frozenset(str(pod["metadata"]["name"]) for pod in self.pods if is_ready(pod))
+
+    @property
+    def counts(self) -> Json:
+        """How many there are, as statuses say it."""
+        return {"endpoints": len(self.pods), "readyEndpoints": len(self.ready)}
+
+
+def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
+    """Return the pods that have all of some labels; `pods` are those of the namespace."""
+    found = _selected(labels, pods)
+    if not found:
+        missing = TrafficReason.NO_PODS, _why_none(labels, pods)
+        return Endpoints(pods=(), resolved=(False, *missing), readiness=(False, *missing))
+    return Endpoints(
+        pods=found,
+        resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {_pods(len(found))}"),
+        readiness=_readiness(found),
+    )
+
+
+def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
+    """Return the pods of a ModelServer; `pods` are those of its namespace."""
+    selector = (server.get("spec") or {}).get("workloadSelector") or {}
+    shared: Labels = selector.get("matchLabels") or {}
+    group = selector.get("pdGroup")
+    if not group:
+        return endpoints(shared, pods)
+    roles = {
+        role: endpoints({**shared, **(group.get(f"{role}Labels") or {})}, pods)
+        for role in ("prefill", "decode")
+    }
+    every = {pod["metadata"]["name"]: pod for found in roles.values() for pod in found.pods}
+    return Endpoints(
+        pods=tuple(every.values()),
+        resolved=_of_roles({role: found.resolved for role, found in roles.items()}),
+        readiness=_paired(roles, str(group.get("groupKey", ""))),
+    )
+
+
+def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
+    """Return the present pods that have all labels; none where there are no labels."""
+    return tuple(
+        pod
+        for pod in pods
+        if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items() and is_present(pod)
+    )
+
+
+def _readiness(pods: Sequence[Json]) -> Finding:
+    ready = sum(map(is_ready, pods))
+    if ready:
+        return True, TrafficReason.ENDPOINTS_READY, f"{ready} of {_pods(len(pods))} are ready"
+    by_name = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+    trouble = next((text for pod in by_name if (text := pod_trouble(pod))), "")
+    text = f"none of {_pods(len(pods))} is ready{f': {trouble}' if trouble else ''}"
+    return False, TrafficReason.NO_ENDPOINTS, text
+
+
+def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
+    """Return whether prefill and decode pods of one group are ready."""
+    found = _of_roles({role: item.readiness for role, item in roles.items()})
+    groups = [
+        {(pod["metadata"].get("labels") or {}).get(group_key) for pod in item.pods if is_ready(pod)} - {None}
+        for item in roles.values()
+    ]
+    if not found[0]:
+        return found
+    if pairs := len(set.intersection(*groups)):
+        return True, TrafficReason.ENDPOINTS_READY, f"{found[2]}; {pairs} groups by {group_key} have both"
+    text = f"{found[2]}, but no value of the label {group_key} is on ready pods of both"
+    return False, TrafficReason.NO_PAIRS, text
+
+
+def _of_roles(findings: Mapping[str, Finding]) -> Finding:
+    """Return what holds of all roles; where it does not, the reason of the first of which it does not."""
+    failing = [finding for finding in findings.values() if not finding[0]]
+    text = "; ".join(f"{role}: {finding[2]}" for role, finding in findings.items())
+    holds, reason, _ = next(iter(failing or findings.values()))
+    return holds, reason, text
+
+
+def _why_none(labels: Labels, pods: Sequence[Json]) -> str:
+    if not labels:
+        return "the selector names no label, and so selects no pod"
+    unknown = {name: text for name, text in labels.items() if not _selected({name: text}, pods)}
+    if unknown:
+        return f"no pod of the namespace has {_text(unknown)}; it may be scaled to 0"
+    return f"no pod of the namespace has all of {_text(labels)}"
+
+
+def _text(labels: Labels) -> str:
+    return ",".join(f"{name}={text}" for name, text in sorted(labels.items()))
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"

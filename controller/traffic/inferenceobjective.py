@@ -1,0 +1,98 @@
+"""How an InferenceObjective stands: its pool, and the models that the pool's pods serve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
+from apiserver.schema.json import Json
+from controller.observe.pods import target_of_pod
+from controller.observe.targets import TargetKey
+from controller.traffic.conditions import Finding, Found, TrafficCondition, TrafficReason, acceptance
+from controller.traffic.endpoints import Endpoints, endpoints, server_endpoints
+
+POOL_GROUPS: Final = (POOL_GROUP, FORMER_POOL_GROUP)
+"""Groups that have InferencePools, the present one first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolWorld:
+    """What there is in the namespace of an objective."""
+
+    pools: Mapping[str, Mapping[str, Json]]
+    """InferencePools by group and name; groups that nobody serves are missing."""
+
+    pods: Sequence[Json] = ()
+    servers: Sequence[Json] = ()
+    """ModelServers."""
+
+    models: Mapping[TargetKey, str] = field(default_factory=dict)
+    """What VariantAutoscalings say that their scale targets serve."""
+
+
+def objective_found(objective: Json, world: PoolWorld) -> Found:
+    """Return what is to be said of an InferenceObjective."""
+    pool = _pool((objective.get("spec") or {}).get("poolRef"), world)
+    if isinstance(pool, dict):
+        found = endpoints(pool_labels(pool), world.pods)
+        text = f"InferencePool {pool['metadata']['name']!r}: {found.resolved[2]}{_models(found, world)}"
+        resolved: Finding = (True, TrafficReason.RESOLVED, text)
+        ready = found.readiness
+    else:
+        resolved = ready = pool
+    return Found(
+        findings={
+            TrafficCondition.ACCEPTED: acceptance(objective),
+            TrafficCondition.RESOLVED_REFS: resolved,
+            TrafficCondition.READY: ready,
+        }
+    )
+
+
+def pool_labels(pool: Json) -> Mapping[str, str]:
+    """Return the labels that an InferencePool of either group selects pods by."""
+    selector = (pool.get("spec") or {}).get("selector") or {}
+    labels = selector.get("matchLabels", selector)
+    return labels if isinstance(labels, dict) else {}
+
+
+def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
+    """Return the pool that is named, or what is to be said where there is none."""
+    if reference is None:
+        return False, TrafficReason.POOL_NOT_FOUND, "spec: not set: the objective names no pool"
+    group, kind = reference.get("group", POOL_GROUP), reference.get("kind", POOL_KIND)
+    name = reference["name"]
+    if kind != POOL_KIND or group not in POOL_GROUPS:
+        text = f"spec.poolRef: {kind}.{group or 'core'} is no pool; name an {POOL_KIND} of {POOL_GROUP}"
+        return False, TrafficReason.INVALID_KIND, text
+    if group not in world.pools:
+        text = (
+            f"{POOL_KIND}s of {group} are not served here: install that definition, or change poolRef.group"
+        )
+        return False, TrafficReason.POOLS_NOT_SERVED, text
+    found = world.pools[group].get(name)
+    if found is not None:
+        return found
+    elsewhere = next((other for other in POOL_GROUPS if name in world.pools.get(other, {})), "")
+    hint = f"; there is one of that name in {elsewhere}: set poolRef.group" if elsewhere else ""
+    text = f"{POOL_KIND} {name!r} of {group} does not exist in this namespace{hint}"
+    return False, TrafficReason.POOL_NOT_FOUND, text
+
+
+def _models(found: Endpoints, world: PoolWorld) -> str:
+    """Return which models the pods of a pool serve, as far as somebody says it."""
+    if not found.pods:
+        return ""
+    names = {str(pod["metadata"]["name"]) for pod in found.pods}
+    targets = {target_of_pod(pod) for pod in found.pods}
+    models = {world.models[target] for target in targets if target is not None and target in world.models}
+    for server in world.servers:
+        selected = {str(pod["metadata"]["name"]) for pod in server_endpoints(server, world.pods).pods}
+        model = server["spec"].get("model")
+        if model and selected & names:
+            models.add(model)
+    if not models:
+        return ", and no VariantAutoscaling or ModelServer says which model they serve"
+    return f", which serve {', '.join(map(repr, sorted(models)))}"

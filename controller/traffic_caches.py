@@ -1,0 +1,275 @@
+"""Local copies of what statuses of traffic are made of, and whose status a change concerns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from apiserver.cluster.cache import Cache, Change, without_managed_fields
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.optional_cache import OptionalCache
+from apiserver.cluster.resource import (
+    FORMER_INFERENCE_POOLS,
+    INFERENCE_OBJECTIVES,
+    INFERENCE_POOLS,
+    MODEL_ROUTES,
+    MODEL_SERVERS,
+    PODS,
+    VARIANT_AUTOSCALINGS,
+    Resource,
+)
+from apiserver.schema.json import Json
+from controller.observe.pods import is_ready
+from controller.observe.projections import Projection
+from controller.observe.targets import target_key
+from controller.reconcilers.traffic import TrafficKey
+from controller.traffic.endpoints import endpoints, server_endpoints
+from controller.traffic.inferenceobjective import PoolWorld, pool_labels
+from controller.traffic.modelroute import names_of, targets_of
+
+_SILENT_SECONDS: Final = 600.0
+_POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
+
+
+class TrafficCaches:
+    """What the statuses are made of; `changed` is called with what a change concerns."""
+
+    def __init__(self, cluster: Cluster, changed: Callable[[TrafficKey], None]) -> None:
+        self._changed = changed
+        kept = _Kept()
+        self._needed = {
+            MODEL_SERVERS: Cache(cluster, MODEL_SERVERS, reduce=without_managed_fields),
+            MODEL_ROUTES: Cache(cluster, MODEL_ROUTES, reduce=without_managed_fields),
+            PODS: Cache(cluster, PODS, reduce=kept.pod),
+        }
+        self._optional = {
+            INFERENCE_OBJECTIVES: _optional(
+                cluster, INFERENCE_OBJECTIVES, without_managed_fields, without="InferenceObjectives"
+            ),
+            **{
+                resource: _optional(
+                    cluster, resource, without_managed_fields, without=f"InferencePools of {resource.group}"
+                )
+                for resource in _POOLS
+            },
+            VARIANT_AUTOSCALINGS: _optional(
+                cluster, VARIANT_AUTOSCALINGS, _variant, without="VariantAutoscalings"
+            ),
+        }
+        self._known = {resource: _ByNamespace() for resource in (*self._needed, *self._optional)}
+
+    async def run(self) -> None:
+        """Keep all copies current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in self._needed.values():
+                group.create_task(cache.run())
+            for optional in self._optional.values():
+                group.create_task(optional.run())
+
+    async def synced(self) -> None:
+        """Wait until every first list is in, then tell of every object, and from then on of each change."""
+        for cache in self._needed.values():
+            await cache.synced.wait()
+        for optional in self._optional.values():
+            await optional.settled.wait()
+        # Whatever others are looked at with comes first.
+        told: Mapping[Resource, Callable[[Change], None]] = {
+            PODS: self._pod_changed,
+            VARIANT_AUTOSCALINGS: self._variant_changed,
+            **dict.fromkeys(_POOLS, self._pool_changed),
+            MODEL_SERVERS: self._server_changed,
+            MODEL_ROUTES: self._route_changed,
+            INFERENCE_OBJECTIVES: self._objective_changed,
+        }
+        for resource, tell in told.items():
+            source = self._needed.get(resource) or self._optional[resource]
+            source.subscribe(self._known[resource].take)
+            source.subscribe(tell)
+
+    def why_not_current(self) -> str | None:
+        """Return which copy is missing or too old to act on, or None."""
+        for cache in self._needed.values():
+            if not cache.synced.is_set():
+                return f"{cache.resource.plural} are not listed yet"
+            if cache.age_seconds() > _SILENT_SECONDS:
+                return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
+        return next(filter(None, (cache.why_lost() for cache in self._optional.values())), None)
+
+    def all_changed(self) -> None:
+        """Tell of every ModelServer and ModelRoute."""
+        for resource in (MODEL_SERVERS, MODEL_ROUTES):
+            for item in self._needed[resource].items():
+                self._tell(resource, item)
+
+    def get(self, key: TrafficKey) -> Json | None:
+        """Return an object; None where it is gone."""
+        resource = next(item for item in self._known if item.kind == key.kind)
+        return self._known[resource].of(key.namespace).get(key.name)
+
+    def servers(self, namespace: str) -> Mapping[str, Json]:
+        """Return the ModelServers of a namespace by name."""
+        return self._known[MODEL_SERVERS].of(namespace)
+
+    def routes(self, namespace: str) -> Sequence[Json]:
+        """Return the ModelRoutes of a namespace."""
+        return [*self._known[MODEL_ROUTES].of(namespace).values()]
+
+    def pods(self, namespace: str) -> Sequence[Json]:
+        """Return the pods of a namespace."""
+        return [*self._known[PODS].of(namespace).values()]
+
+    def pools(self, namespace: str) -> PoolWorld:
+        """Return what objectives of a namespace are looked at with."""
+        return PoolWorld(
+            pools={
+                resource.group: self._known[resource].of(namespace)
+                for resource in _POOLS
+                if self._optional[resource].is_readable
+            },
+            pods=self.pods(namespace),
+            servers=[*self.servers(namespace).values()],
+            models={
+                target_key(namespace, item["spec"]["scaleTargetRef"]): item["spec"]["modelID"]
+                for item in self._known[VARIANT_AUTOSCALINGS].of(namespace).values()
+                if item["spec"]
+            },
+        )
+
+    def _pod_changed(self, change: Change) -> None:
+        """Tell of whatever selects a pod, where something changed that counts."""
+        if change.old == change.new:
+            return
+        namespace = change.key[0]
+        pods = [item for item in (change.old, change.new) if item is not None]
+        servers = {
+            name: item for name, item in self.servers(namespace).items() if server_endpoints(item, pods).pods
+        }
+        self._tell_all(MODEL_SERVERS, servers.values())
+        self._tell_routes_to(namespace, servers)
+        for resource in _POOLS:
+            for pool in self._known[resource].of(namespace).values():
+                if endpoints(pool_labels(pool), pods).pods:
+                    self._tell_objectives(namespace, str(pool["metadata"]["name"]))
+
+    def _server_changed(self, change: Change) -> None:
+        self._tell_all(MODEL_SERVERS, filter(None, (change.old, change.new)))
+        if not _is_about_status(change):
+            self._tell_routes_to(change.key[0], (change.key[1],))
+            self._tell_objectives(change.key[0])
+
+    def _route_changed(self, change: Change) -> None:
+        """Tell of a route, and of others that answer to one of its names: one may wait for it."""
+        self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
+        if not _is_about_status(change):
+            names = frozenset[str]().union(*(names_of(item) for item in (change.old, change.new) if item))
+            self._tell_all(
+                MODEL_ROUTES, (item for item in self.routes(change.key[0]) if names & names_of(item))
+            )
+
+    def _objective_changed(self, change: Change) -> None:
+        self._tell_all(INFERENCE_OBJECTIVES, filter(None, (change.old, change.new)))
+
+    def _pool_changed(self, change: Change) -> None:
+        if not _is_about_status(change):
+            self._tell_objectives(*change.key)
+
+    def _variant_changed(self, change: Change) -> None:
+        if change.old != change.new:
+            self._tell_objectives(change.key[0])
+
+    def _tell_routes_to(self, namespace: str, servers: Iterable[str]) -> None:
+        names = frozenset(servers)
+        self._tell_all(
+            MODEL_ROUTES, (item for item in self.routes(namespace) if names & frozenset(targets_of(item)))
+        )
+
+    def _tell_objectives(self, namespace: str, pool: str = "") -> None:
+        """Tell of the objectives of a namespace, or of those that name a pool of it."""
+        for item in self._known[INFERENCE_OBJECTIVES].of(namespace).values():
+            named = ((item.get("spec") or {}).get("poolRef") or {}).get("name")
+            if pool in ("", named):
+                self._tell(INFERENCE_OBJECTIVES, item)
+
+    def _tell_all(self, resource: Resource, items: Iterable[Json]) -> None:
+        for item in items:
+            self._tell(resource, item)
+
+    def _tell(self, resource: Resource, item: Json) -> None:
+        metadata = item["metadata"]
+        self._changed(TrafficKey(resource.kind, metadata["namespace"], metadata["name"]))
+
+
+class _ByNamespace:
+    """Objects of one kind by namespace and name: changes are many, and each is about one namespace."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, dict[str, Json]] = {}
+
+    def of(self, namespace: str) -> Mapping[str, Json]:
+        """Return the objects of a namespace by name."""
+        return self._items.get(namespace, {})
+
+    def take(self, change: Change) -> None:
+        """Take note of a change of one object."""
+        namespace, name = change.key
+        if change.new is not None:
+            self._items.setdefault(namespace, {})[name] = change.new
+            return
+        known = self._items[namespace]
+        del known[name]
+        if not known:
+            del self._items[namespace]
+
+
+class _Kept:
+    """Makes what is kept of pods: whom they are selected by, and why they are not ready."""
+
+    def __init__(self) -> None:
+        self._projection = Projection()
+
+    def pod(self, pod: Json) -> Json:
+        """Return what is kept of a pod. Two that are equal are the same to everybody who is told."""
+        metadata = self._projection.metadata(pod["metadata"])
+        for name in ("resourceVersion", "generation", "annotations"):
+            metadata.pop(name, None)
+        status = pod.get("status") or {}
+        found = {
+            "phase": status.get("phase"),
+            "conditions": [*map(_condition, status.get("conditions") or ())],
+        }
+        if not is_ready(pod):
+            found |= {
+                name: status[name]
+                for name in ("initContainerStatuses", "containerStatuses")
+                if name in status
+            }
+        return {"metadata": metadata, "status": found}
+
+
+def _condition(item: Json) -> Json:
+    return {name: item[name] for name in ("type", "status", "reason", "message") if name in item}
+
+
+def _variant(item: Json) -> Json:
+    """Return what is kept of a VariantAutoscaling: its status changes often, and is not looked at."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    is_whole = "modelID" in spec and "scaleTargetRef" in spec
+    return {
+        "metadata": {name: metadata.get(name) for name in ("namespace", "name")},
+        "spec": {name: spec[name] for name in ("modelID", "scaleTargetRef")} if is_whole else {},
+    }
+
+
+def _is_about_status(change: Change) -> bool:
+    """Tell whether nothing else of an object changed."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return False
+    return bool(old["metadata"].get("generation") == new["metadata"].get("generation"))
+
+
+def _optional(
+    cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], *, without: str
+) -> OptionalCache:
+    return OptionalCache(cluster, resource, without=without, silent_seconds=_SILENT_SECONDS, reduce=reduce)
