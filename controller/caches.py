@@ -15,7 +15,10 @@ from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
+    FORMER_INFERENCE_POOLS,
     HORIZONTAL_POD_AUTOSCALERS,
+    INFERENCE_OBJECTIVES,
+    INFERENCE_POOLS,
     LEADER_WORKER_SETS,
     NODES,
     PODS,
@@ -27,6 +30,7 @@ from apiserver.schema.json import Json
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import World
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.projections import Projection
 from controller.observe.scales import Scale, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
@@ -54,7 +58,8 @@ SILENT_SECONDS: Final = 600.0
 class Caches:
     """Every collection that planning reads, kept current by `run`."""
 
-    def __init__(self, cluster: Cluster, *, namespace: str) -> None:
+    def __init__(self, cluster: Cluster, *, namespace: str, reads_objectives: bool = False) -> None:
+        """`namespace` is our own; `reads_objectives` tells whether InferenceObjectives count anywhere."""
         projection = Projection()
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
@@ -92,9 +97,11 @@ class Caches:
             without_managed_fields,
             without="disruption budgets: evictions keep them all the same, preemption does not",
         )
+        self._objectives = _objectives(cluster) if reads_objectives else {}
         self._dynamic = _dynamic(cluster, projection)
         self._optional = (
             *self._dynamic.values(),
+            *self._objectives.values(),
             self._policies,
             self._bindings,
             self._leader_worker_sets,
@@ -127,7 +134,7 @@ class Caches:
             if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
         # Nodes that had devices a moment ago must not seem to have none, nor bindings that were there.
-        watched = (*self._dynamic.values(), self._policies, self._bindings)
+        watched = (*self._dynamic.values(), *self._objectives.values(), self._policies, self._bindings)
         return next(filter(None, (cache.why_lost() for cache in watched)), None)
 
     def world(self) -> World:
@@ -172,6 +179,17 @@ class Caches:
             pods=scaled.pods if scaled else (),
         )
 
+    def objectives(self, counts: Callable[[str], bool], *, highest_priority: int) -> Objectives:
+        """Return the InferenceObjectives of the namespaces in which they count."""
+        if not self._objectives:
+            return NO_OBJECTIVES
+        found = {resource: cache.items() for resource, cache in self._objectives.items()}
+        return Objectives(
+            [item for item in found[INFERENCE_OBJECTIVES] if counts(item["metadata"]["namespace"])],
+            (*found[INFERENCE_POOLS], *found[FORMER_INFERENCE_POOLS]),
+            highest_priority=highest_priority,
+        )
+
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a kind that has a scale. Raises the ClusterError of what is refused."""
         return await self._scales.resource(api_version, kind)
@@ -206,6 +224,15 @@ def _optional(
     cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], *, without: str
 ) -> OptionalCache:
     return OptionalCache(cluster, resource, without=without, silent_seconds=SILENT_SECONDS, reduce=reduce)
+
+
+def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
+    return {
+        resource: _optional(
+            cluster, resource, without_managed_fields, without=f"{resource.plural} of {resource.group}"
+        )
+        for resource in (INFERENCE_OBJECTIVES, INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
+    }
 
 
 def _dynamic(cluster: Cluster, projection: Projection) -> Mapping[Resource, OptionalCache]:

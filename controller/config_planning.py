@@ -17,6 +17,7 @@ from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
 from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import SizingSettings
 
 _PLANNING: Final = Settings()
@@ -216,6 +217,17 @@ class PlanningConfig:
 
     joint_bindings_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
     """Namespaces in which bindings are planned with everything else."""
+
+    objectives: bool = False
+    """Whether InferenceObjectives give the priority of replicas in their pools where no service class does.
+    Needs the permissions of `manifests/objectives`."""
+
+    objectives_namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """Namespaces in which they do."""
+
+    objectives_highest_priority: Annotated[int, Range(1, LOWEST_PRIORITY)] = 50
+    """The highest priority that an InferenceObjective can give: service classes of smaller numbers always go
+    first."""
 
 
 def planning_problems(planning: PlanningConfig) -> list[str]:

@@ -34,7 +34,7 @@ from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
-from controller.reconcilers.advisory import Scope
+from controller.reconcilers.advisory import NOWHERE, Scope
 from controller.reconcilers.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
@@ -128,7 +128,13 @@ class Controller:
             reader = PolicyReader(
                 unit_costs=config.names.unit_costs, default_classes=config.names.service_classes
             )
-            caches = self._caches = Caches(cluster, namespace=self._namespace)
+            planning = config.planning
+            counting = Scope(
+                everywhere=planning.objectives, namespaces=frozenset(planning.objectives_namespaces)
+            )
+            caches = self._caches = Caches(
+                cluster, namespace=self._namespace, reads_objectives=counting != NOWHERE
+            )
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
             tools = Tools(
@@ -139,6 +145,9 @@ class Controller:
                 consider=planner.consider,
                 world=caches.world,
                 policies=lambda: reader.read(caches.config_maps()),
+                objectives=lambda: caches.objectives(
+                    counting.includes, highest_priority=planning.objectives_highest_priority
+                ),
                 now=_now,
                 steady=clock.seconds,
                 eviction_record=EvictionRecord(cluster, namespace=self._namespace, name=LEASE_NAME),

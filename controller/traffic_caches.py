@@ -20,12 +20,13 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
+from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
 from controller.observe.projections import Projection
 from controller.observe.targets import target_key
 from controller.reconcilers.traffic import TrafficKey
 from controller.traffic.endpoints import endpoints, server_endpoints
-from controller.traffic.inferenceobjective import PoolWorld, pool_labels
+from controller.traffic.inferenceobjective import PoolWorld
 from controller.traffic.modelroute import names_of, targets_of
 
 _SILENT_SECONDS: Final = 600.0

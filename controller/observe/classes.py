@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from apiserver.kinds.privileges import class_privilege
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, Finding
 from controller.observe.grants import Question, question_of
+from controller.observe.objectives import Objective
 from controller.observe.policies import Place, Policies, ServiceClass, place_of_class
 from controller.planning.snapshot import LOWEST_PRIORITY
-
-_LOWEST: Final = f"priority {LOWEST_PRIORITY}, the lowest"
 
 
 def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
@@ -21,33 +19,51 @@ def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
     return None if place is None or class_refusal(autoscaling, policies) else policies.classes.get(place)
 
 
-def priority_of(autoscaling: Json, policies: Policies) -> int:
-    """Return the priority of the service class: 1 is served first; without a class it is the lowest."""
-    found = class_of(autoscaling, policies)
+def priority_of(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> int:
+    """Return the priority of the service class, else that of the objective, else the lowest.
+
+    1 is served first.
+    """
+    found = class_of(autoscaling, policies) or objective
     return found.priority if found else LOWEST_PRIORITY
 
 
-def class_finding(autoscaling: Json, policies: Policies) -> Finding:
-    """Return whether the service class is what the author meant, and a reason and a sentence that say so."""
-    place = _place(autoscaling, policies)
+def class_finding(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> Finding:
+    """Return whether the service class is what the author meant, and a reason and a sentence that say so.
+
+    The sentence tells where the priority is from.
+    """
+    place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
-        return True, ConditionReason.NO_CLASS, f"no service class lists the model: {_LOWEST}"
+        reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
+        return True, reason, f"no service class lists the model: {instead}"
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace holds no service class under"
-        return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {_LOWEST}"
-    if why := class_refusal(autoscaling, policies):
+        return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}"
+    if why := class_refusal(autoscaling, policies, objective):
         return False, ConditionReason.CLASS_NOT_ALLOWED, why
-    return True, ConditionReason.CLASS_FOUND, f"service class {found.name!r}, priority {found.priority}"
+    before = f", which goes before {objective}" if objective else ""
+    text = f"service class {found.name!r}, priority {found.priority}{before}"
+    return True, ConditionReason.CLASS_FOUND, text
 
 
-def class_refusal(autoscaling: Json, policies: Policies) -> str:
+def class_refusal(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> str:
     """Return why a class does not count though it is there; empty where it does, or none is there."""
     place = _place(autoscaling, policies)
     if policies.grants is None or place is None or place not in policies.classes:
         return ""
     why = policies.grants.refusal(autoscaling, class_privilege(*place))
-    return f"service class {'/'.join(place)} does not count, so it has {_LOWEST}: {why}" if why else ""
+    if not why:
+        return ""
+    return f"service class {'/'.join(place)} does not count, so it has {_instead(objective)}: {why}"
+
+
+def _instead(objective: Objective | None) -> str:
+    """Return the priority without a class, in words."""
+    if objective:
+        return f"priority {objective.priority} by {objective}"
+    return f"priority {LOWEST_PRIORITY}, the lowest"
 
 
 def class_questions(autoscaling: Json, policies: Policies) -> Iterator[Question]:

@@ -34,6 +34,7 @@ class ConditionReason(StrEnum):
     INVALID_CONFIGURATION = "InvalidConfiguration"
 
     CLASS_FOUND = "ClassFound"
+    OBJECTIVE_FOUND = "ObjectiveFound"
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"

@@ -21,6 +21,7 @@ from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import karpenter_pools
 from controller.observe.leaving import Room, leaving_order, rooms
 from controller.observe.movable import lowest_priority, movable_pods
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.performance import facts_of
 from controller.observe.pods import by_target, has_engine, target_of_pod
 from controller.observe.policies import Policies
@@ -176,6 +177,7 @@ def gather(
     idleness: Idleness = NEVER_WATCHED,
     terms: Terms = NO_TERMS,
     asks: Sequence[Ask] = (),
+    objectives: Objectives = NO_OBJECTIVES,
 ) -> Gathered:
     """Return the snapshot of the moment; each VariantAutoscaling is in it, or in `unplanned`.
 
@@ -206,6 +208,7 @@ def gather(
             held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
             disruption=disruptions.of(pods),
             rules=pod_rules(target, accelerator_of(autoscaling, target.pod_spec), scene),
+            objective=objectives.of(target, pods),
         )
 
     seen = _Seen(problems=[*growth.problems])

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from apiserver.schema.json import Json
 from controller.observe.classes import priority_of
+from controller.observe.objectives import Objective
 from controller.observe.orders import orders_of
 from controller.observe.pods import has_engine
 from controller.observe.policies import Policies
@@ -41,6 +42,8 @@ class Surroundings:
     """The PodDisruptionBudget that the pods are under, and how many evictions it allows."""
 
     rules: PodRules = NO_RULES
+    objective: Objective | None = None
+    """The most important InferenceObjective that is about the pods, where these count."""
 
 
 def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
@@ -63,7 +66,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         min_replicas=low,
         max_replicas=high,
         may_scale_to_zero=around.may_scale_to_zero,
-        priority=priority_of(autoscaling, around.policies),
+        priority=priority_of(autoscaling, around.policies, around.objective),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
         node_affinity=labelled(node_affinity(template), around.rules.node_labels),
         tolerations=tolerations(template),

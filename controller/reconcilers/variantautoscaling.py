@@ -26,6 +26,7 @@ from controller.observe.gather import (
     World,
     gather,
 )
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_refusal
@@ -90,6 +91,7 @@ class Tools:
     now: Callable[[], datetime]
     """The wall clock, for what is published."""
 
+    objectives: Callable[[], Objectives] = lambda: NO_OBJECTIVES
     steady: Callable[[], float] | None = None
     """Seconds for durations, as those of `clock.SteadyClock`, by which `source` dates its readings, too; None
     where nobody sets the wall clock."""
@@ -162,6 +164,7 @@ class _Cycle:
 
     world: World
     policies: Policies
+    objectives: Objectives
     gathered: Gathered
     plan: Plan
     failures: Mapping[Key, str]
@@ -193,7 +196,7 @@ class VariantAutoscalingReconciler:
         Raises the ClusterError of a status that could not be written, after trying all.
         """
         tools = self._tools
-        world, policies = tools.world(), tools.policies()
+        world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
         taken = tools.exchange.taken()
@@ -212,6 +215,7 @@ class VariantAutoscalingReconciler:
             idleness=self._watch.idleness,
             terms=self._terms(),
             asks=taken.asks,
+            objectives=objectives,
         )
         self._tell_problems((*policies.problems, *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
@@ -225,7 +229,13 @@ class VariantAutoscalingReconciler:
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered.snapshot, plan, policies))
         whole, plan = plan, of_variants(plan)
         cycle = _Cycle(
-            world=world, policies=policies, gathered=gathered, plan=plan, failures=failures, sized=found
+            world=world,
+            policies=policies,
+            objectives=objectives,
+            gathered=gathered,
+            plan=plan,
+            failures=failures,
+            sized=found,
         )
         published, statuses = tools.now(), await asyncio.to_thread(self._statuses, cycle, advices)
         done = await self._publisher.publish(world.autoscalings, statuses, plan)
@@ -288,7 +298,9 @@ class VariantAutoscalingReconciler:
                     cost_source=gathered.cost_sources[key],
                     silence=_silence(variants[key], cycle.failures),
                     unheeded=gathered.unheeded.get(key, ""),
-                    service_class=class_finding(autoscaling, cycle.policies),
+                    service_class=class_finding(
+                        autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
+                    ),
                     unpriced=cost_refusal(autoscaling, cycle.policies),
                     orders=orders_finding(orders_of(autoscaling)),
                     advice=advices.get(key),

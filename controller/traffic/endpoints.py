@@ -79,10 +79,10 @@ def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
 def _readiness(pods: Sequence[Json]) -> Finding:
     ready = sum(map(is_ready, pods))
     if ready:
-        return True, TrafficReason.ENDPOINTS_READY, f"{ready} of {_pods(len(pods))} are ready"
+        return True, TrafficReason.ENDPOINTS_READY, f"{ready} of {len(pods)} pods ready"
     by_name = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
     trouble = next((text for pod in by_name if (text := pod_trouble(pod))), "")
-    text = f"none of {_pods(len(pods))} is ready{f': {trouble}' if trouble else ''}"
+    text = f"0 of {len(pods)} pods ready{f': {trouble}' if trouble else ''}"
     return False, TrafficReason.NO_ENDPOINTS, text
 
 
@@ -96,7 +96,7 @@ def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
     if not found[0]:
         return found
     if pairs := len(set.intersection(*groups)):
-        return True, TrafficReason.ENDPOINTS_READY, f"{found[2]}; {pairs} groups by {group_key} have both"
+        return True, TrafficReason.ENDPOINTS_READY, f"{found[2]}; groups by {group_key} with both: {pairs}"
     text = f"{found[2]}, but no value of the label {group_key} is on ready pods of both"
     return False, TrafficReason.NO_PAIRS, text
 

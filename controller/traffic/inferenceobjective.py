@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
+from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
+from controller.observe.objectives import POOL_GROUPS, pool_labels
 from controller.observe.pods import target_of_pod
 from controller.observe.targets import TargetKey
 from controller.traffic.conditions import Finding, Found, TrafficCondition, TrafficReason, acceptance
 from controller.traffic.endpoints import Endpoints, endpoints, server_endpoints
-
-POOL_GROUPS: Final = (POOL_GROUP, FORMER_POOL_GROUP)
-"""Groups that have InferencePools, the present one first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +46,6 @@ def objective_found(objective: Json, world: PoolWorld) -> Found:
             TrafficCondition.READY: ready,
         }
     )
-
-
-def pool_labels(pool: Json) -> Mapping[str, str]:
-    """Return the labels that an InferencePool of either group selects pods by."""
-    selector = (pool.get("spec") or {}).get("selector") or {}
-    labels = selector.get("matchLabels", selector)
-    return labels if isinstance(labels, dict) else {}
 
 
 def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
@@ -94,5 +84,5 @@ def _models(found: Endpoints, world: PoolWorld) -> str:
         if model and selected & names:
             models.add(model)
     if not models:
-        return ", and no VariantAutoscaling or ModelServer says which model they serve"
-    return f", which serve {', '.join(map(repr, sorted(models)))}"
+        return "; no VariantAutoscaling or ModelServer says which model they serve"
+    return f"; they serve {', '.join(map(repr, sorted(models)))}"

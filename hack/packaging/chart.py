@@ -30,6 +30,7 @@ OPTIONS: Final = {
     "external-metrics": "$.Values.externalMetrics",
     "evictions": "$.Values.evictions",
     "models": "$.Values.models.enabled",
+    "objectives": "$.Values.objectives",
     "scaling": "$.Values.scaling.enabled",
     "scheduler": "$.Values.scheduler.enabled",
 }

@@ -208,6 +208,9 @@ class ChartValues:
     evictions: bool = False
     """Let the controller move replicas that run (config.planning.evictions)."""
 
+    objectives: bool = False
+    """Let the controller read InferenceObjectives and their pools (config.planning.objectives)."""
+
     scaling: Scaling
     scheduler: Scheduler
     priority_class: PriorityClass

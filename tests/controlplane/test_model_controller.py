@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
+DEFINITIONS = [Path(__file__).with_name(f"{name}.yaml") for name in ("leader_worker_set", "inference_pool")]
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
 TOO_MANY = worker(resources={"limits": {GPU: 64}})
@@ -41,8 +41,9 @@ TOO_MANY = worker(resources={"limits": {GPU: 64}})
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
     """Run the controller of Models with the rights that its manifests give."""
     kubectl = control_plane.kubectl
-    kubectl("apply", "--server-side", f"--filename={DEFINITION}")
-    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    for definition in DEFINITIONS:
+        kubectl("apply", "--server-side", f"--filename={definition}")
+        control_plane.wait_until_established(f"--filename={definition}")
     rendered = kubectl("kustomize", str(ROOT / "manifests" / "models")).stdout
     kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
     kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(kept))
@@ -67,6 +68,44 @@ def process(control_plane: ControlPlane, installation: Installation) -> Iterator
     finally:
         started.stop(patience_seconds=20.0)
         kubectl("delete", "node", NODE)
+
+
+ROUTE = {
+    "apiVersion": "networking.volcano.sh/v1alpha1",
+    "kind": "ModelRoute",
+    "metadata": {"name": "canary"},
+    "spec": {
+        "modelName": "chat",
+        "rules": [
+            {
+                "targetModels": [
+                    {"modelServerName": "qwen-l4", "weight": 80},
+                    {"modelServerName": "next", "weight": 20},
+                ]
+            }
+        ],
+    },
+}
+
+
+def objective(name: str, pool_name: str) -> Json:
+    """Return an InferenceObjective."""
+    return {
+        "apiVersion": "inference.networking.x-k8s.io/v1alpha2",
+        "kind": "InferenceObjective",
+        "metadata": {"name": name},
+        "spec": {"priority": 10, "poolRef": {"name": pool_name}},
+    }
+
+
+def pool(name: str, labels: Json) -> Json:
+    """Return an InferencePool."""
+    return {
+        "apiVersion": "inference.networking.k8s.io/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}},
+    }
 
 
 class Cluster:
@@ -98,8 +137,10 @@ class Cluster:
         self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
 
     def reason(self, name: str, condition: str) -> tuple[str, str, str]:
-        """Return status, reason and message of a condition of a Model."""
-        conditions = self.get(f"model/{name}").get("status", {}).get("conditions", [])
+        """Return status, reason and message of a condition of a Model, or of `KIND/NAME`."""
+        conditions = (
+            self.get(name if "/" in name else f"model/{name}").get("status", {}).get("conditions", [])
+        )
         return next(
             (
                 (item["status"], item["reason"], item["message"])
@@ -218,6 +259,34 @@ def test_of_two_models_with_one_name_the_older_is_routed_to(cluster: Cluster) ->
 
     cluster.kubectl("delete", "model/first")
     cluster.wait("modelroute/second", "create")
+
+
+def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Cluster) -> None:
+    """Those of a Model and those that a person wrote, and what they lead to comes and goes."""
+    cluster.apply(model(), ROUTE, objective("urgent", "llama"), objective("lost", "gone"))
+    cluster.wait("modelserver/qwen-l4", "condition=Ready")
+    cluster.wait("modelroute/qwen", "condition=Ready")
+    assert cluster.get("modelroute/qwen")["status"]["targets"] == [
+        {"modelServerName": "qwen-l4", "readyEndpoints": 2}
+    ]
+    said = cluster.wait_for_reason("modelroute/canary", "ResolvedRefs", "BackendNotFound")
+    assert said.startswith("spec.rules[0].targetModels[1].modelServerName: ModelServer 'next' does not exist")
+    said = cluster.wait_for_reason("modelroute/canary", "Ready", "TargetsNotReady")
+    assert said == "spec.rules[0]: 20 % of requests find no endpoint: next: the ModelServer does not exist"
+    cluster.wait_for_reason("infobj/lost", "ResolvedRefs", "PoolNotFound")
+
+    labels = cluster.get("modelserver/qwen-l4")["spec"]["workloadSelector"]["matchLabels"]
+    cluster.apply(pool("llama", labels))
+    cluster.wait("infobj/urgent", "condition=Ready")
+    assert "2 pods; they serve 'qwen'" in cluster.reason("infobj/urgent", "ResolvedRefs")[2]
+    types = [item["type"] for item in cluster.get("infobj/urgent")["status"]["conditions"]]
+    assert sorted(types) == ["Accepted", "Ready", "ResolvedRefs"]
+
+    cluster.kubectl("delete", "model/qwen")
+    cluster.wait_for_reason("modelroute/canary", "Ready", "NoEndpoints")
+    cluster.wait_for_reason("infobj/urgent", "Ready", "NoPods")
+    shown = cluster.kubectl("get", "modelroute,infobj", "--output=wide")
+    assert "NoEndpoints" in shown
 
 
 @pytest.mark.parametrize("made", [1, 4])

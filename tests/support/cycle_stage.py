@@ -12,6 +12,7 @@ from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.gather import World
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.readings import Reading
 from controller.observe.scraping import Scraped
@@ -115,6 +116,7 @@ class Stage:
     node: Json = field(default_factory=lambda: NODE)
     calls: list[str] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)
+    objectives: Objectives = NO_OBJECTIVES
 
     def world(self) -> World:
         """Return what the caches would hold."""
@@ -205,6 +207,7 @@ class Stage:
             planner=self,
             world=self.world,
             policies=lambda: POLICIES,
+            objectives=lambda: self.objectives,
             now=lambda: self.time,
             steady=self.steady,
             consider=self.consider,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 from support.cycle_stage import NODE, NOW, Stage
+from support.traffic import objective, pool
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
+from controller.observe.objectives import Objectives
 from controller.reconcilers.advisory import Scope
 
 
@@ -45,6 +47,23 @@ async def test_a_cluster_that_is_only_advised_is_planned_once() -> None:
     granted = {name: status["decision"]["grantedReplicas"] for name, status in stage.statuses.items()}
     assert granted == {"quiet": 1, "loud": 3}
     assert (stage.asked, len(outcome.advices)) == (["solve"], 2)
+
+
+async def test_an_objective_gives_a_priority_and_the_status_says_so() -> None:
+    """To the variant whose pods its pool selects, and to no other."""
+    urgent = objective("urgent", "llama", namespace="ns")
+    pools = [pool("llama", {"app": "quiet"}, namespace="ns")]
+    stage = Stage(objectives=Objectives([urgent], pools))
+
+    await (await stage.watched(Scope())).cycle()
+
+    assert [stage.statuses[name]["decision"]["priority"] for name in ("quiet", "loud")] == [90, 100]
+    (said,) = [c for c in stage.statuses["quiet"]["conditions"] if c["type"] == "ServiceClassResolved"]
+    assert (said["reason"], said["message"]) == (
+        "ObjectiveFound",
+        "no service class lists the model: priority 90 by InferenceObjective 'urgent' (10) of InferencePool"
+        " 'llama'",
+    )
 
 
 async def test_status_event_and_log_say_the_same_sentence() -> None:

@@ -1,0 +1,101 @@
+"""InferenceObjectives: whose pods they are about, and what their number is as a priority of planning. Pure.
+
+A higher number is more important to an endpoint picker; of planning's priorities 1 is served first. Requests
+that name no objective have the number 0, and may come to any pool: so one of 0 or less makes no pool matter
+more or less.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
+from apiserver.schema.json import Json
+from controller.observe.targets import Target
+from controller.planning.snapshot import LOWEST_PRIORITY
+
+POOL_GROUPS: Final = (POOL_GROUP, FORMER_POOL_GROUP)
+"""Groups that have InferencePools, the present one first."""
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Objective:
+    """What one objective says of the pods of its pool."""
+
+    name: str
+    pool: str
+    number: int
+    """Its own; above 0."""
+
+    priority: int
+    """As planning takes it."""
+
+    def __str__(self) -> str:
+        return f"InferenceObjective {self.name!r} ({self.number}) of InferencePool {self.pool!r}"
+
+
+class Objectives:
+    """The objectives of a cluster by the pods that their pools select."""
+
+    def __init__(
+        self, objectives: Sequence[Json], pools: Sequence[Json], *, highest_priority: int = 1
+    ) -> None:
+        """None gets a priority above `highest_priority`, 1 being the highest of all."""
+        labels = {(_group(item), *_key(item)): pool_labels(item) for item in pools}
+        self._found: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
+        for item in objectives:
+            namespace, name = _key(item)
+            group, pool = referenced(item)
+            wanted, number = labels.get((group, namespace, pool)), number_of(item)
+            if wanted and number > 0:
+                priority = max(highest_priority, LOWEST_PRIORITY - number)
+                said = Objective(name=name, pool=pool, number=number, priority=priority)
+                self._found[namespace].append((wanted, said))
+
+    def of(self, target: Target, pods: Sequence[Json]) -> Objective | None:
+        """Return the most important objective of the pools that select pods of a target."""
+        known = self._found.get(target.key.namespace)
+        if known is None:
+            return None
+        # What its templates say counts, too: it may have no pods at the moment.
+        every = [*target.labels, *((pod["metadata"].get("labels") or {}) for pod in pods)]
+        found = [said for wanted, said in known if any(wanted.items() <= labels.items() for labels in every)]
+        return min(found, key=lambda said: (-said.number, said.name, said.pool), default=None)
+
+
+NO_OBJECTIVES: Final = Objectives((), ())
+"""None counts."""
+
+
+def pool_labels(pool: Json) -> Labels:
+    """Return the labels that an InferencePool of either group selects pods by."""
+    selector = (pool.get("spec") or {}).get("selector") or {}
+    labels = selector.get("matchLabels", selector)
+    return labels if isinstance(labels, dict) else {}
+
+
+def referenced(objective: Json) -> tuple[str, str]:
+    """Return group and name of the pool of an objective; empty where it names no InferencePool."""
+    reference = (objective.get("spec") or {}).get("poolRef") or {}
+    group = str(reference.get("group", POOL_GROUP))
+    if reference.get("kind", POOL_KIND) != POOL_KIND or group not in POOL_GROUPS:
+        return "", ""
+    return group, str(reference.get("name", ""))
+
+
+def number_of(objective: Json) -> int:
+    """Return how important an objective is: 0 where it does not say."""
+    return int((objective.get("spec") or {}).get("priority") or 0)
+
+
+def _group(pool: Json) -> str:
+    return str(pool["apiVersion"]).rpartition("/")[0]
+
+
+def _key(item: Json) -> tuple[str, str]:
+    return item["metadata"]["namespace"], item["metadata"]["name"]

@@ -1,0 +1,122 @@
+"""Whose priority an InferenceObjective is, and how it stands to service classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from support.manifests import deployment
+from support.traffic import objective, pod, pool
+
+from apiserver.schema.json import Json
+from controller.observe.classes import class_finding, priority_of
+from controller.observe.conditions import ConditionReason
+from controller.observe.objectives import NO_OBJECTIVES, Objective, Objectives
+from controller.observe.policies import Policies, ServiceClass
+from controller.observe.targets import Target, TargetKey, TargetKind, target_of
+from controller.planning.snapshot import LOWEST_PRIORITY
+
+CHAT = {"app": "chat"}
+POOLS = [pool("llama", CHAT), pool("canary", {"track": "canary"}), pool("old", CHAT, former=True)]
+FORMER = "inference.networking.x-k8s.io"
+
+
+def target(namespace: str = "chat") -> Target:
+    """Return the Deployment `chat`."""
+    key = TargetKey(TargetKind.DEPLOYMENT, namespace, "chat")
+    return target_of(key, deployment("chat", product="NVIDIA-L4", accelerators=1))
+
+
+CASES: Mapping[str, tuple[list[Json], str, int]] = {
+    "none": ([], "", LOWEST_PRIORITY),
+    "by the labels of the template": ([objective("a")], "a", 90),
+    "by the labels of a pod that somebody set": ([objective("a", "canary")], "a", 90),
+    "the highest number of several on one pool": (
+        [objective("a", priority=5), objective("b", priority=7), objective("c", priority=-1)],
+        "b",
+        93,
+    ),
+    "the highest number of several pools": ([objective("a", priority=5), objective("b", "canary")], "b", 90),
+    "of two alike the first by name": ([objective("b"), objective("a")], "a", 90),
+    "a pool of the former group": ([objective("a", "old", group=FORMER)], "a", 90),
+    "no better than allowed": ([objective("a", priority=2**62)], "a", 20),
+    "0 is what requests without an objective have": ([objective("a", priority=0)], "", LOWEST_PRIORITY),
+    "so is none": ([objective("a", priority=None)], "", LOWEST_PRIORITY),
+    "a negative number makes no pool less important": ([objective("a", priority=-9)], "", LOWEST_PRIORITY),
+    "a pool of another group": ([objective("a", "old")], "", LOWEST_PRIORITY),
+    "a pool that is not there": ([objective("a", "gone")], "", LOWEST_PRIORITY),
+    "no pool": ([objective("a", kind="Service")], "", LOWEST_PRIORITY),
+    "no spec": ([{"metadata": {"namespace": "chat", "name": "a"}}], "", LOWEST_PRIORITY),
+}
+
+
+@pytest.mark.parametrize(("objectives", "name", "priority"), CASES.values(), ids=CASES.keys())
+def test_the_objective_of_a_target(objectives: list[Json], name: str, priority: int) -> None:
+    """The most important one of all pools that select its pods."""
+    known = Objectives(objectives, POOLS, highest_priority=20)
+    found = known.of(target(), [pod("chat-1", {"app": "chat", "track": "canary"})])
+
+    assert (found.name if found else "") == name
+    assert (found.priority if found else LOWEST_PRIORITY) == priority
+
+
+def test_objectives_are_about_their_own_namespace() -> None:
+    """And nothing counts where none is read."""
+    assert Objectives([objective("a")], POOLS).of(target("other"), []) is None
+    assert NO_OBJECTIVES.of(target(), []) is None
+
+
+def test_objectives_are_in_the_order_of_their_numbers() -> None:
+    """Whoever has the higher number never goes after the other."""
+    numbers = [-(2**63), -1, 0, 1, 2, 49, 50, 51, 99, 100, 2**63 - 1]
+    found = [Objectives([objective("a", priority=number)], POOLS).of(target(), []) for number in numbers]
+    priorities = [item.priority if item else LOWEST_PRIORITY for item in found]
+
+    assert priorities == sorted(priorities, reverse=True)
+    assert (priorities[0], priorities[-1]) == (LOWEST_PRIORITY, 1)
+
+
+SAID = Objective(name="urgent", pool="llama", number=10, priority=90)
+PREMIUM = ServiceClass(name="premium", priority=95, ttft_ms={"llama": 500}, tpot_ms={})
+CLASSES = Policies(classes={("classes", "premium"): PREMIUM})
+BY = "InferenceObjective 'urgent' (10) of InferencePool 'llama'"
+ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
+    "a class goes first, though its priority is lower": (
+        {"modelID": "llama"},
+        95,
+        True,
+        "ClassFound",
+        f"service class 'premium', priority 95, which goes before {BY}",
+    ),
+    "so does one that is named": (
+        {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "premium"}},
+        95,
+        True,
+        "ClassFound",
+        f"service class 'premium', priority 95, which goes before {BY}",
+    ),
+    "without a class the objective counts": (
+        {"modelID": "qwen"},
+        90,
+        True,
+        "ObjectiveFound",
+        f"no service class lists the model: priority 90 by {BY}",
+    ),
+    "a class that is named and missing is still an error": (
+        {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "gone"}},
+        90,
+        False,
+        "ClassNotFound",
+        "ConfigMap 'classes' of Stowplan's namespace holds no service class under 'gone':"
+        f" priority 90 by {BY}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "priority", "holds", "reason", "text"), ORDER.values(), ids=ORDER.keys())
+def test_the_order_of_class_and_objective(
+    spec: Json, priority: int, holds: bool, reason: str, text: str
+) -> None:
+    """The priority is that of the one which the sentence names."""
+    assert priority_of({"spec": spec}, CLASSES, SAID) == priority
+    assert class_finding({"spec": spec}, CLASSES, SAID) == (holds, ConditionReason(reason), text)

@@ -1,0 +1,258 @@
+"""The conditions of ModelServers, ModelRoutes and InferenceObjectives, and the sentences in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.traffic import objective, pod, pool, route, rule, server
+
+from apiserver.kinds.registry import find_version
+from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.observe.objectives import POOL_GROUPS
+from controller.observe.targets import TargetKey, TargetKind
+from controller.reconcilers.traffic import traffic_status
+from controller.traffic.conditions import Found, TrafficCondition, TrafficReason, left_alone
+from controller.traffic.inferenceobjective import PoolWorld, objective_found
+from controller.traffic.modelroute import route_found
+from controller.traffic.modelserver import server_found
+from hack.installation.manifests import ROOT
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+A, B = {"app": "a"}, {"app": "b"}
+SERVERS = {"a": server("a", {"matchLabels": A}), "b": server("b", {"matchLabels": B})}
+ONLY_A = [pod("a-1", A), pod("a-2", A)]
+
+
+def said(found: Found) -> Mapping[str, tuple[bool | None, str]]:
+    """Return what holds and why."""
+    return {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.findings.items()}
+
+
+def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> Found:
+    """Return what is said of a route to the servers."""
+    return route_found(value, servers=SERVERS, pods=ONLY_A if pods is None else pods, routes=[value, *others])
+
+
+ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
+    "all is well": (
+        of_route(route("chat", rule("a"))),
+        "Ready",
+        True,
+        "EndpointsReady",
+        "every target of every rule has ready endpoints",
+    ),
+    "a weight of 0 is no request": (
+        of_route(route("chat", rule("a", ("b", 0)))),
+        "Ready",
+        True,
+        "EndpointsReady",
+        "every target of every rule has ready endpoints",
+    ),
+    "a share that finds nobody": (
+        of_route(route("chat", rule(("a", 90), ("b", 10)))),
+        "Ready",
+        False,
+        "TargetsNotReady",
+        "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; it may be"
+        " scaled to 0",
+    ),
+    "nobody at all": (
+        of_route(route("chat", rule("b"))),
+        "Ready",
+        False,
+        "NoEndpoints",
+        "spec.rules[0]: 100 % of requests find no endpoint: b: no pod of the namespace has app=b; it may be"
+        " scaled to 0",
+    ),
+    "no rules": (
+        of_route(route("chat")),
+        "Ready",
+        False,
+        "NoEndpoints",
+        "spec.rules: empty: every request is answered with 404",
+    ),
+    "a server that is missing": (
+        of_route(route("chat", rule("a"), rule("gone", "a"))),
+        "ResolvedRefs",
+        False,
+        "BackendNotFound",
+        "spec.rules[1].targetModels[0].modelServerName: ModelServer 'gone' does not exist in this namespace",
+    ),
+    "what can never match is said where it can be read later": (
+        of_route(route("chat", rule("a"), rule("a"))),
+        "Accepted",
+        True,
+        "AcceptedWithWarnings",
+        "spec.rules[1]: never used: spec.rules[0] applies to every request",
+    ),
+    "an older route answers to the name": (
+        of_route(
+            route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
+            route("chat", rule("a")),
+        ),
+        "Accepted",
+        False,
+        "NameTaken",
+        "requests for 'chat' may go to the older ModelRoute 'chat': let one of the two answer to another"
+        " name",
+    ),
+    "a younger one does not matter": (
+        of_route(
+            route("chat", rule("a")),
+            route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
+        ),
+        "Accepted",
+        True,
+        "Accepted",
+        "valid",
+    ),
+    "an object that is older than our rules": (
+        of_route(route("chat", rule(("a", 0)))),
+        "Accepted",
+        False,
+        "Invalid",
+        "spec.rules[0].targetModels: Invalid value: 0: the sum of `weight` must be greater than 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "kind", "holds", "reason", "text"), ROUTES.values(), ids=ROUTES.keys())
+def test_a_condition_of_a_route_says_why(
+    found: Found, kind: str, holds: bool, reason: str, text: str
+) -> None:
+    """In a sentence that names the field or the object."""
+    assert found.findings[TrafficCondition(kind)] == (holds, TrafficReason(reason), text)
+
+
+def test_a_route_tells_of_each_target_once() -> None:
+    """With the reason where there is none; pods that several servers select count once."""
+    found = of_route(route("chat", rule("a", "b"), rule("a", "gone")))
+
+    assert found.members == {
+        "readyEndpoints": 2,
+        "targets": [
+            {"modelServerName": "a", "readyEndpoints": 2},
+            {
+                "modelServerName": "b",
+                "readyEndpoints": 0,
+                "message": "no pod of the namespace has app=b; it may be scaled to 0",
+            },
+            {"modelServerName": "gone", "readyEndpoints": 0, "message": "the ModelServer does not exist"},
+        ],
+    }
+
+
+CURRENT, FORMER = POOL_GROUPS
+POOLS = {CURRENT: {"llama": pool("llama", A)}, FORMER: {"old": pool("old", B, former=True)}}
+DEPLOYED = pod("a-1", A | {"pod-template-hash": "h"})
+DEPLOYED["metadata"]["ownerReferences"] = [
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-h", "controller": True}
+]
+NO_POOL = (False, "PoolNotFound")
+OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, str], str]] = {
+    "the model by the VariantAutoscaling of the pods": (
+        objective("urgent"),
+        PoolWorld(
+            pools=POOLS,
+            pods=[DEPLOYED],
+            models={TargetKey(TargetKind.DEPLOYMENT, "chat", "chat"): "meta/llama"},
+        ),
+        (True, "ResolvedRefs"),
+        (True, "EndpointsReady"),
+        "InferencePool 'llama': app=a selects 1 pod; they serve 'meta/llama'",
+    ),
+    "the model by a ModelServer": (
+        objective("urgent"),
+        PoolWorld(pools=POOLS, pods=ONLY_A, servers=[server("a", {"matchLabels": A}, model="qwen")]),
+        (True, "ResolvedRefs"),
+        (True, "EndpointsReady"),
+        "InferencePool 'llama': app=a selects 2 pods; they serve 'qwen'",
+    ),
+    "pods of which nobody says what they serve": (
+        objective("urgent"),
+        PoolWorld(pools=POOLS, pods=ONLY_A),
+        (True, "ResolvedRefs"),
+        (True, "EndpointsReady"),
+        "InferencePool 'llama': app=a selects 2 pods; no VariantAutoscaling or ModelServer says which"
+        " model they serve",
+    ),
+    "a pool of the former group": (
+        objective("urgent", "old", group=FORMER),
+        PoolWorld(pools=POOLS, pods=ONLY_A),
+        (True, "ResolvedRefs"),
+        (False, "NoPods"),
+        "InferencePool 'old': no pod of the namespace has app=b; it may be scaled to 0",
+    ),
+    "the pool is in the other group": (
+        objective("urgent", "old"),
+        PoolWorld(pools=POOLS),
+        NO_POOL,
+        NO_POOL,
+        f"InferencePool 'old' of {CURRENT} does not exist in this namespace; there is one of that name in"
+        f" {FORMER}: set poolRef.group",
+    ),
+    "nobody serves pools": (
+        objective("urgent"),
+        PoolWorld(pools={}),
+        (False, "PoolsNotServed"),
+        (False, "PoolsNotServed"),
+        f"InferencePools of {CURRENT} are not served here: install that definition, or change poolRef.group",
+    ),
+    "no pool is meant": (
+        objective("urgent", kind="Service", group=""),
+        PoolWorld(pools=POOLS),
+        (False, "InvalidKind"),
+        (False, "InvalidKind"),
+        f"spec.poolRef: Service.core is no pool; name an InferencePool of {CURRENT}",
+    ),
+    "there is no spec": (
+        {name: item for name, item in objective("urgent").items() if name != "spec"},
+        PoolWorld(pools=POOLS),
+        NO_POOL,
+        NO_POOL,
+        "spec: not set: the objective names no pool",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "world", "resolved", "ready", "text"), OBJECTIVES.values(), ids=OBJECTIVES.keys()
+)
+def test_a_condition_of_an_objective_says_why(
+    value: Json, world: PoolWorld, resolved: tuple[bool, str], ready: tuple[bool, str], text: str
+) -> None:
+    """And which models its pool means."""
+    found = objective_found(value, world)
+
+    assert said(found)["ResolvedRefs"] == resolved
+    assert said(found)["Ready"] == ready
+    assert found.findings[TrafficCondition.RESOLVED_REFS][2] == text
+
+
+STATUSES = {
+    "a server": (SERVERS["a"], server_found(SERVERS["a"], ONLY_A)),
+    "a route": (route("chat", rule("a", "b")), of_route(route("chat", rule("a", "b")))),
+    "an objective": (objective("urgent"), objective_found(objective("urgent"), PoolWorld(pools=POOLS))),
+    "a server of another controller": (SERVERS["a"], left_alone("ModelServer", "x.example.com")),
+}
+
+
+@pytest.mark.parametrize(("value", "found"), STATUSES.values(), ids=STATUSES.keys())
+def test_a_status_is_valid_and_stands_still(value: Json, found: Found) -> None:
+    """A later look at the same state writes the same, times included."""
+    status = traffic_status(value, found, now=NOW)
+    declared = find_version(value["apiVersion"], value["kind"])
+
+    assert declared is not None
+    assert validate(declared[1].declaration, {**value, "status": status}) == []
+    assert traffic_status({**value, "status": status}, found, now=NOW + timedelta(hours=1)) == status
+
+
+def test_the_documentation_explains_every_condition_and_reason() -> None:
+    """In docs/models.md."""
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+
+    assert [str(item) for item in (*TrafficCondition, *TrafficReason) if f"`{item}`" not in page] == []
