@@ -1,0 +1,158 @@
+"""What a Model becomes is planned with everything else, where its namespace opts in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from support.models import GPU, POLICY, backend, model, split, worker
+from support.traffic import objective, pool
+
+from apiserver.schema.json import Json
+from controller.models.expansion import expand
+from controller.observe.asks import Ask
+from controller.observe.gather import World, gather
+from controller.observe.objectives import Objectives
+from controller.observe.policies import Policies, ServiceClass
+from controller.observe.targets import TargetKey, TargetKind
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.state import PlanningState
+from controller.policies.binding import read_binding
+from controller.reconcilers.joint import Grant, grants_of
+
+PRODUCT = "nvidia.com/gpu.product"
+PLACE = {"namespace": "chat", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+PREMIUM = ServiceClass(name="premium", priority=1, ttft_ms={}, tpot_ms={})
+POLICIES = Policies(classes={("classes", "premium"): PREMIUM})
+
+
+def node(product: str, count: int) -> Json:
+    """Return a node with accelerators."""
+    return {
+        "metadata": {"name": f"node-{product}", "labels": {PRODUCT: product}},
+        "status": {
+            "allocatable": {GPU: str(count)},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def on(product: str) -> Json:
+    """Return the affinity to nodes with a product."""
+    term = {"matchExpressions": [{"key": PRODUCT, "operator": "In", "values": [product]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def granted(
+    models: Sequence[Json],
+    nodes: Sequence[Json],
+    *,
+    required: float,
+    objectives: Objectives | None = None,
+) -> Mapping[str, Grant]:
+    """Return by binding what is granted of what each of them asks for."""
+    made = [item for value in models for item in expand(value).objects]
+    asks = [
+        Ask(value=item, required=required, binding=read_binding(item))
+        for item in made
+        if item["kind"] == "AutoscalingPolicyBinding"
+    ]
+    world = World(
+        autoscalings=[],
+        targets={
+            TargetKey(TargetKind(item["kind"]), "chat", item["metadata"]["name"]): item
+            for item in made
+            if item["kind"] in set(TargetKind)
+        },
+        pods=[],
+        nodes=nodes,
+        autoscalers=[
+            {**item, "metadata": item["metadata"] | PLACE}
+            for item in made
+            if item["kind"] == "HorizontalPodAutoscaler"
+        ],
+    )
+    given: dict[str, Any] = {} if objectives is None else {"objectives": objectives}
+    found = gather(
+        world, policies=POLICIES, now_seconds=0.0, may_scale_to_zero=True, asks=asks, **given
+    ).snapshot
+    decided = plan(found, PlanningState(), Settings())[0]
+    grants = grants_of(asks, found, decided)
+    return {ask.key[1]: grants[ask.key] for ask in asks}
+
+
+def numbers(grant: Grant) -> dict[str, int]:
+    """Return granted replicas by the workload."""
+    assert grant.why_not == ""
+    return {name.rpartition("/")[2]: count for (_, name), count in grant.replicas.items()}
+
+
+def of_two_types(**members: Any) -> Json:
+    """Return a Model that one policy spreads over a cheap backend and a dear one."""
+    backends = [
+        backend(
+            name,
+            minReplicas=low,
+            maxReplicas=8,
+            scalingCost=cost,
+            workers=[worker(affinity=on(product))],
+        )
+        for name, low, cost, product in (("l4", 1, 1, "NVIDIA-L4"), ("h100", 0, 5, "NVIDIA-H100-80GB-HBM3"))
+    ]
+    return model(*backends, metadata=PLACE, autoscalingPolicy=POLICY, **members)
+
+
+def test_the_cheaper_backend_serves_where_it_has_room_and_the_dearer_one_the_rest() -> None:
+    """By the affinity of the workers, which says the type, and the costs of the Model."""
+    nodes = [node("NVIDIA-L4", 3), node("NVIDIA-H100-80GB-HBM3", 8)]
+
+    found = granted([of_two_types()], nodes, required=5)
+
+    assert numbers(found["qwen"]) == {"qwen-l4": 3, "qwen-h100": 2}
+    assert not found["qwen"].is_short
+
+
+def scaled(name: str, **metadata: Any) -> Json:
+    """Return a Model whose one backend has a policy."""
+    return model(
+        backend(maxReplicas=8, minReplicas=1, autoscalingPolicy=POLICY), name=name, metadata=PLACE | metadata
+    )
+
+
+CLASS = {"annotations": {"stowplan.dev/service-class": "classes/premium"}}
+URGENT = Objectives([objective("urgent", "p")], [pool("p", {"stowplan.dev/model": "a"})])
+FIRST = {
+    "a service class by the annotation of the Model": ([scaled("a", **CLASS), scaled("b")], None),
+    "an objective by the label of its pods": ([scaled("a"), scaled("b")], URGENT),
+}
+
+
+@pytest.mark.parametrize(("models", "objectives"), FIRST.values(), ids=FIRST.keys())
+def test_the_model_of_higher_priority_gets_the_room(
+    models: list[Json], objectives: Objectives | None
+) -> None:
+    """And the other one is told why it gets less."""
+    found = granted(models, [node("NVIDIA-L4", 5)], required=4, objectives=objectives)
+
+    assert (numbers(found["a-l4"]), numbers(found["b-l4"])) == ({"a-l4": 4}, {"b-l4": 1})
+    assert not found["a-l4"].is_short
+    assert found["b-l4"].is_short
+
+
+WORKLOADS = {
+    "prefill and decode, each by its own binding": split(maxReplicas=8, minReplicas=1),
+    "replicas of several pods": backend(minReplicas=1, workers=[worker(pods=2)]),
+}
+
+
+@pytest.mark.parametrize("given", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_every_workload_that_a_policy_scales_can_be_planned(given: Json) -> None:
+    """Whatever kind it is."""
+    value = model(given | {"maxReplicas": 8, "autoscalingPolicy": POLICY}, metadata=PLACE)
+
+    found = granted([value], [node(f"NVIDIA-L4-{number}", 8) for number in range(4)], required=3)
+
+    assert found
+    assert all(sum(numbers(grant).values()) == 3 for grant in found.values())
