@@ -22,6 +22,19 @@ def matches_everything(match: Json) -> bool:
     )
 
 
+def covers(one: Json, other: Json) -> bool:
+    """Tell whether conditions surely hold for every request for which others hold."""
+    given = {name.lower(): condition for name, condition in (other.get("headers") or {}).items()}
+    headers: Mapping[str, Json] = one.get("headers") or {}
+    uri: Json = one.get("uri") or {}
+    body: Json = one.get("body") or {}
+    return (
+        all(_follows(condition, given.get(name.lower()) or {}) for name, condition in headers.items())
+        and (uri.get("prefix") == "/" or _follows(uri, other.get("uri") or {}))
+        and ("model" not in body or body["model"] == (other.get("body") or {}).get("model"))
+    )
+
+
 def match_advice(match: Json, path: str) -> Iterator[str]:
     """Yield a sentence for each condition that holds for every request, or for none."""
     for name, condition in (match.get("headers") or {}).items():
@@ -37,6 +50,15 @@ def match_advice(match: Json, path: str) -> Iterator[str]:
             yield f"{path}.uri.{name}: holds for no path: every path begins with /"
     if uri.get("exact") == "":
         yield f"{path}.uri.exact: holds for no path: every path begins with /"
+
+
+def _follows(condition: Json, given: Json) -> bool:
+    """Tell whether a condition holds for every text for which another one does."""
+    if _holds_always(condition) or condition == given:
+        return True
+    prefix: str | None = condition.get("prefix")
+    beginning: str = given.get("exact") or given.get("prefix") or ""
+    return "exact" not in condition and bool(prefix and beginning.startswith(prefix))
 
 
 def _holds_always(condition: Json) -> bool:

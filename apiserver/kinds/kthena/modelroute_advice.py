@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from apiserver.kinds.kthena.modelmatch_advice import match_advice, matches_everything
+from apiserver.kinds.kthena.modelmatch_advice import covers, match_advice, matches_everything
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT
 from apiserver.schema.json import Json
 
@@ -54,15 +54,17 @@ def _target_advice(targets: Sequence[Json], path: str) -> Iterator[str]:
 
 
 def _shadow_advice(rules: Sequence[Json]) -> Iterator[str]:
-    for position, rule in enumerate(rules):
-        match = rule.get("modelMatch") or {}
-        for later in range(position + 1, len(rules)):
-            if matches_everything(match):
-                yield f"spec.rules[{later}]: never used: spec.rules[{position}] applies to every request"
-            elif match == (rules[later].get("modelMatch") or {}):
-                yield f"spec.rules[{later}]: never used: spec.rules[{position}] has the same modelMatch"
-        if matches_everything(match):
-            return
+    matches: list[Json] = [rule.get("modelMatch") or {} for rule in rules]
+    for later, match in enumerate(matches):
+        position = next((place for place in range(later) if covers(matches[place], match)), None)
+        if position is None:
+            continue
+        why = "applies to whatever it applies to"
+        if matches_everything(matches[position]):
+            why = "applies to every request"
+        elif matches[position] == match:
+            why = "has the same modelMatch"
+        yield f"spec.rules[{later}]: never used: spec.rules[{position}] {why}"
 
 
 def _duplicate_advice(rules: Sequence[Json]) -> Iterator[str]:

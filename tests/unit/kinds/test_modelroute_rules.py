@@ -263,6 +263,24 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
         rules(ONE, TWO, ONE),
         ["spec.rules[2]: never used: spec.rules[0] has the same modelMatch"],
     ),
+    "a path below one that is tried before": (
+        rules({"uri": {"prefix": "/v1"}}, TWO | {"uri": {"exact": "/v1/chat"}}),
+        ["spec.rules[1]: never used: spec.rules[0] applies to whatever it applies to"],
+    ),
+    "a condition more, of a header in other letters": (
+        rules(ONE, {"headers": {"A": {"exact": "1"}, "b": {"prefix": "x"}}, "body": {"model": "llama-8b"}}),
+        ["spec.rules[1]: never used: spec.rules[0] applies to whatever it applies to"],
+    ),
+    "conditions that another rule does not imply": (
+        rules(
+            {"headers": {"a": {"regex": "1"}}},
+            ONE,
+            {"uri": {"prefix": "/v1/chat"}},
+            {"uri": {"prefix": "/v1"}, "headers": {"a": {"prefix": "1"}}},
+            {"uri": {"prefix": "/v1"}, "body": {"model": "llama-8b"}},
+        ),
+        [],
+    ),
     "one name for two rules": (
         rules(ONE, TWO, name="same"),
         ["spec.rules[1].name: an earlier rule has the same name"],
