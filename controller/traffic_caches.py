@@ -25,7 +25,7 @@ from controller.observe.pods import is_ready
 from controller.observe.projections import Projection
 from controller.observe.targets import target_key
 from controller.reconcilers.traffic import TrafficKey
-from controller.traffic.endpoints import endpoints, server_endpoints
+from controller.traffic.endpoints import selectors_of, selects
 from controller.traffic.inferenceobjective import PoolWorld
 from controller.traffic.modelroute import names_of, targets_of
 
@@ -144,13 +144,15 @@ class TrafficCaches:
         namespace = change.key[0]
         pods = [item for item in (change.old, change.new) if item is not None]
         servers = {
-            name: item for name, item in self.servers(namespace).items() if server_endpoints(item, pods).pods
+            name: item
+            for name, item in self.servers(namespace).items()
+            if any(selects(labels, pod) for labels in selectors_of(item).values() for pod in pods)
         }
         self._tell_all(MODEL_SERVERS, servers.values())
         self._tell_routes_to(namespace, servers)
         for resource in _POOLS:
             for pool in self._known[resource].of(namespace).values():
-                if endpoints(pool_labels(pool), pods).pods:
+                if any(selects(pool_labels(pool), pod) for pod in pods):
                     self._tell_objectives(namespace, str(pool["metadata"]["name"]))
 
     def _server_changed(self, change: Change) -> None:

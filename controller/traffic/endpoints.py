@@ -48,32 +48,42 @@ def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
     )
 
 
-def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
-    """Return the pods of a ModelServer; `pods` are those of its namespace."""
-    selector = (server.get("spec") or {}).get("workloadSelector") or {}
+def selectors_of(server: Json) -> Mapping[str, Labels]:
+    """Return the labels by which a ModelServer selects pods, by their role; the role is empty without any."""
+    selector = _selector(server)
     shared: Labels = selector.get("matchLabels") or {}
     group = selector.get("pdGroup")
     if not group:
-        return endpoints(shared, pods)
-    roles = {
-        role: endpoints({**shared, **(group.get(f"{role}Labels") or {})}, pods)
-        for role in ("prefill", "decode")
-    }
+        return {"": shared}
+    return {role: {**shared, **(group.get(f"{role}Labels") or {})} for role in ("prefill", "decode")}
+
+
+def selects(labels: Labels, pod: Json) -> bool:
+    """Tell whether labels select a pod; none select nothing."""
+    return bool(labels) and labels.items() <= (pod["metadata"].get("labels") or {}).items()
+
+
+def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
+    """Return the pods of a ModelServer; `pods` are those of its namespace."""
+    roles = {role: endpoints(labels, pods) for role, labels in selectors_of(server).items()}
+    if "" in roles:
+        return roles[""]
     every = {pod["metadata"]["name"]: pod for found in roles.values() for pod in found.pods}
     return Endpoints(
         pods=tuple(every.values()),
         resolved=_of_roles({role: found.resolved for role, found in roles.items()}),
-        readiness=_paired(roles, str(group.get("groupKey", ""))),
+        readiness=_paired(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
     )
+
+
+def _selector(server: Json) -> Json:
+    found: Json = (server.get("spec") or {}).get("workloadSelector") or {}
+    return found
 
 
 def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
-    """Return the present pods that have all labels; none where there are no labels."""
-    return tuple(
-        pod
-        for pod in pods
-        if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items() and is_present(pod)
-    )
+    """Return the present pods that labels select."""
+    return tuple(pod for pod in pods if selects(labels, pod) and is_present(pod))
 
 
 def _readiness(pods: Sequence[Json]) -> Finding:
