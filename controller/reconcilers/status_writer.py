@@ -1,19 +1,32 @@
 """Writes statuses by server-side apply where they say something new, and tells of conditions that changed.
 
-Others may have conditions of their own in the same list: they stay, and do not count as news.
+Others may have conditions of their own in the same list: they stay, and do not count as news. Definitions of
+others may lack members of a status: these are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
+from apiserver.schema.undecoded import same, without
+
+_UNDECLARED: Final = re.compile(r"\.status\.(\w+)[^:\n]*: field not declared in schema")
+"""How the API server refuses to apply a member, with the code of an error of its own.
+
+Source: `k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go`.
+"""
+
+_log = structlog.get_logger(__name__)
 
 
 class LostLeaseError(Exception):
@@ -28,6 +41,8 @@ class StatusWriter:
     events: EventRecorder
     field_manager: str
     is_leading: Callable[[], bool]
+    undeclared: dict[Resource, frozenset[str]] = field(default_factory=dict)
+    """Members of statuses that the installed definitions have been found not to have."""
 
     async def write(
         self, resource: Resource, value: Json, new: Json, *, own: Collection[str], warns: tuple[str, str]
@@ -38,7 +53,9 @@ class StatusWriter:
         ClusterError of what is refused, and LostLeaseError.
         """
         old = value.get("status") or {}
-        if is_said(old, new, own):
+        unknown = self.undeclared.get(resource, frozenset())
+        new = without(new, unknown)
+        if not new or is_said(old, new, own):
             return
         self.demand_lease()
         metadata = value["metadata"]
@@ -49,6 +66,18 @@ class StatusWriter:
             )
         except (NotFound, Conflict):
             return  # it is gone, or another one of its name is there
+        except Unavailable as error:
+            found = frozenset(_UNDECLARED.findall(error.message)) - unknown
+            if not found:
+                raise
+            _log.warning(
+                "the installed definition has not all of the status",
+                kind=resource.kind,
+                without=sorted(found),
+            )
+            self.undeclared[resource] = unknown | found
+            await self.write(resource, value, new, own=own, warns=warns)
+            return
         self._announce(value, old, new, warns)
 
     def demand_lease(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 from support.traffic import objective, pod, pool, route, rule, server
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.objectives import POOL_GROUPS
@@ -52,6 +53,9 @@ class World:
     ready: int = 1
     upstream: str = ""
     leads: bool = True
+    undeclared: frozenset[str] = frozenset()
+    """Members of a status that the installed definition does not have."""
+
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     further: Mapping[str, Further] = field(default_factory=dict)
     writes: list[Json] = field(default_factory=list)
@@ -79,6 +83,11 @@ class World:
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
         """Write a status as server-side apply does: conditions of others stay."""
+        if unknown := self.undeclared & body["status"].keys():
+            lines = [f".status.{name}: field not declared in schema" for name in sorted(unknown)]
+            raise Unavailable(
+                "failed to create typed patch object (chat/a): errors:\n  " + "\n  ".join(lines)
+            )
         self.writes.append(body["status"])
         key = next(key for key in self.objects if key.name == body["metadata"]["name"])
         old = (self.objects[key].get("status") or {}).get("conditions") or []
@@ -168,6 +177,16 @@ async def test_conditions_that_are_found_out_elsewhere_are_written_with_the_othe
     assert status["Ready"] == ("True", "EndpointsReady")
     assert "Translated" not in conditions(await world.reconcile(SERVER))
     assert await world.reconcile(ROUTE) == {}
+
+
+async def test_a_definition_that_lacks_some_of_the_status_gets_the_rest() -> None:
+    """Or nothing, where it has none of it."""
+    world = World(undeclared=frozenset({"endpoints", "readyEndpoints"}))
+    assert set(await world.reconcile(SERVER)) == {"conditions", "observedGeneration"}
+    assert await world.reconcile(SERVER) == {}
+
+    world = World(undeclared=frozenset({"endpoints", "readyEndpoints", "conditions", "observedGeneration"}))
+    assert await world.reconcile(SERVER) == {}
 
 
 async def test_who_lost_the_lease_writes_nothing() -> None:
