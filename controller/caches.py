@@ -30,7 +30,7 @@ from apiserver.schema.json import Json
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import World
-from controller.observe.objectives import NO_OBJECTIVES, Objectives
+from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.projections import Projection
 from controller.observe.scales import Scale, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
@@ -58,8 +58,10 @@ SILENT_SECONDS: Final = 600.0
 class Caches:
     """Every collection that planning reads, kept current by `run`."""
 
-    def __init__(self, cluster: Cluster, *, namespace: str, reads_objectives: bool = False) -> None:
-        """`namespace` is our own; `reads_objectives` tells whether InferenceObjectives count anywhere."""
+    def __init__(
+        self, cluster: Cluster, *, namespace: str, objectives: ObjectiveRules = OBJECTIVES_IGNORED
+    ) -> None:
+        """`namespace` is our own; InferenceObjectives are read where any may count."""
         projection = Projection()
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
@@ -97,7 +99,8 @@ class Caches:
             without_managed_fields,
             without="disruption budgets: evictions keep them all the same, preemption does not",
         )
-        self._objectives = _objectives(cluster) if reads_objectives else {}
+        self._objective_rules = objectives
+        self._objectives = _objectives(cluster) if objectives.are_in_force else {}
         self._dynamic = _dynamic(cluster, projection)
         self._optional = (
             *self._dynamic.values(),
@@ -179,16 +182,11 @@ class Caches:
             pods=scaled.pods if scaled else (),
         )
 
-    def objectives(self, counts: Callable[[str], bool], *, highest_priority: int) -> Objectives:
-        """Return the InferenceObjectives of the namespaces in which they count."""
-        if not self._objectives:
-            return NO_OBJECTIVES
+    def objectives(self) -> Objectives:
+        """Return the InferenceObjectives that count, as they stand now."""
         found = {resource: cache.items() for resource, cache in self._objectives.items()}
-        return Objectives(
-            [item for item in found[INFERENCE_OBJECTIVES] if counts(item["metadata"]["namespace"])],
-            (*found[INFERENCE_POOLS], *found[FORMER_INFERENCE_POOLS]),
-            highest_priority=highest_priority,
-        )
+        pools = (*found.get(INFERENCE_POOLS, ()), *found.get(FORMER_INFERENCE_POOLS, ()))
+        return self._objective_rules.counting(found.get(INFERENCE_OBJECTIVES, ()), pools)
 
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a kind that has a scale. Raises the ClusterError of what is refused."""

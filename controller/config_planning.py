@@ -15,6 +15,7 @@ from apiserver.kinds.meta import DecimalText
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
+from controller.observe.objectives import ObjectiveRules
 from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Settings, UnmetUnit
 from controller.planning.snapshot import LOWEST_PRIORITY
@@ -317,6 +318,15 @@ def budgets_of(planning: PlanningConfig) -> tuple[Budget, ...]:
             is_strict=budget.strict,
         )
         for budget in planning.budgets
+    )
+
+
+def objectives_of(planning: PlanningConfig) -> ObjectiveRules:
+    """Return which InferenceObjectives count."""
+    return ObjectiveRules(
+        everywhere=planning.objectives,
+        namespaces=frozenset(planning.objectives_namespaces),
+        highest_priority=planning.objectives_highest_priority,
     )
 
 

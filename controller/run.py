@@ -28,13 +28,20 @@ from apiserver.serving.startup import run_verb, server_options, version
 from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
 from controller.config import ControllerConfig, CredentialsConfig, config_problems
-from controller.config_planning import PlanningConfig, budgets_of, pools_of, settings_of, sizing_of
+from controller.config_planning import (
+    PlanningConfig,
+    budgets_of,
+    objectives_of,
+    pools_of,
+    settings_of,
+    sizing_of,
+)
 from controller.observe.credentials import Credentials
 from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.planner import RememberingPlanner
-from controller.reconcilers.advisory import NOWHERE, Scope
+from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
@@ -128,12 +135,8 @@ class Controller:
             reader = PolicyReader(
                 unit_costs=config.names.unit_costs, default_classes=config.names.service_classes
             )
-            planning = config.planning
-            counting = Scope(
-                everywhere=planning.objectives, namespaces=frozenset(planning.objectives_namespaces)
-            )
             caches = self._caches = Caches(
-                cluster, namespace=self._namespace, reads_objectives=counting != NOWHERE
+                cluster, namespace=self._namespace, objectives=objectives_of(config.planning)
             )
             events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
@@ -145,9 +148,7 @@ class Controller:
                 consider=planner.consider,
                 world=caches.world,
                 policies=lambda: reader.read(caches.config_maps()),
-                objectives=lambda: caches.objectives(
-                    counting.includes, highest_priority=planning.objectives_highest_priority
-                ),
+                objectives=caches.objectives,
                 now=_now,
                 steady=clock.seconds,
                 eviction_record=EvictionRecord(cluster, namespace=self._namespace, name=LEASE_NAME),

@@ -72,6 +72,31 @@ NO_OBJECTIVES: Final = Objectives((), ())
 """None counts."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectiveRules:
+    """Which objectives count, and how much."""
+
+    everywhere: bool = False
+    namespaces: frozenset[str] = frozenset()
+    highest_priority: int = 1
+
+    @property
+    def are_in_force(self) -> bool:
+        """Whether any objective may count."""
+        return self.everywhere or bool(self.namespaces)
+
+    def counting(self, objectives: Sequence[Json], pools: Sequence[Json]) -> Objectives:
+        """Return those that count of some objectives; `pools` are InferencePools of both groups."""
+        if not self.are_in_force:
+            return NO_OBJECTIVES
+        counting = [item for item in objectives if self.everywhere or _key(item)[0] in self.namespaces]
+        return Objectives(counting, pools, highest_priority=self.highest_priority)
+
+
+OBJECTIVES_IGNORED: Final = ObjectiveRules()
+"""No objective counts."""
+
+
 def pool_labels(pool: Json) -> Labels:
     """Return the labels that an InferencePool of either group selects pods by."""
     selector = (pool.get("spec") or {}).get("selector") or {}

@@ -13,8 +13,16 @@ import yaml
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.config import ControllerConfig, NamesConfig
-from controller.config_planning import budgets_of, planning_problems, pools_of, settings_of, sizing_of
+from controller.config_planning import (
+    budgets_of,
+    objectives_of,
+    planning_problems,
+    pools_of,
+    settings_of,
+    sizing_of,
+)
 from controller.observe.gather import NO_TERMS, Terms
+from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.offline.reading import Problem
 from controller.planning.inputs import PlanningInputs
 from controller.planning.settings import Settings
@@ -39,6 +47,7 @@ class Configuring:
     namespace: str = ""
     """Where the ConfigMaps with prices and service classes are; empty where it does not say."""
 
+    objectives: ObjectiveRules = OBJECTIVES_IGNORED
     scales_to_zero: bool = False
     grace_seconds: float = 0.0
     """How long a model keeps its last replica after its last request."""
@@ -89,6 +98,7 @@ def configured(path: Path | None) -> Configuring:
         ),
         names=config.names,
         namespace=config.namespace,
+        objectives=objectives_of(planning),
         scales_to_zero=planning.scale_to_zero,
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
         minimum_hold_seconds=float(planning.minimum_hold_seconds),

@@ -17,6 +17,7 @@ from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claims import DynamicResources, Translation
 from controller.observe.gather import Gathered, World, gather
+from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies, read_policies
 from controller.observe.targets import TargetKey, TargetKind, target_key
@@ -70,6 +71,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
             now_seconds=0.0,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
+            objectives=_objectives(found, configuring.objectives),
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
@@ -185,6 +187,15 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         node_pools=values("NodePool"),
         disruption_budgets=values("PodDisruptionBudget"),
     )
+
+
+def _objectives(found: Found, rules: ObjectiveRules) -> Objectives:
+    # Not by kind, namespace and name: there may be pools of one name in both groups.
+    named = {
+        kind: [item.value for item in found.manifests if item.kind[1] == kind]
+        for kind in ("InferenceObjective", "InferencePool")
+    }
+    return rules.counting(named["InferenceObjective"], named["InferencePool"])
 
 
 def completed_node(node: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
+from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
 from apiserver.kinds.meta import Quantity
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Range
@@ -246,6 +247,61 @@ class DisruptionBudget:
     status: Maybe[DisruptionStatus] = UNSET
 
 
+@declaration()
+class PoolReferenceSeen:
+    """The pool of an objective."""
+
+    group: Maybe[str] = UNSET
+    kind: Maybe[str] = UNSET
+    name: str
+
+
+@declaration()
+class ObjectiveSpec:
+    """How important requests to a pool are."""
+
+    priority: Maybe[int] = UNSET
+    pool_ref: PoolReferenceSeen
+
+
+@declaration()
+class Objective:
+    """An InferenceObjective."""
+
+    metadata: Metadata
+    spec: Maybe[ObjectiveSpec] = UNSET
+
+
+@declaration()
+class PoolSpec:
+    """Which pods a pool has."""
+
+    selector: Maybe[PodSelector] = UNSET
+
+
+@declaration()
+class Pool:
+    """An InferencePool."""
+
+    metadata: Metadata
+    spec: PoolSpec
+
+
+@declaration()
+class FormerPoolSpec:
+    """Which pods a pool of the former group has: by labels alone."""
+
+    selector: Maybe[dict[str, str]] = UNSET
+
+
+@declaration()
+class FormerPool:
+    """An InferencePool of the former group."""
+
+    metadata: Metadata
+    spec: FormerPoolSpec
+
+
 SHAPES: Final[Mapping[GroupKind, type]] = {
     ("llmd.ai", "VariantAutoscaling"): Identified,
     ("apps", "Deployment"): Deployment,
@@ -262,5 +318,8 @@ SHAPES: Final[Mapping[GroupKind, type]] = {
     ("resource.k8s.io", "ResourceClaim"): ResourceClaim,
     ("resource.k8s.io", "ResourceClaimTemplate"): ResourceClaimTemplate,
     ("resource.k8s.io", "DeviceClass"): DeviceClass,
+    (FORMER_POOL_GROUP, "InferenceObjective"): Objective,
+    (POOL_GROUP, POOL_KIND): Pool,
+    (FORMER_POOL_GROUP, POOL_KIND): FormerPool,
 }
 """The kinds that are read."""

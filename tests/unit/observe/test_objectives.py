@@ -11,7 +11,7 @@ from support.traffic import objective, pod, pool
 from apiserver.schema.json import Json
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import ConditionReason
-from controller.observe.objectives import NO_OBJECTIVES, Objective, Objectives
+from controller.observe.objectives import NO_OBJECTIVES, Objective, ObjectiveRules, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
 from controller.planning.snapshot import LOWEST_PRIORITY
@@ -64,6 +64,23 @@ def test_objectives_are_about_their_own_namespace() -> None:
     """And nothing counts where none is read."""
     assert Objectives([objective("a")], POOLS).of(target("other"), []) is None
     assert NO_OBJECTIVES.of(target(), []) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [
+        (ObjectiveRules(), False),
+        (ObjectiveRules(everywhere=True), True),
+        (ObjectiveRules(namespaces=frozenset({"chat"})), True),
+        (ObjectiveRules(namespaces=frozenset({"other"})), False),
+    ],
+)
+def test_objectives_count_where_that_is_configured(rules: ObjectiveRules, *, counts: bool) -> None:
+    """In all namespaces, or in those that are named."""
+    found = rules.counting([objective("a")], POOLS).of(target(), [])
+
+    assert (found is not None) is counts
+    assert rules.are_in_force is (rules != ObjectiveRules())
 
 
 def test_objectives_are_in_the_order_of_their_numbers() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 import yaml
+from support.traffic import objective, pool
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 World = Callable[..., str]
@@ -27,6 +29,38 @@ def test_the_configuration_of_the_controller_holds(plan: Plan, world: World) -> 
 
     assert plain == wrapped
     assert "budget all allows 10 per hour" in plain[1]
+
+
+@pytest.mark.parametrize("is_former", [False, True])
+def test_objectives_give_priorities_as_the_configuration_says(
+    plan: Plan, world: World, *, is_former: bool
+) -> None:
+    """With pools of either group; without the configuration they change nothing."""
+    group = {"group": "inference.networking.x-k8s.io"} if is_former else {}
+    made = [
+        objective("urgent", namespace="default", **group),
+        pool("llama", {"app": "code"}, former=is_former, namespace="default"),
+    ]
+    files = {"a.yaml": world(), "o.yaml": yaml.safe_dump_all(made), "c.yaml": "planning: {objectives: true}"}
+
+    def priorities(*arguments: str) -> dict[str, int]:
+        _, out, _ = plan("-f", "a.yaml", "-f", "o.yaml", "-o", "json", *arguments, files=files)
+        return {item["name"]: item["priority"] for item in json.loads(out)["plan"]["decisions"]}
+
+    assert priorities("--config", "c.yaml") == {"chat": 100, "code": 90}
+    assert priorities() == {"chat": 100, "code": 100}
+
+
+def test_an_objective_that_cannot_be_read_is_named_with_its_line(plan: Plan, world: World) -> None:
+    """And nothing is planned."""
+    wrong = objective("urgent", priority=None)
+    wrong["spec"]["priority"] = "high"
+    files = {"a.yaml": world(), "o.yaml": yaml.safe_dump(wrong)}
+
+    code, out, err = plan("-f", "a.yaml", "-f", "o.yaml", files=files)
+
+    assert (code, out) == (2, "")
+    assert any("o.yaml:" in line and "spec.priority" in line for line in err)
 
 
 def test_a_configuration_holds_for_saved_decisions(plan: Plan, world: World) -> None:
