@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -36,7 +37,7 @@ def test_objectives_give_priorities_as_the_configuration_says(
     plan: Plan, world: World, *, is_former: bool
 ) -> None:
     """With pools of either group; without the configuration they change nothing."""
-    group = {"group": "inference.networking.x-k8s.io"} if is_former else {}
+    group: dict[str, Any] = {"group": "inference.networking.x-k8s.io"} if is_former else {}
     made = [
         objective("urgent", namespace="default", **group),
         pool("llama", {"app": "code"}, former=is_former, namespace="default"),
