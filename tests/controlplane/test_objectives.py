@@ -1,0 +1,70 @@
+"""The priority of an InferenceObjective, read by the controller's own account and told by `explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from support.manifests import deployment, listed, variant
+from support.traffic import objective, pool
+
+from apiserver import cli
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+DEFINITION = Path(__file__).with_name("inference_pool.yaml")
+FOLDER = ROOT / "manifests" / "objectives"
+
+
+@pytest.fixture
+def _counting(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[None]:
+    """Let objectives of the namespace count while the test runs."""
+    kubectl = control_plane.kubectl
+    kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
+    path = control_plane.directory / "controller.yaml"
+    before = path.read_text(encoding="utf-8")
+    document = yaml.safe_load(before)
+    document["planning"] = document.get("planning", {}) | {"objectivesNamespaces": [namespace]}
+    _restart(installation, path, yaml.safe_dump(document))
+    yield
+    _restart(installation, path, before)
+    kubectl("delete", f"--kustomize={FOLDER}")
+
+
+def _restart(installation: Installation, path: Path, document: str) -> None:
+    installation.processes["controller"].stop(patience_seconds=20.0)
+    path.write_text(document, encoding="utf-8")
+    installation.start_component("controller")
+
+
+@pytest.mark.usefixtures("_counting")
+def test_an_objective_gives_its_priority_where_it_counts(
+    control_plane: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the labels of the pod template alone: the Deployment has no replica."""
+    place = f"--namespace={namespace}"
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=0),
+        variant("chat", modelID="chat"),
+        objective("urgent", namespace=namespace),
+        pool("llama", {"app": "chat"}, namespace=namespace),
+    )
+    control_plane.kubectl("apply", place, "--filename=-", input=manifests)
+
+    said = 'jsonpath={.status.conditions[?(@.type=="ServiceClassResolved")].reason}=ObjectiveFound'
+    control_plane.kubectl("wait", place, "va/chat", f"--for={said}", "--timeout=60s")
+    cli.main(["explain", "va/chat", "--kubeconfig", str(control_plane.kubeconfig), "-n", namespace])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "priority 90 (1 is served first)" in told
+    assert "priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'llama'" in told
