@@ -11,6 +11,7 @@ ExternalName to a loopback address stands in for a cluster IP: webhooks, convers
 there, and TLS still checks the name of the Service.
 
 - which Go modules pin the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
+- kinds of other projects, out of their Go modules: `foreign`
 - keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`
 - the loopback network and the folder of one copy: `network`, `workspace`
 - what is started, and how: `components`, `scraping`, `scheduling`, `stages.yaml`

@@ -16,6 +16,7 @@ from hack.controlplane.auditing import LOG_FILE, POLICY, POLICY_FILE, AuditLog
 from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.components import Component, Layout
 from hack.controlplane.errors import KubectlFailedError
+from hack.controlplane.foreign import Definition, definition_file
 from hack.controlplane.kubeconfig import write_token_kubeconfig
 from hack.controlplane.network import LoopbackNetwork, Network, free_port
 from hack.controlplane.pki import write_pki
@@ -205,6 +206,12 @@ class ControlPlane:
         """
         for condition in ("jsonpath={.status.conditions[0].type}", "condition=Established"):
             self.kubectl("wait", f"--for={condition}", "--timeout=60s", *what)
+
+    def define(self, *definitions: Definition) -> None:
+        """Have kinds of other projects served; raises as `definition_file` and `kubectl` do."""
+        files = [f"--filename={definition_file(definition)}" for definition in definitions]
+        self.kubectl("apply", "--server-side", *files)
+        self.wait_until_established(*files)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig of an existing service account, with a token that lives for a day."""

@@ -25,7 +25,8 @@ def find_go(module: GoModule) -> Path:
             return go
         refusals.append(f"{go}: {finished.stderr.strip()}")
     raise ToolchainMissingError(
-        f"Building {', '.join(binary.name for binary in module.binaries)} needs a Go toolchain, "
+        f"Providing {', '.join(binary.name for binary in module.binaries) or module.folder.name}"
+        " needs a Go toolchain, "
         f"version {module.go_version()} or newer, and none was found"
         + (f" ({'; '.join(refusals)})" if refusals else "")
         + ". Install Go, or add it to this environment with: "

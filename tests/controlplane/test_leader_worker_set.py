@@ -14,6 +14,7 @@ from support.manifests import autoscaler, listed, variant
 from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
 from controller.reconcilers.placing import GATE
+from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
 PRODUCT = "NVIDIA-GROUPED"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = {
@@ -53,8 +53,7 @@ def controller_log(control_plane: ControlPlane, installation: Installation) -> I
 @pytest.fixture
 def defined(control_plane: ControlPlane, installation: Installation, controller_log: Path) -> int:
     """Define the kind before the controller starts; returns where its log begins."""
-    control_plane.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
-    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    control_plane.define(Definition.LEADER_WORKER_SETS)
     installation.processes["controller"].stop(patience_seconds=20.0)
     begins_bytes = controller_log.stat().st_size
     installation.start_component("controller")

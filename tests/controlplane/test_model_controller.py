@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from support.manifests import listed
 from support.models import GPU, POLICY, backend, model, worker
 
 from controller.models.expansion import expand
+from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-DEFINITIONS = [Path(__file__).with_name(f"{name}.yaml") for name in ("leader_worker_set", "inference_pool")]
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
 TOO_MANY = worker(resources={"limits": {GPU: 64}})
@@ -41,9 +40,7 @@ TOO_MANY = worker(resources={"limits": {GPU: 64}})
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
     """Run the controller of Models with the rights that its manifests give."""
     kubectl = control_plane.kubectl
-    for definition in DEFINITIONS:
-        kubectl("apply", "--server-side", f"--filename={definition}")
-        control_plane.wait_until_established(f"--filename={definition}")
+    control_plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
     rendered = kubectl("kustomize", str(ROOT / "manifests" / "models")).stdout
     kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
     kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(kept))
@@ -104,7 +101,11 @@ def pool(name: str, labels: Json) -> Json:
         "apiVersion": "inference.networking.k8s.io/v1",
         "kind": "InferencePool",
         "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": labels}},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {"name": f"{name}-epp", "port": {"number": 9002}},
+        },
     }
 
 

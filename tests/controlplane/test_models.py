@@ -14,6 +14,7 @@ from support.samples import SAMPLES
 
 from apiserver import cli
 from controller.models.expansion import expand
+from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-DEFINITION = Path(__file__).with_name("leader_worker_set.yaml")
 NODE = "modelled-1"
 
 
 @pytest.fixture(autouse=True)
 def _installed(control_plane: ControlPlane, installation: Installation) -> None:
     """Every test here needs the webhooks, and the kind of what spans nodes."""
-    control_plane.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
-    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    control_plane.define(Definition.LEADER_WORKER_SETS)
 
 
 @pytest.fixture

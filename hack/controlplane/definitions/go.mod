@@ -1,0 +1,10 @@
+// Pins the custom resource definitions of other projects. They are read out of the modules; nothing is built.
+module stowplan.dev/hack/controlplane/definitions
+
+go 1.26.0
+
+require (
+	sigs.k8s.io/gateway-api v1.6.3
+	sigs.k8s.io/gateway-api-inference-extension v1.5.0
+	sigs.k8s.io/lws v0.8.0
+)

@@ -1,0 +1,100 @@
+"""Custom resource definitions of other projects, out of the Go modules that `definitions/go.mod` pins."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from hack.controlplane.cache import cache_directory
+from hack.controlplane.errors import BuildFailedError
+from hack.controlplane.lock import locked
+from hack.controlplane.modules import GoModule
+from hack.controlplane.toolchain import find_go
+
+_PINS: Final = GoModule(
+    folder=Path(__file__).parent / "definitions", binaries=(), linker_flags="", usual_minutes=1
+)
+
+
+class Definition(Enum):
+    """A kind of another project: its Go module, and the file in it."""
+
+    LEADER_WORKER_SETS = (
+        "sigs.k8s.io/lws",
+        "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+    )
+    HTTP_ROUTES = (
+        "sigs.k8s.io/gateway-api",
+        "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+    )
+    EXPERIMENTAL_HTTP_ROUTES = (
+        "sigs.k8s.io/gateway-api",
+        "config/crd/experimental/gateway.networking.k8s.io_httproutes.yaml",
+    )
+    """With fields that the standard channel does not have yet, such as `retry`."""
+
+    INFERENCE_POOLS = (
+        "sigs.k8s.io/gateway-api-inference-extension",
+        "config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
+    )
+    INFERENCE_OBJECTIVES = (
+        "sigs.k8s.io/gateway-api-inference-extension",
+        "config/crd/bases/inference.networking.x-k8s.io_inferenceobjectives.yaml",
+    )
+    MODEL_REWRITES = (
+        "sigs.k8s.io/gateway-api-inference-extension",
+        "config/crd/bases/inference.networking.x-k8s.io_inferencemodelrewrites.yaml",
+    )
+
+
+def definition_file(definition: Definition) -> Path:
+    """Return the manifest of a definition, downloaded when this machine does not have it.
+
+    Raises ToolchainMissingError or BuildFailedError.
+    """
+    digest = hashlib.sha256((_PINS.folder / "go.sum").read_bytes())
+    digest.update(repr([definition.value for definition in Definition]).encode())
+    directory = cache_directory() / "definitions" / digest.hexdigest()[:12]
+    with locked(directory.with_name(f"{directory.name}.lock")):
+        if not directory.exists():
+            _download(directory)
+    return _place(directory, definition)
+
+
+def _place(directory: Path, definition: Definition) -> Path:
+    return directory / f"{definition.name.lower()}.yaml"
+
+
+def _download(directory: Path) -> None:
+    """Make a folder of all definitions; it appears whole or not at all."""
+    modules = sorted({definition.value[0] for definition in Definition})
+    finished = subprocess.run(
+        [find_go(_PINS), "mod", "download", "-json", *modules],
+        cwd=_PINS.folder,
+        env=os.environ | {"GOFLAGS": "-mod=readonly"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise BuildFailedError(
+            f"the modules of {_PINS.folder} could not be loaded; a first run needs the Go module proxy:\n"
+            f"{finished.stdout}{finished.stderr}"
+        )
+    documents = finished.stdout.replace("}\n{", "},{")  # one after the other
+    loaded = json.loads(f"[{documents}]")
+    folders = {module["Path"]: Path(module["Dir"]) for module in loaded}
+    with tempfile.TemporaryDirectory(dir=directory.parent) as partial:
+        whole = Path(partial, "whole")
+        whole.mkdir()
+        for definition in Definition:
+            module, file = definition.value
+            shutil.copyfile(folders[module] / file, _place(whole, definition))
+        whole.replace(directory)
