@@ -122,6 +122,32 @@ class Part:
         return next((value for key, value in self.config.items() if key.replace("_", "-") == name), None)
 
 
+def made_metadata(source: Json, name: str, labels: Mapping[str, str]) -> Json:
+    """Return the metadata of what is made of an object with some metadata."""
+    found: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
+    if namespace := source.get("namespace"):
+        found["namespace"] = namespace
+    return found
+
+
+def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
+    """Return the metadata of what is made of an object. It belongs to that where that is in a cluster."""
+    source = owner["metadata"]
+    found = made_metadata(source, name, labels)
+    if uid := source.get("uid"):
+        found["ownerReferences"] = [
+            {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": source["name"],
+                "uid": uid,
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    return found
+
+
 def backend_name(model: Json, backend: Json) -> str:
     """Return what the objects of a backend are called: a Service has no dots in its name."""
     return f"{model['metadata']['name']}-{backend['name']}".replace(".", "-")

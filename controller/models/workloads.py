@@ -10,7 +10,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.models.commands import DRAIN_SECONDS, leader_command, lifecycle, probes, worker_command
-from controller.models.parts import MANAGED_BY, OWNER_ANNOTATION, Part
+from controller.models.parts import MANAGED_BY, OWNER_ANNOTATION, Part, owned_metadata
 from controller.models.weights import Weights
 from controller.observe.targets import WORKER_INDEX
 
@@ -62,24 +62,10 @@ def answering_labels(part: Part) -> Mapping[str, str]:
 
 
 def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
-    """Return the metadata of what is made for a Model. It belongs to the Model where that is in a cluster."""
-    source = model["metadata"]
-    found: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
-    if namespace := source.get("namespace"):
-        found["namespace"] = namespace
+    """Return the metadata of what is made for a Model."""
+    found = owned_metadata(model, name, labels)
     if owner := model["spec"].get("owner"):
         found["annotations"] = {OWNER_ANNOTATION: owner}
-    if uid := source.get("uid"):
-        found["ownerReferences"] = [
-            {
-                "apiVersion": model["apiVersion"],
-                "kind": model["kind"],
-                "name": source["name"],
-                "uid": uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
     return found
 
 

@@ -1,0 +1,118 @@
+"""What a person says about Gateways by annotations of ModelRoutes, ModelServers and Namespaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.models.parts import Note
+from controller.observe.orders import PREFIX
+
+PARENT_REFS: Final = f"{PREFIX}parent-refs"
+"""Of a ModelRoute, or of a Namespace for all of its ModelRoutes: the Gateways that requests come through.
+
+`NAME`, `NAMESPACE/NAME` or `NAMESPACE/NAME/LISTENER`, with commas between. Empty: none, whatever the
+Namespace says.
+"""
+
+PRIORITY: Final = f"{PREFIX}request-priority"
+"""Of a ModelRoute: the priority of its requests in their pools, a whole number."""
+
+ENDPOINT_PICKER: Final = f"{PREFIX}endpoint-picker"
+"""Of a ModelServer: `NAME` or `NAME:PORT` of the Service of its pool's endpoint picker."""
+
+DEFAULT_PICKER_PORT: Final = 9002
+"""Where an endpoint picker of the Inference Extension listens."""
+
+_GATEWAY_GROUP: Final = "gateway.networking.k8s.io"
+_MOST_PARENTS: Final = 32
+_NAME: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_PARENT: Final = re.compile(
+    rf"((?P<namespace>{_NAME})/)?(?P<name>{_NAME}(\.{_NAME})*)(/(?P<listener>{_NAME}(\.{_NAME})*))?\Z"
+)
+_PICKER: Final = re.compile(r"(?P<name>[a-z]([-a-z0-9]{0,61}[a-z0-9])?)(:(?P<port>[1-9][0-9]{0,4}))?\Z")
+_PRIORITY: Final = re.compile(r"-?[0-9]{1,10}\Z")
+_PRIORITIES: Final = range(-(2**31), 2**31)
+_HIGHEST_PORT: Final = 65535
+
+
+def is_opted_in(route: Json, namespace: Json | None) -> bool:
+    """Tell whether somebody wants requests of a route to come through Gateways."""
+    return bool(_parents_text(route, namespace).strip())
+
+
+def parent_refs(route: Json, namespace: Json | None) -> tuple[list[Json], list[Note]]:
+    """Return the Gateways of a route as an HTTPRoute names them, or a note where they cannot be read."""
+    found: list[Json] = []
+    for text in _parents_text(route, namespace).split(","):
+        parts = _PARENT.match(text.strip())
+        if parts is None or (parts["listener"] and not parts["namespace"]):
+            detail = f"{text.strip()!r} is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"
+            return [], [_not_understood(PARENT_REFS, detail)]
+        found.append(_parent(parts.groupdict()))
+    return found, [_not_understood(PARENT_REFS, detail) for detail in _parent_faults(found)]
+
+
+def priority(route: Json) -> tuple[int | None, list[Note]]:
+    """Return the priority of a route's requests, or a note where it cannot be read."""
+    text = _annotation(route, PRIORITY)
+    if text is None:
+        return None, []
+    if not _PRIORITY.match(text) or int(text) not in _PRIORITIES:
+        return None, [_not_understood(PRIORITY, f"{text[:40]!r} is no whole number of 32 bits")]
+    return int(text), []
+
+
+def picker_reference(server: Json) -> tuple[Json, list[Note]]:
+    """Return the endpoint picker of a ModelServer's pool, with a note where the annotation cannot be read."""
+    name, port = f"{server['metadata']['name']}-epp", DEFAULT_PICKER_PORT
+    text, notes = _annotation(server, ENDPOINT_PICKER), []
+    if text is not None:
+        parts = _PICKER.match(text)
+        if parts is None or int(parts["port"] or 1) > _HIGHEST_PORT:
+            notes.append(
+                _not_understood(ENDPOINT_PICKER, f"{text[:40]!r} is not NAME or NAME:PORT of a Service")
+            )
+        else:
+            name, port = parts["name"], int(parts["port"] or DEFAULT_PICKER_PORT)
+    # Requests go on, to any pod of the pool, while its picker does not answer.
+    return {"name": name, "port": {"number": port}, "failureMode": "FailOpen"}, notes
+
+
+def _parents_text(route: Json, namespace: Json | None) -> str:
+    own = _annotation(route, PARENT_REFS)
+    return own if own is not None else _annotation(namespace or {}, PARENT_REFS) or ""
+
+
+def _parent(parts: Mapping[str, str | None]) -> Json:
+    optional = {"namespace": parts["namespace"], "sectionName": parts["listener"]}
+    return {
+        "group": _GATEWAY_GROUP,
+        "kind": "Gateway",
+        "name": parts["name"],
+        **{name: text for name, text in optional.items() if text},
+    }
+
+
+def _parent_faults(parents: list[Json]) -> Iterator[str]:
+    """Yield what a Gateway does not allow in a list of parents."""
+    if len(parents) > _MOST_PARENTS:
+        yield f"{len(parents)} Gateways: {_MOST_PARENTS} are most"
+    listeners: dict[tuple[str, str], list[str]] = {}
+    for parent in parents:
+        key = parent.get("namespace", ""), parent["name"]
+        listeners.setdefault(key, []).append(parent.get("sectionName", ""))
+    for (_, name), found in listeners.items():
+        if len(set(found)) < len(found) or (len(found) > 1 and "" in found):
+            yield f"Gateway {name!r} is named more than once: name another listener each time"
+
+
+def _annotation(value: Json, name: str) -> str | None:
+    text = (value.get("metadata") or {}).get("annotations", {}).get(name)
+    return None if text is None else str(text)
+
+
+def _not_understood(name: str, detail: str) -> Note:
+    return Note(path=f"metadata.annotations[{name}]", text=detail, prevents=True)

@@ -1,0 +1,194 @@
+"""Conditions of a rule as a Gateway has them.
+
+Sources: `HTTPRouteMatch` of gateway.networking.k8s.io/v1, and for what conditions of a ModelRoute mean
+`apiserver/kinds/kthena/modelmatch.py`. They differ in three ways. A Gateway compares a prefix of a path by
+whole elements. Most Gateways want a regular expression to match the whole text, so that ours, which are found
+somewhere, get `.*` around them. And a header that a request lacks does not count as empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Final
+
+import re2
+
+from apiserver.schema.json import Json
+from controller.models.parts import Note
+
+MOST_HEADERS: Final = 16
+"""Of one match."""
+
+_PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
+_REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
+_HEADER_VALUE: Final = re.compile(r"[!-~]+([\t ]?[!-~]+)*\Z")
+_LEFT_OUT: Final = "; the rule is left out"
+
+
+class Comparison(StrEnum):
+    """How a text is compared."""
+
+    EXACT = "Exact"
+    PREFIX = "PathPrefix"
+    REGEX = "RegularExpression"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A condition on a text."""
+
+    comparison: Comparison
+    value: str
+
+    @property
+    def manifest(self) -> Json:
+        """As a match of an HTTPRoute has it."""
+        return {"type": str(self.comparison), "value": self.value}
+
+
+EVERY_PATH: Final = Text(Comparison.PREFIX, "/")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    """Conditions on a request, all of which hold. Headers are in lower case, and sorted."""
+
+    path: Text = EVERY_PATH
+    headers: tuple[tuple[str, Text], ...] = ()
+
+    @property
+    def manifest(self) -> Json:
+        """As a rule of an HTTPRoute has it."""
+        headers = [{"name": name, **text.manifest} for name, text in self.headers]
+        return {"path": self.path.manifest} | ({"headers": headers} if headers else {})
+
+
+class Unmet(Enum):
+    """Why two conditions have no common one."""
+
+    APART = "no text meets both"
+    UNKNOWN = "a Gateway has no condition for both"
+
+
+def can_be_header(value: str) -> bool:
+    """Tell whether a Gateway takes a text as the value of a header."""
+    return bool(_HEADER_VALUE.match(value))
+
+
+def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
+    """Return the conditions of a rule, which stand at `path`, without those on the body.
+
+    None where they hold for no request, or where a note says what a Gateway cannot say.
+    """
+    notes: list[Note] = []
+    found: Match | Unmet = Match()
+    uri = conditions.get("uri") or {}
+    for name, condition in (conditions.get("headers") or {}).items():
+        here = f"{path}.headers[{name}]"
+        text = _header(condition, here, notes)
+        if text is not None and isinstance(found, Match):
+            found = meet(found, Match(headers=((name.lower(), text),)))
+            if found is Unmet.UNKNOWN:
+                notes.append(_note(here, "a Gateway takes one condition on a header"))
+    place = _path(uri, f"{path}.uri", notes)
+    if place is None or not isinstance(found, Match) or any(note.prevents for note in notes):
+        return None, notes
+    return Match(path=place, headers=found.headers), notes
+
+
+def meet(some: Match, others: Match) -> Match | Unmet:
+    """Return the conditions of two matches together."""
+    path = _both(some.path, others.path)
+    headers: dict[str, Text | Unmet] = {**dict(others.headers)}
+    for name, text in some.headers:
+        other = headers.get(name)
+        headers[name] = text if not isinstance(other, Text) else _both(text, other)
+    found = [path, *headers.values()]
+    if Unmet.APART in found:
+        return Unmet.APART
+    texts = [(name, text) for name, text in sorted(headers.items()) if isinstance(text, Text)]
+    if Unmet.UNKNOWN in found or not isinstance(path, Text) or len(texts) > MOST_HEADERS:
+        return Unmet.UNKNOWN
+    return Match(path=path, headers=tuple(texts))
+
+
+def _both(some: Text, other: Text) -> Text | Unmet:
+    """Return the condition that holds where two on the same text do."""
+    if some == other:
+        return some
+    for first, second in ((some, other), (other, some)):
+        if first.comparison is Comparison.EXACT:
+            return first if _holds(second, first.value) else Unmet.APART
+        if first == EVERY_PATH:
+            return second
+    if Comparison.REGEX in (some.comparison, other.comparison):
+        return Unmet.UNKNOWN
+    for first, second in ((some, other), (other, some)):
+        if _holds(second, first.value):
+            return first
+    return Unmet.APART
+
+
+def _holds(condition: Text, value: str) -> bool:
+    match condition.comparison:
+        case Comparison.EXACT:
+            return condition.value == value
+        case Comparison.PREFIX:
+            return f"{value}/".startswith(f"{condition.value.rstrip('/')}/")
+        case Comparison.REGEX:
+            return re2.fullmatch(condition.value, value) is not None
+
+
+def _path(uri: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
+    if regex := uri.get("regex"):
+        return Text(Comparison.REGEX, _found_somewhere(regex))
+    for name, comparison in (("exact", Comparison.EXACT), ("prefix", Comparison.PREFIX)):
+        value = uri.get(name)
+        if value is None or (name, value) == ("prefix", ""):
+            continue
+        if not value.startswith("/"):
+            return None  # every path begins with it
+        if not _PATH.match(value) or _REFUSED_IN_PATHS.search(value):
+            notes.append(_note(f"{path}.{name}", "a Gateway does not take such a path"))
+            return None
+        if comparison is Comparison.EXACT:
+            return Text(comparison, value)
+        if not value.endswith("/"):
+            text = f"a Gateway compares whole elements of a path: not {value}x; end it with / to mean that"
+            notes.append(Note(path=f"{path}.{name}", text=text))
+        return Text(comparison, value.rstrip("/") or "/")
+    return EVERY_PATH
+
+
+def _header(condition: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
+    """Return a condition on a header; None where it always holds, or cannot be said."""
+    found: Text
+    if "exact" in condition:
+        found = Text(Comparison.EXACT, condition["exact"])
+        is_met_by_nothing = not found.value
+    elif prefix := condition.get("prefix"):
+        found = Text(Comparison.REGEX, f"^{re2.escape(prefix)}.*")
+        is_met_by_nothing = False
+    elif regex := condition.get("regex"):
+        found = Text(Comparison.REGEX, _found_somewhere(regex))
+        is_met_by_nothing = _holds(found, "")
+    else:
+        return None
+    if is_met_by_nothing:
+        notes.append(_note(path, "a Gateway has no condition that a missing header meets"))
+    elif not can_be_header(found.value):
+        notes.append(_note(path, "a Gateway does not take such a value of a header"))
+    else:
+        return found
+    return None
+
+
+def _found_somewhere(regex: str) -> str:
+    return f".*(?:{regex}).*"
+
+
+def _note(path: str, text: str) -> Note:
+    return Note(path=path, text=f"{text}{_LEFT_OUT}", prevents=True)

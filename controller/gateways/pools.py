@@ -1,0 +1,89 @@
+"""The InferencePool of a ModelServer, and what of the server no pool can say.
+
+It belongs to the ModelRoutes that lead there, and not to the server: it goes with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from apiserver.kinds.inference.inferenceobjective import POOL_KIND
+from apiserver.schema.json import Json
+from controller.gateways.annotations import picker_reference
+from controller.gateways.installed import API_VERSIONS, POOLS
+from controller.models.parts import Note, made_metadata
+
+_MOST_LABELS: Final = 64
+_ENGINE_LABEL: Final = "inference.networking.k8s.io/engine-type"
+"""By which an endpoint picker knows whose metrics a pod has; vLLM's without it."""
+
+
+def pool_of(server: Json) -> tuple[Json | None, list[Note]]:
+    """Return the InferencePool of a valid ModelServer; None with a note where there can be none."""
+    spec = server["spec"]
+    labels, notes = _labels(spec["workloadSelector"])
+    if "workloadPort" not in spec:
+        notes.append(Note(path="spec.workloadPort", text="a pool needs the port of its pods", prevents=True))
+    picker, unread = picker_reference(server)
+    notes += unread
+    notes += _unsaid(spec)
+    if any(note.prevents for note in notes):
+        return None, notes
+    pool = {
+        "apiVersion": API_VERSIONS[POOLS],
+        "kind": POOL_KIND,
+        "metadata": made_metadata(server["metadata"], server["metadata"]["name"], {}),
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "targetPorts": [{"number": spec["workloadPort"]["port"]}],
+            "endpointPickerRef": picker,
+        },
+    }
+    return pool, notes
+
+
+def shared_by(pool: Json, routes: Iterable[Json]) -> Json:
+    """Return a pool that belongs to some ModelRoutes together."""
+    owners = [
+        {
+            "apiVersion": route["apiVersion"],
+            "kind": route["kind"],
+            "name": route["metadata"]["name"],
+            "uid": route["metadata"]["uid"],
+        }
+        for route in routes
+    ]
+    return {**pool, "metadata": {**pool["metadata"], "ownerReferences": owners}}
+
+
+def _labels(selector: Json) -> tuple[Json, list[Note]]:
+    """Return the labels of the pods that get requests, and what is lost where prefill is apart."""
+    shared, group = selector.get("matchLabels") or {}, selector.get("pdGroup")
+    if group is None:
+        return shared, []
+    path = "spec.workloadSelector.pdGroup"
+    decode = group["decodeLabels"]
+    text = (
+        "a Gateway does not pair prefill with decode pods: requests go to decode pods, which do all the work"
+    )
+    notes = [Note(path=path, text=text)]
+    labels = {**shared, **decode}
+    if any(shared.get(name, value) != value for name, value in decode.items()):
+        text = "select no pod: matchLabels has another value for one of the keys"
+        notes.append(Note(path=f"{path}.decodeLabels", text=text, prevents=True))
+    elif len(labels) > _MOST_LABELS:
+        text = f"with matchLabels they are {len(labels)} labels: a pool selects by {_MOST_LABELS} at most"
+        notes.append(Note(path=f"{path}.decodeLabels", text=text, prevents=True))
+    return labels, notes
+
+
+def _unsaid(spec: Json) -> Iterator[Note]:
+    if spec["inferenceEngine"] != "vLLM":
+        engine = spec["inferenceEngine"]
+        text = f"a pool does not say it: give its pods the label {_ENGINE_LABEL}={engine.lower()}"
+        yield Note(path="spec.inferenceEngine", text=text)
+    if spec.get("workloadPort", {}).get("protocol") == "https":
+        yield Note(path="spec.workloadPort.protocol", text="requests to the pods of a pool are http")
+    if "kvConnector" in spec and "pdGroup" in spec["workloadSelector"]:
+        yield Note(path="spec.kvConnector", text="a Gateway does not hand over KV caches")

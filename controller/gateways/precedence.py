@@ -1,0 +1,73 @@
+"""Rules in their order, where a Gateway takes the most specific one first.
+
+A Gateway prefers an exact path to a prefix, a long prefix to a short one, then more headers to fewer. Only
+among equals the order of the rules decides (`HTTPRouteRule.matches` of gateway.networking.k8s.io/v1). Where a
+later rule would be preferred to an earlier one, the earlier one also gets the conditions of both together:
+these are as specific as those of the later rule, and come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controller.gateways.matching import Comparison, Match, Unmet, meet
+
+MOST_MATCHES: Final = 64
+"""Of one rule."""
+
+MOST_MATCHES_IN_ROUTE: Final = 128
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ordered:
+    """The matches of each rule, and pairs of rules whose order cannot be kept."""
+
+    matches: Sequence[Sequence[Match]]
+    unkept: Sequence[tuple[int, int]]
+
+
+def in_order(rules: Sequence[Match]) -> Ordered:
+    """Return matches by which the first rule that applies to a request is taken."""
+    found: list[list[Match]] = [[] for _ in rules]
+    unkept: list[tuple[int, int]] = []
+    # From the last: together with all that a later rule has, an earlier one is ahead of combinations, too.
+    for position in reversed(range(len(rules))):
+        own = [rules[position]]
+        for later in range(position + 1, len(rules)):
+            is_kept = [_stay_ahead(own, match) for match in found[later]]
+            if not all(is_kept):
+                unkept.append((position, later))
+        found[position] = own
+    if sum(map(len, found)) > MOST_MATCHES_IN_ROUTE:
+        pairs = [(first, second) for second in range(len(rules)) for first in range(second)]
+        return Ordered(matches=[[match] for match in rules], unkept=pairs)
+    return Ordered(matches=found, unkept=sorted(unkept))
+
+
+def _stay_ahead(own: list[Match], later: Match) -> bool:
+    """Have a rule come before a match of a later one, by one match more if need be; tells whether it does."""
+    together = meet(own[0], later)
+    if together is Unmet.APART or _is_ahead(own[0], later):
+        return True
+    if together is Unmet.UNKNOWN or not _is_ahead(together, later):
+        return False
+    if together in own:
+        return True
+    if len(own) == MOST_MATCHES:
+        return False
+    own.append(together)
+    return True
+
+
+def _is_ahead(some: Match, later: Match) -> bool:
+    """Tell whether a Gateway is sure to prefer a match to one of a later rule."""
+    if some.path == later.path:
+        return len(some.headers) >= len(later.headers)
+    kinds = some.path.comparison, later.path.comparison
+    if Comparison.EXACT in kinds:
+        return some.path.comparison is Comparison.EXACT
+    if Comparison.REGEX in kinds:
+        return False  # which of the two it prefers is its own matter
+    return len(some.path.value) > len(later.path.value)

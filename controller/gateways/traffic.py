@@ -1,0 +1,117 @@
+"""What a rule says of its targets: their shares, and how long and how often they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
+from apiserver.schema import durations
+from apiserver.schema.json import Json
+from controller.models.parts import Note
+
+_NANOSECONDS: Final = 1_000_000
+"""In a millisecond, the finest that a Gateway knows."""
+
+_UNITS: Final = (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+_DEFAULT_INTERVAL: Final = "100ms"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Policy:
+    """The traffic policy of a ModelServer, in milliseconds."""
+
+    timeout: int
+    """0: none."""
+
+    attempts: int
+    interval: int
+
+
+def backend_references(rule: Json) -> list[Json]:
+    """Return the pools of a rule, by the names of its ModelServers, with their weights."""
+    return [
+        {
+            "group": POOL_GROUP,
+            "kind": POOL_KIND,
+            "name": target["modelServerName"],
+            "weight": target["weight"],
+        }
+        for target in rule["targetModels"]
+    ]
+
+
+def traffic_fields(
+    rule: Json, servers: Mapping[str, Json], fields: frozenset[str], path: str
+) -> tuple[Json, list[Note]]:
+    """Return `timeouts` and `retry` of a rule, which stands at `path`, by the policies of its servers.
+
+    A rule has one of each: where servers differ, the longest timeout and the most attempts. `fields` are
+    those that a rule can have.
+    """
+    names = dict.fromkeys(target["modelServerName"] for target in rule["targetModels"] if target["weight"])
+    policies = {name: _policy(servers[name]) for name in names if name in servers}
+    if not policies:
+        return {}, []
+    timeouts = {policy.timeout for policy in policies.values()}
+    timeout = 0 if 0 in timeouts else max(timeouts)
+    retry = max(policies.values(), key=lambda policy: (policy.attempts, policy.interval))
+    found: Json = {"timeouts": {"request": gateway_duration(timeout)}}
+    if retry.attempts:
+        found["retry"] = {"attempts": retry.attempts, "backoff": gateway_duration(retry.interval)}
+    notes = [
+        note
+        for name, policy in policies.items()
+        for note in _lost(
+            policy, (timeout, retry), fields, at=f"ModelServer {name}: spec.trafficPolicy", rule=path
+        )
+    ]
+    return {name: value for name, value in found.items() if name in fields}, notes
+
+
+def gateway_duration(milliseconds: int) -> str:
+    """Return a length of time as the Gateway API writes it (GEP-2257)."""
+    parts = []
+    for unit, size in _UNITS:
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _policy(server: Json) -> _Policy:
+    policy = server["spec"].get("trafficPolicy") or {}
+    retry = policy.get("retry") or {}
+    attempts = int(retry.get("attempts", 0))
+    return _Policy(
+        timeout=_milliseconds(policy.get("timeout", "0s")),
+        attempts=attempts,
+        interval=_milliseconds(retry.get("retryInterval", _DEFAULT_INTERVAL)) if attempts else 0,
+    )
+
+
+def _milliseconds(text: str) -> int:
+    """Return a length of time, rounded up."""
+    return -(-(durations.nanoseconds(text) or 0) // _NANOSECONDS)
+
+
+def _lost(
+    policy: _Policy, taken: tuple[int, _Policy], fields: frozenset[str], *, at: str, rule: str
+) -> Iterator[Note]:
+    """Yield what of a policy, which stands `at`, does not hold with what a rule has taken."""
+    timeout, retry = taken
+    if policy.timeout and "timeouts" not in fields:
+        yield Note(path=f"{at}.timeout", text=_too_old("timeouts"))
+    elif policy.timeout != timeout:
+        text = f"{rule} has one timeout for all of its targets: {gateway_duration(timeout)}"
+        yield Note(path=f"{at}.timeout", text=text.replace(": 0s", ": none"))
+    if policy.attempts and "retry" not in fields:
+        yield Note(path=f"{at}.retry", text=_too_old("retry"))
+    elif (policy.attempts, policy.interval) != (retry.attempts, retry.interval):
+        text = f"{rule} has one retry for all of its targets: {retry.attempts} attempts"
+        yield Note(path=f"{at}.retry", text=text)
+
+
+def _too_old(field: str) -> str:
+    return f"the definition of HTTPRoutes that is installed has no {field}"

@@ -1,0 +1,216 @@
+"""All that a ModelRoute becomes for Gateways, and what of it they cannot say: a pure function.
+
+The same route and the same servers give the same objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.gateways.installed import API_VERSIONS, HTTP_ROUTES, Installed
+from controller.gateways.matching import (
+    MOST_HEADERS,
+    Comparison,
+    Match,
+    Text,
+    can_be_header,
+    match_of,
+    meet,
+)
+from controller.gateways.pools import pool_of
+from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, in_order
+from controller.gateways.requests import numbered, objectives, rewrites
+from controller.gateways.traffic import backend_references, traffic_fields
+from controller.models.parts import Note, owned_metadata
+
+MODEL_HEADER: Final = "x-gateway-model-name"
+"""Where body-based routing of the Inference Extension writes the model that the body of a request names."""
+
+_RULE_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Translation:
+    """What a ModelRoute becomes."""
+
+    pools: Mapping[str, Json]
+    """Of the ModelServers that it leads to, by name; without those of which none can be made."""
+
+    objects: tuple[Json, ...]
+    """What is its own."""
+
+    notes: tuple[Note, ...]
+    """What Gateways cannot say, or what keeps a part from being translated."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rule:
+    """A rule of which something is translated."""
+
+    position: int
+    body: Json
+    """Of the HTTPRoute's rule, without its matches."""
+
+    match: Match
+    model: str
+    """The model that its requests name; empty for each that the route answers to."""
+
+
+def translate(
+    route: Json, servers: Mapping[str, Json], parents: Sequence[Json], installed: Installed
+) -> Translation:
+    """Return what a valid ModelRoute with its defaults becomes behind some Gateways.
+
+    `servers` are the valid ModelServers of its namespace with their defaults, by name; `parents` refer to the
+    Gateways.
+    """
+    spec = route["spec"]
+    targets = dict.fromkeys(
+        target["modelServerName"] for rule in spec["rules"] for target in rule["targetModels"]
+    )
+    there = {name: servers[name] for name in targets if name in servers}
+    notes: list[Note] = [*_limits(spec), *_missing(spec, servers)]
+    pools: dict[str, Json] = {}
+    for name, server in there.items():
+        pool, lost = pool_of(server)
+        notes += [replace(note, path=f"ModelServer {name}: {note.path}") for note in lost]
+        if pool is not None:
+            pools[name] = pool
+    rules, lost = _rules(spec, there, installed)
+    notes += lost
+    routes, lost = _http_routes(route, rules, parents)
+    notes += lost
+    prioritised, lost = objectives(route, [*there], installed)
+    notes += lost
+    renamed, lost = rewrites(route, there, installed)
+    notes += lost
+    own = (*prioritised, *renamed, *routes)
+    return Translation(pools=pools, objects=own, notes=tuple(dict.fromkeys(notes)))
+
+
+def _limits(spec: Json) -> Iterator[Note]:
+    if "rateLimit" in spec:
+        yield Note(path="spec.rateLimit", text="a Gateway does not count tokens: nothing is limited")
+
+
+def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
+    said = set()
+    for position, rule in enumerate(spec["rules"]):
+        for rank, target in enumerate(rule["targetModels"]):
+            name = target["modelServerName"]
+            if name not in servers and name not in said:
+                said.add(name)
+                path = f"spec.rules[{position}].targetModels[{rank}].modelServerName"
+                yield Note(
+                    path=path, text=f"there is no ModelServer {name}: its requests fail until there is"
+                )
+
+
+def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[_Rule], list[Note]]:
+    """Return the rules that can be said, and what of them cannot."""
+    rules: list[_Rule] = []
+    notes: list[Note] = []
+    named: set[str] = set()
+    for position, rule in enumerate(spec["rules"]):
+        path = f"spec.rules[{position}]"
+        conditions = rule.get("modelMatch") or {}
+        match, lost = match_of(conditions, f"{path}.modelMatch")
+        notes += lost
+        if match is None:
+            continue
+        if len(match.headers) == MOST_HEADERS and MODEL_HEADER not in dict(match.headers):
+            text = f"with that of the model a match has {MOST_HEADERS} headers at most; the rule is left out"
+            notes.append(Note(path=f"{path}.modelMatch.headers", text=text, prevents=True))
+            continue
+        body, lost = traffic_fields(rule, servers, installed.rule_fields, path)
+        notes += lost
+        name = rule.get("name", "")
+        if name and (not _RULE_NAME.match(name) or name in named or "name" not in installed.rule_fields):
+            notes.append(
+                Note(path=f"{path}.name", text="the rule of the HTTPRoute has no name: it takes others")
+            )
+            name = ""
+        named.add(name)
+        body = ({"name": name} if name else {}) | {"backendRefs": backend_references(rule)} | body
+        model = (conditions.get("body") or {}).get("model", "")
+        rules.append(_Rule(position=position, body=body, match=match, model=model))
+    return rules, notes
+
+
+def _http_routes(
+    route: Json, rules: Sequence[_Rule], parents: Sequence[Json]
+) -> tuple[list[Json], list[Note]]:
+    """Return HTTPRoutes that together answer to all names: one, unless it would have too many matches."""
+    notes: list[Note] = []
+    parts: list[dict[int, list[Match]]] = []
+    for name, path in _names(route["spec"]):
+        if not can_be_header(name):
+            notes.append(
+                Note(path=path, text="cannot be the value of a header: no request for it comes here")
+            )
+            continue
+        matches, lost = _matches(name, rules)
+        notes += lost
+        if parts and _fits(parts[-1], matches):
+            for position, found in matches.items():
+                parts[-1].setdefault(position, []).extend(found)
+        elif matches:
+            parts.append(matches)
+    bodies = {rule.position: rule.body for rule in rules}
+    return [
+        {
+            "apiVersion": API_VERSIONS[HTTP_ROUTES],
+            "kind": "HTTPRoute",
+            "metadata": owned_metadata(route, numbered(route, number), {}),
+            "spec": {
+                "parentRefs": [*parents],
+                "rules": [
+                    {**bodies[position], "matches": [match.manifest for match in part[position]]}
+                    for position in sorted(part)
+                ],
+            },
+        }
+        for number, part in enumerate(parts)
+    ], notes
+
+
+def _names(spec: Json) -> Iterator[tuple[str, str]]:
+    """Yield what requests may name, each once, and where it stands."""
+    found: dict[str, str] = {}
+    if spec.get("modelName"):
+        found[spec["modelName"]] = "spec.modelName"
+    for position, name in enumerate(spec.get("loraAdapters") or []):
+        if name:
+            found.setdefault(name, f"spec.loraAdapters[{position}]")
+    yield from found.items()
+
+
+def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]], list[Note]]:
+    """Return the matches of each rule for requests that name one model, in the order of the rules."""
+    wanted = Match(headers=((MODEL_HEADER, Text(Comparison.EXACT, name)),))
+    applying: list[tuple[int, Match]] = []
+    notes: list[Note] = []
+    for rule in rules:
+        found = meet(rule.match, wanted)
+        if rule.model in ("", name) and isinstance(found, Match):
+            applying.append((rule.position, found))
+    ordered = in_order([match for _, match in applying])
+    for first, second in ordered.unkept:
+        text = f"a Gateway may prefer it to spec.rules[{applying[first][0]}] where both apply"
+        notes.append(Note(path=f"spec.rules[{applying[second][0]}].modelMatch", text=text))
+    positions = [position for position, _ in applying]
+    return dict(zip(positions, map(list, ordered.matches), strict=True)), notes
+
+
+def _fits(part: Mapping[int, Sequence[Match]], more: Mapping[int, Sequence[Match]]) -> bool:
+    """Tell whether one HTTPRoute takes the matches of two."""
+    sizes = [
+        len(part.get(position, ())) + len(more.get(position, ())) for position in part.keys() | more.keys()
+    ]
+    return sum(sizes) <= MOST_MATCHES_IN_ROUTE and max(sizes) <= MOST_MATCHES
