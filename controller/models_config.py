@@ -27,6 +27,10 @@ class ModelsConfig:
     """`autoscalers`: HorizontalPodAutoscalers act on policies. `none`: the controller of bindings scales by
     itself (its `scaling.mode` is `direct`), or something else does."""
 
+    gateways: bool = False
+    """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. It takes the
+    rights of `manifests/models-gateways`."""
+
     s3_image: Annotated[str, Length(1, 512)] = S3_IMAGE
     """Image with the AWS command line, which fetches weights from `s3://`."""
 

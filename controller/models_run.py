@@ -8,21 +8,24 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
+from apiserver.cluster.resource import MODEL_ROUTES
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
+from controller.gateway_caches import GatewayCaches
 from controller.models_caches import ModelCaches
 from controller.models_config import ModelsConfig, expansion_settings
+from controller.reconcilers.gateways import TYPES, GatewayTranslator
 from controller.reconcilers.model import FIELD_MANAGER, Key, ModelReconciler, ModelTools
 from controller.reconcilers.status_writer import StatusWriter
-from controller.reconcilers.traffic import TrafficKey, TrafficReconciler
+from controller.reconcilers.traffic import Further, TrafficKey, TrafficReconciler
 from controller.reconcilers.workers import Workers
 from controller.replica import exit_at_once, new_identity
 from controller.traffic_caches import TrafficCaches
@@ -54,6 +57,13 @@ def _start(config: ModelsConfig) -> int:
     )
 
 
+class _Caches(Protocol):
+    """Local copies of some kinds."""
+
+    def why_not_current(self) -> str | None:
+        """Return which copy is missing or too old to act on, or None."""
+
+
 class ModelController:
     """The jobs of the process and what they share."""
 
@@ -63,7 +73,7 @@ class ModelController:
             config.cluster.kubeconfig, config.cluster.context, os.environ
         )
         self._identity = new_identity()
-        self._caches: tuple[ModelCaches, TrafficCaches] | None = None
+        self._caches: Sequence[_Caches] = ()
         self.readiness = Readiness()
         self.readiness.add("caches", self._why_not_current)
         self.metrics = ProcessMetrics("models", version())
@@ -80,7 +90,8 @@ class ModelController:
             traffic: Workers[TrafficKey] = Workers()
             caches = ModelCaches(cluster, models.add)
             traffic_caches = TrafficCaches(cluster, traffic.add)
-            self._caches = caches, traffic_caches
+            gateways = GatewayCaches(cluster, traffic_caches.tell_routes) if config.gateways else None
+            self._caches = [caches, traffic_caches, *([gateways] if gateways else [])]
             events = EventRecorder(cluster, controller=_REPORTER, instance=self._identity)
             options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
             elector = LeaderElector(cluster, options, on_lost=exit_at_once)
@@ -93,13 +104,23 @@ class ModelController:
                 settings=expansion_settings(config),
                 now=lambda: datetime.now(UTC),
             )
+            further: dict[str, Further] = {}
+            if gateways:
+                translator = GatewayTranslator(writer, gateways, traffic_caches)
+                further[MODEL_ROUTES.kind] = Further(types=TYPES, find=translator.find)
             statuses = TrafficReconciler(
-                writer, traffic_caches, upstream=caches.upstream, now=lambda: datetime.now(UTC)
+                writer,
+                traffic_caches,
+                upstream=caches.upstream,
+                now=lambda: datetime.now(UTC),
+                further=further,
             )
 
             async def lead() -> None:
                 await caches.synced()
                 await traffic_caches.synced()
+                if gateways:
+                    await gateways.synced()
                 caches.subscribe_upstream(traffic_caches.all_changed)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))
@@ -108,10 +129,12 @@ class ModelController:
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
                 group.create_task(traffic_caches.run())
+                if gateways:
+                    group.create_task(gateways.run())
                 group.create_task(events.run())
                 group.create_task(elector.run(lead))
 
     def _why_not_current(self) -> str | None:
-        if self._caches is None:
+        if not self._caches:
             return "not connected yet"
         return next(filter(None, (caches.why_not_current() for caches in self._caches)), None)

@@ -103,6 +103,13 @@ class TrafficCaches:
             for item in self._needed[resource].items():
                 self._tell(resource, item)
 
+    def tell_routes(self, namespace: str, name: str) -> None:
+        """Tell of a ModelRoute, of all in a namespace without a name, of all without a namespace."""
+        for item in self._needed[MODEL_ROUTES].items():
+            metadata = item["metadata"]
+            if namespace in {"", metadata["namespace"]} and name in {"", metadata["name"]}:
+                self._tell(MODEL_ROUTES, item)
+
     def get(self, key: TrafficKey) -> Json | None:
         """Return an object; None where it is gone."""
         resource = next(item for item in self._known if item.kind == key.kind)
@@ -269,7 +276,9 @@ def _is_about_status(change: Change) -> bool:
     old, new = change.old, change.new
     if old is None or new is None:
         return False
-    return bool(old["metadata"].get("generation") == new["metadata"].get("generation"))
+    return all(
+        old["metadata"].get(name) == new["metadata"].get(name) for name in ("generation", "annotations")
+    )
 
 
 def _optional(

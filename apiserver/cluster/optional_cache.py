@@ -37,6 +37,7 @@ class OptionalCache:
         silent_seconds: float,
         reduce: Callable[[Json], Json],
         label_selector: str | None = None,
+        field_selector: str | None = None,
         ask_again_seconds: float = ASK_AGAIN_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -44,7 +45,11 @@ class OptionalCache:
         self._without = without
         self._silent_seconds = silent_seconds
         self._ask_again_seconds = ask_again_seconds
-        self._cache = Cache(cluster, resource, label_selector=label_selector, reduce=reduce)
+        # Some may list objects of certain names only.
+        self._question = {"limit": "1"} | ({"fieldSelector": field_selector} if field_selector else {})
+        self._cache = Cache(
+            cluster, resource, label_selector=label_selector, field_selector=field_selector, reduce=reduce
+        )
         self._has_told = False
         self.settled = asyncio.Event()
         """Set once it is known what there is, or that nothing can be."""
@@ -89,7 +94,7 @@ class OptionalCache:
     async def _pause_seconds(self) -> float | None:
         """Return None when the objects can be read, else the time until it is worth asking again."""
         try:
-            await self._cluster.get_path(self._resource.path(), query={"limit": "1"})
+            await self._cluster.get_path(self._resource.path(), query=self._question)
         except NotFound:
             self.settled.set()
             return self._ask_again_seconds

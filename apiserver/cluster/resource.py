@@ -137,6 +137,13 @@ INFERENCE_POOLS = Resource(
 FORMER_INFERENCE_POOLS = Resource(
     group="inference.networking.x-k8s.io", version="v1alpha2", plural="inferencepools", kind="InferencePool"
 )
+MODEL_REWRITES = Resource(
+    group="inference.networking.x-k8s.io",
+    version="v1alpha2",
+    plural="inferencemodelrewrites",
+    kind="InferenceModelRewrite",
+)
+HTTP_ROUTES = Resource(group="gateway.networking.k8s.io", version="v1", plural="httproutes", kind="HTTPRoute")
 VARIANT_AUTOSCALINGS = Resource(
     group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
 )

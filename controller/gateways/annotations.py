@@ -67,18 +67,15 @@ def priority(route: Json) -> tuple[int | None, list[Note]]:
 
 def picker_reference(server: Json) -> tuple[Json, list[Note]]:
     """Return the endpoint picker of a ModelServer's pool, with a note where the annotation cannot be read."""
-    name, port = f"{server['metadata']['name']}-epp", DEFAULT_PICKER_PORT
-    text, notes = _annotation(server, ENDPOINT_PICKER), []
-    if text is not None:
-        parts = _PICKER.match(text)
-        if parts is None or int(parts["port"] or 1) > _HIGHEST_PORT:
-            notes.append(
-                _not_understood(ENDPOINT_PICKER, f"{text[:40]!r} is not NAME or NAME:PORT of a Service")
-            )
-        else:
-            name, port = parts["name"], int(parts["port"] or DEFAULT_PICKER_PORT)
+    usual = f"{server['metadata']['name']}-epp"
+    text = _annotation(server, ENDPOINT_PICKER)
+    parts = _PICKER.match(usual if text is None else text)
+    if parts is None or int(parts["port"] or 1) > _HIGHEST_PORT:
+        said = f"{(text or usual)[:40]!r} is not NAME or NAME:PORT of a Service: name the endpoint picker"
+        return {}, [_not_understood(ENDPOINT_PICKER, said)]
     # Requests go on, to any pod of the pool, while its picker does not answer.
-    return {"name": name, "port": {"number": port}, "failureMode": "FailOpen"}, notes
+    port = {"number": int(parts["port"] or DEFAULT_PICKER_PORT)}
+    return {"name": parts["name"], "port": port, "failureMode": "FailOpen"}, []
 
 
 def _parents_text(route: Json, namespace: Json | None) -> str:

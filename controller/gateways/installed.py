@@ -39,20 +39,31 @@ class Installed:
         return tuple(name for name in (HTTP_ROUTES, POOLS) if name not in self.definitions)
 
 
+def reduced(definition: Json) -> Json:
+    """Return what is kept of a CustomResourceDefinition, whose schema may be half a megabyte."""
+    metadata, spec = definition["metadata"], definition["spec"]
+    served = [item for item in spec["versions"] if item["served"]]
+    return {
+        "metadata": {name: metadata[name] for name in ("name", "uid", "resourceVersion")},
+        "served": [f"{spec['group']}/{version['name']}" for version in served],
+        "ruleFields": [*_rule_fields(served)] if metadata["name"] == HTTP_ROUTES else [],
+    }
+
+
 def installed_of(definitions: Iterable[Json]) -> Installed:
-    """Return what is served by the CustomResourceDefinitions of a cluster."""
-    served: dict[str, Json] = {}
-    for definition in definitions:
-        name, spec = definition["metadata"]["name"], definition["spec"]
-        for version in spec["versions"]:
-            if version["served"] and API_VERSIONS.get(name) == f"{spec['group']}/{version['name']}":
-                served[name] = version
-    return Installed(definitions=frozenset(served), rule_fields=_rule_fields(served.get(HTTP_ROUTES)))
+    """Return what is served by the reduced definitions of a cluster."""
+    served = {
+        item["metadata"]["name"]: item
+        for item in definitions
+        if API_VERSIONS.get(item["metadata"]["name"]) in item["served"]
+    }
+    fields = served[HTTP_ROUTES]["ruleFields"] if HTTP_ROUTES in served else []
+    return Installed(definitions=frozenset(served), rule_fields=frozenset(fields))
 
 
-def _rule_fields(version: Json | None) -> frozenset[str]:
-    if version is None:
-        return frozenset()
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    known = spec["properties"]["rules"]["items"]["properties"]
-    return frozenset(name for name in OPTIONAL_FIELDS if name in known)
+def _rule_fields(versions: Iterable[Json]) -> Iterable[str]:
+    for version in versions:
+        if version["name"] == "v1":
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            known = spec["properties"]["rules"]["items"]["properties"]
+            yield from (name for name in OPTIONAL_FIELDS if name in known)

@@ -114,4 +114,4 @@ def _lost(
 
 
 def _too_old(field: str) -> str:
-    return f"the definition of HTTPRoutes that is installed has no {field}"
+    return f"the installed definition of HTTPRoutes has no {field}"

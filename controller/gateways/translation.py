@@ -108,7 +108,7 @@ def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
                 said.add(name)
                 path = f"spec.rules[{position}].targetModels[{rank}].modelServerName"
                 yield Note(
-                    path=path, text=f"there is no ModelServer {name}: its requests fail until there is"
+                    path=path, text=f"there is no valid ModelServer {name}: its requests fail until there is"
                 )
 
 

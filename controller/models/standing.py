@@ -102,7 +102,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         if live is not None and not expansion.is_whole and BACKEND_LABEL not in item["metadata"]["labels"]:
             continue
         wanted = _wanted(expansion, item, live)
-        if live is not None and _is_current(wanted, live, standing.generations.get(key)):
+        if live is not None and is_current(wanted, live, standing.generations.get(key)):
             continue
         new = _new_targets(item, live)
         awaited = [name for name in unready if name in new]
@@ -157,24 +157,32 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
             yield name
 
 
-def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
-    """Return what to apply: with its digest, and with the replicas that somebody else decided."""
-    metadata, spec = dict(item["metadata"]), item["spec"]
+def digested(item: Json) -> Json:
+    """Return an object to apply with a digest of itself."""
+    metadata = dict(item["metadata"])
     digest = hashlib.sha256(msgspec.json.encode(item, order="sorted")).hexdigest()[:16]
     metadata["annotations"] = {**metadata.get("annotations", {}), APPLIED: digest}
+    return {**item, "metadata": metadata}
+
+
+def is_current(wanted: Json, live: Json, generation: int | None) -> bool:
+    """Tell whether an object is as it was applied: with this digest, and this generation if that is known."""
+    annotations = live["metadata"].get("annotations") or {}
+    if annotations.get(APPLIED) != wanted["metadata"]["annotations"][APPLIED]:
+        return False
+    return generation is None or generation == live["metadata"].get("generation", 0)
+
+
+def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
+    """Return what to apply: with its digest, and with the replicas that somebody else decided."""
+    made = digested(item)
+    metadata, spec = made["metadata"], item["spec"]
     if live is not None and item["kind"] in WORKLOADS and is_scaled(expansion, item):
         # Not to leave them out: what nobody owns any longer falls back to its default. With the version
         # that was seen, a number that changes meanwhile is a conflict and not lost.
         spec = {**spec, "replicas": wanted_replicas(live)}
         metadata["resourceVersion"] = live["metadata"]["resourceVersion"]
     return {**item, "metadata": metadata, "spec": spec}
-
-
-def _is_current(wanted: Json, live: Json, generation: int | None) -> bool:
-    annotations = live["metadata"].get("annotations") or {}
-    if annotations.get(APPLIED) != wanted["metadata"]["annotations"][APPLIED]:
-        return False
-    return generation is None or generation == live["metadata"].get("generation", 0)
 
 
 def _new_targets(item: Json, live: Json | None) -> frozenset[str]:

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Protocol
 
-import structlog
-
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -30,6 +27,7 @@ from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
 from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
+from controller.reconcilers.child_writer import ChildWriter
 from controller.reconcilers.status_writer import StatusWriter
 
 FIELD_MANAGER: Final = "stowplan-models"
@@ -52,8 +50,6 @@ RESOURCES: Final[Mapping[str, Resource]] = {
 
 Key = tuple[str, str]
 """Namespace and name of a Model."""
-
-_log = structlog.get_logger(__name__)
 
 
 class World(Protocol):
@@ -87,6 +83,7 @@ class ModelReconciler:
 
     def __init__(self, tools: ModelTools) -> None:
         self._tools = tools
+        self._children = ChildWriter(tools.writer, RESOURCES)
         self._generations: dict[Key, dict[ChildKey, int]] = {}
 
     async def reconcile(self, key: Key) -> bool:
@@ -138,68 +135,9 @@ class ModelReconciler:
 
     async def _acted(self, key: Key, report: Report) -> Report:
         """Do what is to be done; returns how the Model stands afterwards, as far as the answers say."""
-        children, foreign, refused = dict(report.standing.children), set(), ""
-        for item in report.steps.apply:
-            child = key_of(item)
-            try:
-                if child not in children and await self._is_taken(item):
-                    foreign.add(child)
-                    continue
-                live = await self._apply(item)
-            except Unavailable:
-                raise
-            except Conflict as error:
-                _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
-                continue  # the change is an event of its own
-            except ClusterError as error:
-                refused = refused or f"{child.kind} {child.name}: {error.message}"
-                continue
-            children[child] = live
-            self._generations[key][child] = live["metadata"].get("generation", 0)
-        for item in report.steps.delete:
-            try:
-                await self._delete(item)
-            except Unavailable:
-                raise
-            except ClusterError as error:
-                refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
-                continue
-            children.pop(key_of(item), None)
-            self._generations[key].pop(key_of(item), None)
-        standing = replace(report.standing, children=children, foreign=frozenset(foreign))
-        return replace(report, standing=standing, refused=refused)
-
-    async def _is_taken(self, item: Json) -> bool:
-        """Tell whether somebody else made an object of this name: server-side apply would take it over."""
-        metadata = item["metadata"]
-        try:
-            await self._tools.writer.cluster.get(
-                RESOURCES[item["kind"]], metadata["name"], namespace=metadata["namespace"]
-            )
-        except NotFound:
-            return False
-        return True
-
-    async def _apply(self, item: Json) -> Json:
-        self._tools.writer.demand_lease()
-        return await self._tools.writer.cluster.apply(
-            RESOURCES[item["kind"]], item, field_manager=FIELD_MANAGER, force=True
-        )
-
-    async def _delete(self, item: Json) -> None:
-        self._tools.writer.demand_lease()
-        metadata = item["metadata"]
-        _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
-        try:
-            await self._tools.writer.cluster.delete(
-                RESOURCES[item["kind"]],
-                metadata["name"],
-                namespace=metadata["namespace"],
-                uid=metadata["uid"],
-                propagation_policy="Background",
-            )
-        except NotFound:
-            return
+        acted = await self._children.act(report.steps, report.standing.children, self._generations[key])
+        standing = replace(report.standing, children=acted.children, foreign=acted.foreign)
+        return replace(report, standing=standing, refused=acted.refused)
 
     async def _publish(self, report: Report) -> None:
         await self._tools.writer.write(

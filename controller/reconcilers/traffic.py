@@ -58,8 +58,8 @@ class Further(NamedTuple):
     """Conditions of one kind that are found out elsewhere."""
 
     types: frozenset[str]
-    find: Callable[[Json], Awaitable[Findings]]
-    """From an object to its findings. Raises the ClusterError of what is to be tried again."""
+    find: Callable[[Json], Awaitable[tuple[Findings, bool]]]
+    """From an object to its findings, and whether nothing has to be tried again. Raises ClusterError."""
 
 
 class TrafficReconciler:
@@ -90,9 +90,10 @@ class TrafficReconciler:
         if value is None or value["metadata"].get("deletionTimestamp"):
             return True
         found, further = self._found(key, value), self._further.get(key.kind)
-        findings = dict(found.findings)
+        findings, is_done = dict(found.findings), True
         if further is not None:
-            findings |= await further.find(value)
+            more, is_done = await further.find(value)
+            findings |= more
         await self._writer.write(
             RESOURCES[key.kind],
             value,
@@ -100,7 +101,7 @@ class TrafficReconciler:
             own=_OWN | (further.types if further else frozenset()),
             warns=("", "False"),
         )
-        return True
+        return is_done
 
     def _found(self, key: TrafficKey, value: Json) -> Found:
         world, namespace = self._world, key.namespace

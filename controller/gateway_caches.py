@@ -1,0 +1,166 @@
+"""Local copies of what ModelRoutes become for Gateways, and of what decides about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.cluster.cache import Change, without_managed_fields
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.optional_cache import ASK_AGAIN_SECONDS, OptionalCache
+from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
+from apiserver.schema.json import Json
+from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduced
+from controller.models.parts import MANAGED_BY
+from controller.models.standing import ChildKey, key_of
+from controller.reconcilers.gateways import RESOURCES
+
+_SILENT_SECONDS: Final = 600.0
+_ASK_AGAIN_SECONDS: Final = 10.0
+"""A definition is there a moment before its objects can be read."""
+
+_OURS: Final = ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())
+
+
+class GatewayCaches:
+    """What the translation for Gateways looks at.
+
+    `changed` is called with a namespace and the name of a ModelRoute there. The name is empty for all there,
+    the namespace for all namespaces.
+    """
+
+    def __init__(self, cluster: Cluster, changed: Callable[[str, str], None]) -> None:
+        self._changed = changed
+        self._namespaces = _optional(
+            cluster, NAMESPACES, reduce=_annotations, without="annotations of Namespaces"
+        )
+        self._definitions = {
+            name: _optional(
+                cluster,
+                CUSTOM_RESOURCE_DEFINITIONS,
+                reduce=reduced,
+                field_selector=f"metadata.name={name}",
+                without=f"the definition {name}",
+            )
+            for name in API_VERSIONS
+        }
+        self._children = {
+            _definition_name(resource): _optional(
+                cluster,
+                resource,
+                label_selector=_OURS,
+                without=f"{resource.kind}s",
+                ask_again_seconds=_ASK_AGAIN_SECONDS,
+            )
+            for resource in RESOURCES.values()
+        }
+        self._served = {name: asyncio.Event() for name in API_VERSIONS}
+        self._annotated: dict[str, Json] = {}
+        self._made: dict[str, dict[ChildKey, Json]] = {}
+        self._namespaces.subscribe(self._namespace_changed)
+        for definitions in self._definitions.values():
+            definitions.subscribe(self._definition_changed)
+        for children in self._children.values():
+            children.subscribe(self._child_changed)
+
+    async def run(self) -> None:
+        """Keep all copies current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in (self._namespaces, *self._definitions.values()):
+                group.create_task(cache.run())
+            for name, children in self._children.items():
+                group.create_task(self._run_when_served(name, children))
+
+    async def synced(self) -> None:
+        """Wait until it is known what there is."""
+        for cache in (self._namespaces, *self._definitions.values()):
+            await cache.settled.wait()
+        for name, served in self._served.items():
+            if served.is_set():
+                await self._children[name].settled.wait()
+
+    def why_not_current(self) -> str | None:
+        """Return which copy is too old to act on, or None."""
+        caches = (self._namespaces, *self._definitions.values(), *self._children.values())
+        return next(filter(None, (cache.why_lost() for cache in caches)), None)
+
+    def namespace(self, name: str) -> Json | None:
+        """Return a Namespace."""
+        return self._annotated.get(name)
+
+    def installed(self) -> Installed:
+        """Return what is served in the cluster, and can be read."""
+        readable = [name for name, children in self._children.items() if children.is_readable]
+        return installed_of(item for name in readable for item in self._definitions[name].items())
+
+    def made(self, namespace: str) -> Mapping[ChildKey, Json]:
+        """Return what was made of the ModelRoutes of a namespace."""
+        return self._made.get(namespace, {})
+
+    async def _run_when_served(self, name: str, children: OptionalCache) -> None:
+        await self._served[name].wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(children.run())
+            await children.settled.wait()
+            self._changed("", "")
+
+    def _namespace_changed(self, change: Change) -> None:
+        name = change.key[1]
+        if change.new is None:
+            del self._annotated[name]
+        elif change.new != self._annotated.get(name):
+            self._annotated[name] = change.new
+            self._changed(name, "")
+
+    def _definition_changed(self, change: Change) -> None:
+        """Tell everybody: a definition may be there, or have fields that it did not have."""
+        if change.new is not None:
+            self._served[change.key[1]].set()
+        self._changed("", "")
+
+    def _child_changed(self, change: Change) -> None:
+        namespace = change.key[0]
+        known = self._made.setdefault(namespace, {})
+        if change.old is not None:
+            del known[key_of(change.old)]
+        if change.new is not None:
+            known[key_of(change.new)] = change.new
+        if not known:
+            del self._made[namespace]
+        for item in filter(None, (change.old, change.new)):
+            for owner in item["metadata"].get("ownerReferences") or []:
+                self._changed(namespace, owner["name"])
+
+
+def _optional(
+    cluster: Cluster,
+    resource: Resource,
+    *,
+    without: str,
+    reduce: Callable[[Json], Json] = without_managed_fields,
+    label_selector: str | None = None,
+    field_selector: str | None = None,
+    ask_again_seconds: float = ASK_AGAIN_SECONDS,
+) -> OptionalCache:
+    return OptionalCache(
+        cluster,
+        resource,
+        without=without,
+        silent_seconds=_SILENT_SECONDS,
+        reduce=reduce,
+        label_selector=label_selector,
+        field_selector=field_selector,
+        ask_again_seconds=ask_again_seconds,
+    )
+
+
+def _definition_name(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}"
+
+
+def _annotations(namespace: Json) -> Json:
+    """Return what is kept of a Namespace. Two that are equal are the same to everybody who is told."""
+    metadata = namespace["metadata"]
+    kept = {"name": metadata["name"], "annotations": metadata.get("annotations") or {}}
+    return {"metadata": kept}

@@ -1,0 +1,92 @@
+"""What is still to be done for a ModelRoute behind Gateways. Pure.
+
+A pool belongs to all routes that lead there. It goes with the last of them, or with its ModelServer. What
+cannot be translated any more after an edit stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+from apiserver.kinds.inference.inferenceobjective import POOL_KIND
+from apiserver.schema.json import Json
+from controller.gateways.pools import pool_of, shared_by
+from controller.gateways.translation import Translation
+from controller.models.standing import ChildKey, Steps, belongs_to, digested, is_current, key_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What there is in the namespace of a route."""
+
+    sharing: Sequence[Json]
+    """ModelRoutes that are translated, this one included where it is."""
+
+    servers: Mapping[str, Json]
+    """Valid ModelServers with their defaults, by name: those that the route leads to, or did."""
+
+    invalid: frozenset[str] = frozenset()
+    """Names of those that are not valid."""
+
+    children: Mapping[ChildKey, Json] = field(default_factory=dict)
+    """What we have made of routes."""
+
+    generations: MutableMapping[ChildKey, int] = field(default_factory=dict)
+    """Of objects when this process last applied them, or first saw them."""
+
+
+def steps(route: Json, translation: Translation | None, around: Surroundings) -> Steps:
+    """Return what is to be applied and deleted now; without a translation the route is not translated."""
+    wanted = {key_of(item): item for item in (translation.objects if translation else ())}
+    gone: list[Json] = [
+        item
+        for key, item in around.children.items()
+        if key.kind != POOL_KIND and key not in wanted and belongs_to(item, route["metadata"]["uid"])
+    ]
+    leads_to = targets_of(route) if translation else frozenset()
+    for name in sorted(leads_to | pools_of(route, around.children)):
+        key = ChildKey(POOL_KIND, name)
+        owners = [item for item in around.sharing if name in targets_of(item)]
+        if not owners or name not in around.servers.keys() | around.invalid:
+            gone += [around.children[key]] if key in around.children else []
+        elif name in around.servers and (pool := pool_of(around.servers[name])[0]) is not None:
+            wanted[key] = shared_by(pool, owners)
+    apply = []
+    for key, item in sorted(wanted.items(), key=lambda entry: entry[0].kind != POOL_KIND):
+        live, made = around.children.get(key), digested(item)
+        is_ours = live is None or is_made_for(live, route)
+        if is_ours and not (live and is_current(made, live, around.generations.get(key))):
+            apply.append(made)
+    return Steps(
+        apply=tuple(apply), delete=tuple(item for item in gone if is_made_for(item, route)), awaited=()
+    )
+
+
+def is_made_for(live: Json, route: Json) -> bool:
+    """Tell whether an object is one that we may write for a route."""
+    if live["kind"] != POOL_KIND:
+        return belongs_to(live, route["metadata"]["uid"])
+    owners = live["metadata"].get("ownerReferences") or []
+    kinds = {(owner.get("apiVersion"), owner.get("kind")) for owner in owners}
+    return kinds == {(route["apiVersion"], route["kind"])}
+
+
+def targets_of(route: Json) -> frozenset[str]:
+    """Return the names of the ModelServers that a route leads to."""
+    return frozenset(
+        str(target["modelServerName"])
+        for rule in route["spec"].get("rules") or []
+        for target in rule.get("targetModels") or []
+    )
+
+
+def pools_of(route: Json, children: Mapping[ChildKey, Json]) -> frozenset[str]:
+    """Return the names of the pools that belong to a route, whether it leads there or did."""
+    uid = route["metadata"]["uid"]
+    return frozenset(
+        key.name
+        for key, item in children.items()
+        if key.kind == POOL_KIND
+        and any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or [])
+    )

@@ -1,0 +1,162 @@
+"""One ModelRoute behind Gateways: make what it becomes there, and say what of it could not be said.
+
+It is part of the work on a ModelRoute (`reconcilers/traffic.py`), whose status gets the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, Protocol
+
+from apiserver.cluster.resource import (
+    HTTP_ROUTES,
+    INFERENCE_OBJECTIVES,
+    INFERENCE_POOLS,
+    MODEL_REWRITES,
+    Resource,
+)
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.registry import find_version
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.json import Json
+from controller.gateways.annotations import is_opted_in, parent_refs
+from controller.gateways.installed import Installed
+from controller.gateways.reporting import (
+    Finding,
+    GatewayCondition,
+    GatewayReason,
+    Outcome,
+    finding,
+    not_translated,
+)
+from controller.gateways.steps import Surroundings, is_made_for, pools_of, steps, targets_of
+from controller.gateways.translation import Translation, translate
+from controller.models.parts import Note
+from controller.models.standing import ChildKey, key_of
+from controller.reconcilers.child_writer import Acted, ChildWriter
+from controller.reconcilers.status_writer import StatusWriter
+
+RESOURCES: Final[Mapping[str, Resource]] = {
+    resource.kind: resource
+    for resource in (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_OBJECTIVES, MODEL_REWRITES)
+}
+"""What ModelRoutes become, by kind."""
+
+TYPES: Final = frozenset(map(str, GatewayCondition))
+
+
+class GatewayWorld(Protocol):
+    """Local copies of what is looked at for Gateways."""
+
+    def namespace(self, name: str) -> Json | None:
+        """Return a Namespace."""
+
+    def installed(self) -> Installed:
+        """Return what is served in the cluster, and can be read."""
+
+    def made(self, namespace: str) -> Mapping[ChildKey, Json]:
+        """Return what was made of the ModelRoutes of a namespace."""
+
+
+class RouteWorld(Protocol):
+    """Local copies of what is translated."""
+
+    def servers(self, namespace: str) -> Mapping[str, Json]:
+        """Return the ModelServers of a namespace by name."""
+
+    def routes(self, namespace: str) -> Sequence[Json]:
+        """Return the ModelRoutes of a namespace."""
+
+
+class GatewayTranslator:
+    """Brings to Gateways the routes that opt in. Remembers of what it applied which generation it had."""
+
+    def __init__(self, writer: StatusWriter, world: GatewayWorld, routes: RouteWorld) -> None:
+        self._children = ChildWriter(writer, RESOURCES)
+        self._world = world
+        self._routes = routes
+        self._generations: dict[str, dict[ChildKey, int]] = {}
+
+    async def find(self, route: Json) -> tuple[Mapping[StrEnum, Finding], bool]:
+        """Work on one route; returns its conditions, and whether nothing has to be tried again.
+
+        Raises the ClusterError of a server that cannot be reached, and LostLeaseError.
+        """
+        namespace = self._world.namespace(route["metadata"]["namespace"])
+        around = self._surroundings(route, namespace)
+        translation: Translation | None = None
+        if is_opted_in(route, namespace):
+            value, faults = _judged(route)
+            parents, unread = parent_refs(route, namespace)
+            if prevented := self._why_not(faults, unread):
+                # What there is stays as it is; whether the kinds can be read is nothing that anybody tells.
+                is_final = prevented[1] is not GatewayReason.NOT_INSTALLED
+                return {GatewayCondition.TRANSLATED: prevented}, is_final
+            translation = translate(value, around.servers, parents, self._world.installed())
+        acted = await self._children.act(
+            steps(route, translation, around), around.children, around.generations
+        )
+        if translation is None:
+            return {}, not acted.refused
+        outcome = _outcome(route, translation, acted)
+        return {GatewayCondition.TRANSLATED: finding(outcome)}, not (outcome.foreign or outcome.refused)
+
+    def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
+        """Return why nothing of a route can be translated."""
+        if faults:
+            return not_translated(GatewayReason.INVALID, faults)
+        if missing := self._world.installed().missing:
+            texts = [f"{name} is not served here, or may not be read" for name in missing]
+            return not_translated(GatewayReason.NOT_INSTALLED, texts)
+        if unread:
+            return not_translated(GatewayReason.NOT_UNDERSTOOD, [*map(str, unread)])
+        return None
+
+    def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
+        name = route["metadata"]["namespace"]
+        children = self._world.made(name)
+        generations = self._generations.setdefault(name, {})
+        for key, item in children.items():
+            generations.setdefault(key, item["metadata"].get("generation", 0))
+        known = self._routes.servers(name)
+        judged_servers = {
+            server: _judged(known[server])
+            for server in targets_of(route) | pools_of(route, children)
+            if server in known
+        }
+        return Surroundings(
+            sharing=[
+                item
+                for item in self._routes.routes(name)
+                if is_opted_in(item, namespace) and not item["metadata"].get("deletionTimestamp")
+            ],
+            servers={server: value for server, (value, faults) in judged_servers.items() if not faults},
+            invalid=frozenset(server for server, (_, faults) in judged_servers.items() if faults),
+            children=children,
+            generations=generations,
+        )
+
+
+def _outcome(route: Json, translation: Translation, acted: Acted) -> Outcome:
+    pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
+    asked = pools | {key_of(item) for item in translation.objects}
+    known = {key: item for key, item in acted.children.items() if key in asked}
+    ours = {key: item for key, item in known.items() if is_made_for(item, route)}
+    return Outcome(
+        notes=translation.notes,
+        children=[*ours.values()],
+        foreign=acted.foreign | (known.keys() - ours.keys()),
+        refused=acted.refused,
+    )
+
+
+def _judged(value: Json) -> tuple[Json, list[str]]:
+    """Return an object with its defaults, and what is wrong with it: it may be older than our rules."""
+    found = find_version(value["apiVersion"], value["kind"])
+    if found is None:
+        raise LookupError(value["kind"])
+    spec = {name: item for name, item in value.items() if name != "status"}
+    if faults := judged(*found, spec):
+        return value, [str(error) for error in faults]
+    return defaulted(found[1], spec), []

@@ -1,0 +1,244 @@
+"""ModelRoutes behind Gateways: accepted by the real definitions, made, kept, explained, and gone."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judges.generate import maker_of
+from support.manifests import listed
+from support.models_process import ACCOUNT, NAMESPACE, models_process
+from support.routes import GATEWAY, NETWORKING, route, rule, server
+
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.registry import find_version
+from controller.gateways.installed import installed_of, reduced
+from controller.gateways.translation import translate
+from controller.reconcilers.gateways import RESOURCES
+from hack.controlplane.client import Client
+from hack.controlplane.foreign import Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from apiserver.schema.json import Json
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+DEFINITIONS = (
+    Definition.HTTP_ROUTES,
+    Definition.INFERENCE_POOLS,
+    Definition.INFERENCE_OBJECTIVES,
+    Definition.MODEL_REWRITES,
+)
+OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
+PATIENCE_SECONDS = 60.0
+OBJECTS = 150
+SERVED = 0.8
+"""Share of targets whose ModelServer there is."""
+
+
+@pytest.fixture(scope="module")
+def _defined(control_plane: ControlPlane, installation: Installation) -> None:
+    """Install the kinds that routes become; the Inference Extension's own objectives are ours already."""
+    control_plane.define(*(item for item in DEFINITIONS if item is not Definition.INFERENCE_OBJECTIVES))
+
+
+@pytest.fixture(scope="module")
+def _process(control_plane: ControlPlane, _defined: None) -> Iterator[None]:
+    """Run the controller of Models with the rights for Gateways."""
+    with models_process(control_plane, "models-gateways", gateways=True):
+        yield
+
+
+class Place:
+    """A namespace in which the controller may write, as a person with kubectl sees it."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self.namespace = namespace
+        self.kubectl(
+            "create",
+            "rolebinding",
+            "gateways",
+            "--clusterrole=stowplan-models-gateways",
+            f"--serviceaccount={NAMESPACE}:{ACCOUNT}",
+        )
+
+    def kubectl(self, *arguments: str, **options: Any) -> str:
+        """Run kubectl in the namespace."""
+        return self._control_plane.kubectl(*arguments, f"--namespace={self.namespace}", **options).stdout
+
+    def apply(self, *values: Json) -> None:
+        """Apply objects."""
+        self.kubectl("apply", "--filename=-", input=listed(*values))
+
+    def get(self, what: str) -> Json:
+        """Return one object."""
+        found: Json = json.loads(self.kubectl("get", what, "--output=json"))
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind."""
+        return self.kubectl("get", kind, "--output=jsonpath={.items[*].metadata.name}").split()
+
+    def wait(self, what: str, condition: str) -> None:
+        """Wait for a condition as kubectl does, or for the end of an object."""
+        self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
+
+    def wait_for_reason(self, reason: str, name: str = "chat") -> str:
+        """Wait until a route's condition has a reason, empty for none; returns its message."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            conditions = self.get(f"modelroute/{name}").get("status", {}).get("conditions", [])
+            found: Json = next((item for item in conditions if item["type"] == "Translated"), {})
+            if found.get("reason", "") == reason:
+                return str(found.get("message", ""))
+            assert time.monotonic() < deadline, f"{found} and not {reason}"
+
+
+@pytest.fixture
+def place(control_plane: ControlPlane, namespace: str, _process: None) -> Place:
+    """Return a namespace whose routes may be translated."""
+    return Place(control_plane, namespace)
+
+
+def test_a_route_is_translated_kept_and_taken_back(place: Place) -> None:
+    """What it becomes follows every change, and goes when it opts out; a pool with the last of its routes."""
+    named = server(model="Qwen/Qwen3-8B", trafficPolicy={"timeout": "90s"})
+    prioritised = route(annotations={**OPTED_IN, "stowplan.dev/request-priority": "10"})
+    place.apply(named, prioritised, route(name="other", modelName="other", annotations=OPTED_IN))
+    said = place.wait_for_reason("Translated")
+    assert said == (
+        "made: HTTPRoute chat, InferenceModelRewrite chat, InferenceObjective chat, InferencePool l4"
+    )
+    made = place.get("httproute/chat")["spec"]
+    assert made["parentRefs"] == [GATEWAY]
+    assert made["rules"][0]["timeouts"] == {"request": "1m30s"}
+    place.wait_for_reason("Translated", "other")
+
+    place.kubectl("delete", "httproute/chat")
+    place.wait("httproute/chat", "create")
+    place.kubectl("patch", "infpool/l4", "--type=merge", '--patch={"spec":{"targetPorts":[{"number":1}]}}')
+    place.wait("infpool/l4", "jsonpath={.spec.targetPorts[0].number}=8000")
+    place.apply(server(model="Qwen/Qwen3-8B", workloadPort={"port": 9000}))
+    place.wait("infpool/l4", "jsonpath={.spec.targetPorts[0].number}=9000")
+
+    place.kubectl("annotate", "modelroute/chat", "stowplan.dev/parent-refs=", "--overwrite")
+    for what in ("httproute", "inferencemodelrewrite", "inferenceobjective"):
+        place.wait(f"{what}/chat", "delete")
+    place.wait_for_reason("")
+    assert place.names("infpool") == ["l4"]
+    place.kubectl("delete", "modelroute/other")
+    place.wait("infpool/l4", "delete")
+    assert place.names("httproute") == []
+
+
+def test_a_namespace_opts_in_and_what_cannot_be_said_is_listed(place: Place) -> None:
+    """With the paths of the fields. Retries are said where the installed definition has them."""
+    retried = server(trafficPolicy={"retry": {"attempts": 2}})
+    place.apply(retried, route(rateLimit={"inputTokensPerUnit": 1000}))
+    place.kubectl("annotate", "namespace", place.namespace, "stowplan.dev/parent-refs=infra/inference")
+
+    assert place.wait_for_reason("Partially") == (
+        "spec.rateLimit: a Gateway does not count tokens: nothing is limited;"
+        " ModelServer l4: spec.trafficPolicy.retry: the installed definition of HTTPRoutes has no retry"
+    )
+    assert "retry" not in place.get("httproute/chat")["spec"]["rules"][0]
+
+
+def test_what_somebody_else_made_or_refuses_is_said(place: Place) -> None:
+    """An object of the same name is not taken over, and a Gateway's refusal is repeated."""
+    foreign = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "chat"},
+        "spec": {},
+    }
+    place.apply(foreign, server(), route(annotations=OPTED_IN))
+    said = place.wait_for_reason("ObjectExists")
+    assert said.startswith("HTTPRoute chat is not of this route and stays as it is")
+    assert "parentRefs" not in place.get("httproute/chat")["spec"]
+
+    place.kubectl("delete", "httproute/chat")
+    place.wait_for_reason("Translated")
+    refusal = {
+        "type": "Accepted",
+        "status": "False",
+        "reason": "UnsupportedValue",
+        "message": "no such expression",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    parent = {"parentRef": {"name": "inference"}, "controllerName": "example.com/gw", "conditions": [refusal]}
+    place.kubectl(
+        "patch",
+        "httproute/chat",
+        "--subresource=status",
+        "--type=merge",
+        f"--patch={json.dumps({'status': {'parents': [parent]}})}",
+    )
+    said = place.wait_for_reason("RefusedByGateway")
+    assert said == "HTTPRoute chat: Gateway inference: Accepted is False: no such expression"
+
+    place.kubectl("annotate", "modelroute/chat", "stowplan.dev/parent-refs=a/b/c/d", "--overwrite")
+    said = place.wait_for_reason("AnnotationNotUnderstood")
+    assert "NAMESPACE/NAME" in said
+    assert place.names("httproute") == ["chat"]
+
+
+@pytest.mark.usefixtures("_defined")
+@pytest.mark.parametrize("definition", [Definition.HTTP_ROUTES, Definition.EXPERIMENTAL_HTTP_ROUTES])
+def test_whatever_a_valid_route_becomes_is_accepted(
+    control_plane: ControlPlane, namespace: str, definition: Definition
+) -> None:
+    """By the real definitions, with all that they check besides their schema."""
+    control_plane.define(definition)
+    found = json.loads(control_plane.kubectl("get", "crd", "--output=json").stdout)["items"]
+    installed = installed_of(map(reduced, found))
+    assert ("retry" in installed.rule_fields) == (definition is Definition.EXPERIMENTAL_HTTP_ROUTES)
+    random = Random(definition.name)
+
+    with closing(Client(control_plane.server, control_plane.directory / "pki")) as administrator:
+        for _ in range(OBJECTS):
+            value, servers = _drawn(random)
+            translation = translate(value, servers, [GATEWAY], installed)
+            for made in (*translation.pools.values(), *translation.objects):
+                path = RESOURCES[made["kind"]].path(namespace)
+                administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)
+    control_plane.define(Definition.HTTP_ROUTES)
+
+
+def _drawn(random: Random) -> tuple[Json, Mapping[str, Json]]:
+    """Return a valid route, and servers for some of its targets."""
+    value = _made("ModelRoute", "chat", random)
+    names = {target["modelServerName"] for item in value["spec"]["rules"] for target in item["targetModels"]}
+    return value, {name: _made("ModelServer", name, random) for name in names if random.random() < SERVED}
+
+
+def _made(kind: str, name: str, random: Random) -> Json:
+    found = find_version(NETWORKING, kind)
+    assert found is not None
+    while True:
+        value = maker_of(found[1].declaration).valid(random)
+        value |= {"apiVersion": NETWORKING, "kind": kind, "metadata": {"name": name}}
+        if not complete_and_judge(*found, value).errors:
+            return value
+
+
+@pytest.mark.usefixtures("_defined")
+def test_rules_stay_in_order_behind_the_real_definition(control_plane: ControlPlane, namespace: str) -> None:
+    """As many combinations as an HTTPRoute can hold are accepted."""
+    matches = [{"headers": {f"x-{number}": {"exact": "a"} for number in range(count)}} for count in range(6)]
+    value = route(*(rule(**match) for match in matches), loraAdapters=["law", "tax"])
+    translation = translate(value, {"l4": server()}, [GATEWAY], installed_of([]))
+
+    with closing(Client(control_plane.server, control_plane.directory / "pki")) as administrator:
+        for made in translation.objects:
+            path = RESOURCES[made["kind"]].path(namespace)
+            administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)
