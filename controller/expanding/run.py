@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.checking.manifests import check_source
@@ -14,26 +14,32 @@ from apiserver.checking.outcome import Outcome, Verdict
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, lines_of, write_lines
 from apiserver.program import exit_code, program
+from apiserver.schema.json import Json
+from controller.expanding.gateways import Translated, translations
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 1
 _UNREADABLE: Final = 2
 
+_KINDS: Final = ("Model", "ModelRoute", "ModelServer")
 _REFUSED: Final = (Verdict.REFUSED, Verdict.UNREADABLE)
 
 _EPILOG: Final = """\
 A Model is defaulted and checked as on apply, and becomes Deployments or
 LeaderWorkerSets with Services, ModelServers and a ModelRoute, and with a policy
-also bindings and HorizontalPodAutoscalers. Fields without effect are told on
-standard error. docs/models.md has the whole table.
+also bindings and HorizontalPodAutoscalers. ModelRoutes, of Models or of the
+files, become HTTPRoutes and InferencePools where they name Gateways, or
+--gateways does. Fields without effect are told on standard error.
+docs/models.md has the whole table.
 
 examples:
   stowplan expand -f model.yaml
   stowplan expand -f model.yaml | kubectl apply --server-side -f -
   stowplan expand -f models/ -o json | jq '.[].kind'
+  stowplan expand -f route.yaml -f server.yaml --gateways infra/inference
 
-exit code: 0 done, 1 a backend cannot be made, 2 wrong usage, or a Model is
+exit code: 0 done, 1 a backend cannot be made, 2 wrong usage, or an object is
 invalid or could not be read
 """
 
@@ -50,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome
         for source in read_sources(options.files)
         for outcome in check_source(source, options.namespace)
-        if outcome.verdict in _REFUSED or outcome.kind == "Model"
+        if outcome.verdict in _REFUSED or outcome.kind in _KINDS
     ]
     said: set[str] = set()
     lines = [line for outcome in outcomes for line in lines_of(outcome, said) if line.tone is not Tone.GOOD]
@@ -59,15 +65,22 @@ def _run(options: argparse.Namespace) -> int:
     expansions = {
         place: expand(outcome.value, settings)
         for place, outcome in enumerate(outcomes)
-        if outcome.value is not None
+        if outcome.value is not None and outcome.kind == "Model"
     }
-    if not expansions:
-        lines += [Line(name, 0, Tone.BAD, "error: there is no Model in it") for name in options.files]
+    routed = [*translations([*_routing(outcomes, expansions)], options.gateways)]
+    if not expansions and not routed:
+        text = "error: there is no Model in it, and no ModelRoute that names Gateways"
+        lines += [Line(name, 0, Tone.BAD, text) for name in options.files]
         return _tell(lines, _UNREADABLE)
     for place, expansion in expansions.items():
         lines += _note_lines(outcomes[place], expansion)
+    for found in routed:
+        lines += _route_lines(outcomes[found.place], found)
+    if not all(found.is_understood for found in routed):
+        return _tell(lines, _UNREADABLE)
     is_whole = all(expansion.is_whole for expansion in expansions.values())
-    _print(options.output, expansions.values())
+    objects = [item for expansion in expansions.values() for item in expansion.objects]
+    _print(options.output, objects + [item for found in routed for item in found.objects])
     return _tell(lines, _DONE if is_whole else _INCOMPLETE)
 
 
@@ -83,8 +96,22 @@ def _note_lines(outcome: Outcome, expansion: Expansion) -> list[Line]:
     ]
 
 
-def _print(output: str, expansions: Iterable[Expansion]) -> None:
-    objects = [item for expansion in expansions for item in expansion.objects]
+def _routing(outcomes: Sequence[Outcome], expansions: Mapping[int, Expansion]) -> Iterator[tuple[int, Json]]:
+    """Yield ModelRoutes and ModelServers, those of Models included, with their places."""
+    for place, outcome in enumerate(outcomes):
+        made = expansions[place].objects if place in expansions else (outcome.value,)
+        yield from ((place, item) for item in made if item is not None and item["kind"] in _KINDS)
+
+
+def _route_lines(outcome: Outcome, found: Translated) -> list[Line]:
+    tone, word = (Tone.ADVICE, "Warning") if found.is_understood else (Tone.BAD, "error")
+    return [
+        Line(outcome.file, outcome.line, tone, f"{word}: ModelRoute {found.route}: {note}")
+        for note in found.notes
+    ]
+
+
+def _print(output: str, objects: Sequence[Json]) -> None:
     if output == "json":
         sys.stdout.write(json.dumps(objects, indent=2, ensure_ascii=False) + "\n")
     else:
@@ -101,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     defaults = ExpansionSettings()
     parser = argparse.ArgumentParser(
         prog=program("expand"),
-        description="Print the workloads, Services, routes and policies that Models become.",
+        description="Print the workloads, Services, routes and policies that Models and ModelRoutes become.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -125,5 +152,11 @@ def _parser() -> argparse.ArgumentParser:
         "--without-autoscalers",
         action="store_true",
         help="no HorizontalPodAutoscalers: the controller scales by itself (scaling.mode: direct), or KEDA",
+    )
+    parser.add_argument(
+        "--gateways",
+        default="",
+        metavar="GATEWAYS",
+        help="Gateways of ModelRoutes that name none: NAMESPACE/NAME, with commas between",
     )
     return parser

@@ -1,6 +1,6 @@
 """The condition of a ModelRoute that is translated for Gateways. Pure.
 
-docs/models.md explains each reason; a test compares the page with this file.
+docs/gateways.md explains each reason; a test compares the page with this file.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from controller.models.parts import (
     Part,
     backend_name,
     engine_name,
+    orders_of,
     served_name,
 )
 from controller.models.workloads import answering_labels, metadata
@@ -70,12 +71,10 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
         if chunk:
             spec["loraAdapters"] = chunk
         name = str(model["metadata"]["name"])
-        yield {
-            "apiVersion": _API_VERSION,
-            "kind": "ModelRoute",
-            "metadata": metadata(model, f"{name}{suffix}", {MODEL_LABEL: name}),
-            "spec": spec,
-        }
+        found = metadata(model, f"{name}{suffix}", {MODEL_LABEL: name})
+        if orders := orders_of(model):
+            found["annotations"] = {**found.get("annotations", {}), **orders}
+        yield {"apiVersion": _API_VERSION, "kind": "ModelRoute", "metadata": found, "spec": spec}
 
 
 def _rules(model: Json, backends: Sequence[Json], adapters: Sequence[str], *, has_model: bool) -> list[Json]:

@@ -31,6 +31,7 @@ OPTIONS: Final = {
     "evictions": "$.Values.evictions",
     "models": "$.Values.models.enabled",
     "objectives": "$.Values.objectives",
+    "models-gateways": "$.Values.modelsGateways.enabled",
     "scaling": "$.Values.scaling.enabled",
     "scheduler": "$.Values.scheduler.enabled",
 }
@@ -40,6 +41,7 @@ _NAMESPACE: Final = "namespace-of-the-release"
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
 _CONFIG_NAME: Final = re.compile(rf"stowplan-({'|'.join(PROCESSES)})-config-\w{{10}}")
 _SCALING: Final = "stowplan-controller-scaling"
+_GATEWAYS: Final = "stowplan-models-gateways"
 
 _HELPERS: Final = """\
 {{/* Name a ConfigMap by its content, as kustomize does: a change rolls the pods. */}}
@@ -76,7 +78,10 @@ def chart_files(kubectl: Path) -> Mapping[str, str]:
         "values.schema.json": values_schema(),
         "templates/_helpers.tpl": _HELPERS,
         **templates,
-        "templates/scaling-in-namespaces.yaml": _scaling_in_namespaces(),
+        "templates/scaling-in-namespaces.yaml": _in_namespaces("scaling", _SCALING, "stowplan-controller"),
+        "templates/models-gateways-in-namespaces.yaml": _in_namespaces(
+            "modelsGateways", _GATEWAYS, "stowplan-models"
+        ),
     }
 
 
@@ -205,24 +210,23 @@ def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
     }
 
 
-def _scaling_in_namespaces() -> str:
-    """Return what `kubectl create rolebinding` makes in every namespace that gives the right to scale."""
+def _in_namespaces(value: str, role: str, account: str) -> str:
+    """Return what `kubectl create rolebinding` makes in every namespace that gives a right."""
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": _SCALING, "namespace": Expression("toJson .")},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _SCALING},
+        "metadata": {"name": role, "namespace": Expression("toJson .")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [
             {
                 "kind": "ServiceAccount",
-                "name": "stowplan-controller",
+                "name": account,
                 "namespace": Expression("toJson $.Release.Namespace"),
             }
         ],
     }
-    condition = OPTIONS["scaling"]
-    each = f"{{{{- range $.Values.scaling.namespaces }}}}\n---\n{template(binding, {})}{{{{- end }}}}\n"
-    return f"{{{{- if {condition} }}}}\n{each}{{{{- end }}}}\n"
+    each = f"{{{{- range $.Values.{value}.namespaces }}}}\n---\n{template(binding, {})}{{{{- end }}}}\n"
+    return f"{{{{- if $.Values.{value}.enabled }}}}\n{each}{{{{- end }}}}\n"
 
 
 def _description() -> str:

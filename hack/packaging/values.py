@@ -105,6 +105,17 @@ class Models:
 
 
 @declaration()
+class ModelsGateways:
+    """The right of the controller of Models to translate ModelRoutes for Gateways (docs/gateways.md)."""
+
+    enabled: bool = False
+    """Let it read what it needs, and define the role. Set models.config.gateways as well."""
+
+    namespaces: Annotated[tuple[DnsLabel, ...], Items(maximum=1024)] = ()
+    """Namespaces that give it the right."""
+
+
+@declaration()
 class Components:
     """The components of manifests/components, on or off."""
 
@@ -203,6 +214,7 @@ class ChartValues:
     apiserver: Apiserver
     controller: Controller
     models: Models
+    models_gateways: ModelsGateways
     components: Components
 
     evictions: bool = False

@@ -22,6 +22,21 @@ spec:
   - {name: b, type: vLLM, modelURI: hf://a/b, minReplicas: 1, maxReplicas: 1, workers: [{image: engine}]}
 """
 
+ROUTE = """\
+apiVersion: networking.volcano.sh/v1alpha1
+kind: ModelRoute
+metadata: {name: chat}
+spec:
+  modelName: chat
+  rateLimit: {inputTokensPerUnit: 1000}
+  rules: [{targetModels: [{modelServerName: l4}]}]
+---
+apiVersion: networking.volcano.sh/v1alpha1
+kind: ModelServer
+metadata: {name: l4}
+spec: {inferenceEngine: vLLM, workloadSelector: {matchLabels: {app: l4}}, workloadPort: {port: 8000}}
+"""
+
 
 def test_it_prints_manifests(capsys: pytest.CaptureFixture[str]) -> None:
     """One document for each object, in the order in which they are to be made."""
@@ -73,6 +88,36 @@ def test_nothing_is_printed_of_what_is_wrong(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err
+
+
+def test_routes_are_translated_for_gateways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of Models and those of the files; what a Gateway cannot say is told."""
+    file = tmp_path / "route.yaml"
+    file.write_text(ROUTE, encoding="utf-8")
+
+    assert main(["-f", FIXED, "-f", str(file), "--gateways", "infra/inference", "-o", "json"]) == 0
+    said = capsys.readouterr()
+    made = [(item["kind"], item["metadata"]["name"]) for item in json.loads(said.out)[4:]]
+    assert made == [
+        ("InferencePool", "qwen-0-5b-l4"),
+        ("HTTPRoute", "qwen-0.5b"),
+        ("InferencePool", "l4"),
+        ("HTTPRoute", "chat"),
+    ]
+    assert f"{file}:1: Warning: ModelRoute chat: spec.rateLimit: a Gateway does not count tokens" in said.err
+
+
+def test_gateways_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed."""
+    file = tmp_path / "route.yaml"
+    file.write_text(ROUTE, encoding="utf-8")
+
+    assert main(["-f", str(file), "--gateways", "Infra"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert (
+        "error: ModelRoute chat: metadata.annotations[stowplan.dev/parent-refs]: 'Infra' is not" in said.err
+    )
 
 
 def test_the_documentation_prints_what_the_verb_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,63 @@
+"""What the ModelRoutes of some files become for Gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apiserver.schema.json import Json
+from controller.gateways.annotations import PARENT_REFS, is_opted_in, parent_refs
+from controller.gateways.installed import Installed
+from controller.gateways.translation import translate
+from controller.models.parts import Note
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Translated:
+    """One route: where it is from, what it becomes, and what cannot be said."""
+
+    place: int
+    """Of the object that it was read from or made of."""
+
+    route: str
+    objects: Sequence[Json]
+    notes: Sequence[Note]
+    is_understood: bool
+    """Whether its Gateways could be read."""
+
+
+def translations(objects: Sequence[tuple[int, Json]], gateways: str) -> Iterator[Translated]:
+    """Yield what the ModelRoutes among some objects become, each pool once.
+
+    `gateways` are those of routes that name none; empty for none. Each object comes with its place.
+    """
+    servers = {
+        (_namespace(item), item["metadata"]["name"]): item
+        for _, item in objects
+        if item["kind"] == "ModelServer"
+    }
+    namespace = {"metadata": {"annotations": {PARENT_REFS: gateways}}}
+    said: set[tuple[str, str]] = set()
+    for place, route in objects:
+        if route["kind"] != "ModelRoute" or not is_opted_in(route, namespace):
+            continue
+        name = route["metadata"]["name"]
+        parents, unread = parent_refs(route, namespace)
+        if unread:
+            yield Translated(place=place, route=name, objects=(), notes=unread, is_understood=False)
+            continue
+        here = {server: item for (where, server), item in servers.items() if where == _namespace(route)}
+        found = translate(route, here, parents, Installed())
+        new = [item for server, item in found.pools.items() if (_namespace(route), server) not in said]
+        said |= {(_namespace(route), server) for server in found.pools}
+        yield Translated(
+            place=place,
+            route=name,
+            objects=(*new, *found.objects),
+            notes=found.notes,
+            is_understood=True,
+        )
+
+
+def _namespace(item: Json) -> str:
+    return str(item["metadata"].get("namespace", ""))

@@ -1,0 +1,95 @@
+"""What annotations say about Gateways, and what is said of those that say nothing."""
+
+from __future__ import annotations
+
+import pytest
+from support.routes import route, server
+
+from apiserver.schema.json import Json
+from controller.gateways.annotations import is_opted_in, parent_refs, picker_reference, priority
+
+PARENTS = "stowplan.dev/parent-refs"
+KIND = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
+
+
+@pytest.mark.parametrize(
+    ("text", "parents"),
+    [
+        ("inference", [{"name": "inference"}]),
+        (
+            "infra/inference , infra/inner/https",
+            [
+                {"name": "inference", "namespace": "infra"},
+                {"name": "inner", "namespace": "infra", "sectionName": "https"},
+            ],
+        ),
+        ("a/b/x,a/b/y", [{"name": "b", "namespace": "a", "sectionName": name} for name in "xy"]),
+    ],
+)
+def test_gateways_are_named(text: str, parents: list[Json]) -> None:
+    """Each as an HTTPRoute names it."""
+    assert parent_refs(route(annotations={PARENTS: text}), None) == ([KIND | item for item in parents], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a/b/c/d", "'a/b/c/d' is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"),
+        ("Infra", "'Infra' is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"),
+        ("a,", "'' is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"),
+        ("a,a", "Gateway 'a' is named more than once: name another listener each time"),
+        ("n/a,n/a/x", "Gateway 'a' is named more than once: name another listener each time"),
+        (",".join(f"g{number}" for number in range(33)), "33 Gateways: 32 are most"),
+    ],
+)
+def test_what_names_no_gateway_is_said(text: str, said: str) -> None:
+    """With what is allowed."""
+    _, notes = parent_refs(route(annotations={PARENTS: text}), None)
+
+    assert [str(note) for note in notes] == [f"metadata.annotations[{PARENTS}]: {said}"]
+
+
+def test_a_route_says_otherwise_than_its_namespace() -> None:
+    """The namespace speaks for the routes that say nothing; an empty text is a word, too."""
+    namespace = {"metadata": {"name": "ns", "annotations": {PARENTS: "infra/inference"}}}
+
+    assert is_opted_in(route(), namespace)
+    assert not is_opted_in(route(), None)
+    assert not is_opted_in(route(annotations={PARENTS: ""}), namespace)
+    assert parent_refs(route(annotations={PARENTS: "own"}), namespace)[0] == [KIND | {"name": "own"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("10", 10), ("-3", -3), ("2147483647", 2**31 - 1), ("2147483648", None), ("high", None), ("", None)],
+)
+def test_a_priority_is_a_whole_number(text: str, value: int | None) -> None:
+    """Of 32 bits."""
+    found, notes = priority(route(annotations={"stowplan.dev/request-priority": text}))
+
+    assert found == value
+    assert bool(notes) == (value is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "picker"),
+    [
+        ("l4", None, ("l4-epp", 9002)),
+        ("l4", "picker", ("picker", 9002)),
+        ("l4", "picker:9100", ("picker", 9100)),
+        ("l4", "picker:70000", None),
+        ("l4", "Picker", None),
+        ("with.dots", None, None),
+        ("with.dots", "picker", ("picker", 9002)),
+        ("x" * 60, None, None),
+    ],
+)
+def test_an_endpoint_picker_is_a_service(name: str, text: str | None, picker: tuple[str, int] | None) -> None:
+    """By default that which the Inference Extension's own chart makes; some names no Service can have."""
+    annotations = {} if text is None else {"stowplan.dev/endpoint-picker": text}
+    found, notes = picker_reference(server(name, annotations=annotations))
+
+    if picker is None:
+        assert "name the endpoint picker" in str(notes[0])
+    else:
+        assert (found["name"], found["port"]["number"]) == picker

@@ -1,0 +1,46 @@
+"""The condition of a translated route, and that the documentation explains it."""
+
+from __future__ import annotations
+
+import pytest
+from support.routes import route, translated
+from support.samples import SAMPLES
+
+from controller.gateways.reporting import GatewayReason, Outcome, finding
+from controller.models.parts import Note
+from controller.models.standing import ChildKey
+
+NOTE = Note(path="spec.rateLimit", text="nothing is limited")
+TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "text"),
+    [
+        (Outcome(children=translated(route()).objects), "Translated", "made: HTTPRoute chat"),
+        (Outcome(), "Translated", "there is no rule to translate"),
+        (Outcome(notes=[NOTE]), "Partially", "spec.rateLimit: nothing is limited"),
+        (
+            Outcome(notes=[NOTE], foreign=TAKEN, refused="HTTPRoute chat: no"),
+            "ObjectExists",
+            "HTTPRoute chat is not of this route and stays as it is: delete it, or give the route another"
+            " name; HTTPRoute chat: no; spec.rateLimit: nothing is limited",
+        ),
+        (Outcome(refused="HTTPRoute chat: no"), "RequestRefused", "HTTPRoute chat: no"),
+    ],
+)
+def test_the_worst_comes_first_and_nothing_is_left_out(outcome: Outcome, reason: str, text: str) -> None:
+    """One condition has one reason; its message has all of them."""
+    holds, why, said = finding(outcome)
+
+    assert (str(why), said) == (reason, text)
+    assert holds == (reason == "Translated")
+
+
+def test_every_reason_is_explained() -> None:
+    """In the table of docs/gateways.md."""
+    page = (SAMPLES.parents[1] / "docs" / "gateways.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `Translated`"))
+
+    explained = row.split("|")[2]
+    assert [reason for reason in GatewayReason if f"`{reason}`" not in explained] == []

@@ -1,0 +1,141 @@
+"""What a route becomes: names of requests, what endpoint pickers are told, and what a cluster lacks."""
+
+from __future__ import annotations
+
+import pytest
+from support.routes import http_rules, route, rule, said, server, translated
+
+from apiserver.schema.json import Json
+from controller.gateways.installed import (
+    API_VERSIONS,
+    HTTP_ROUTES,
+    REWRITES,
+    Installed,
+    installed_of,
+    reduced,
+)
+from controller.gateways.traffic import gateway_duration
+from controller.gateways.translation import Translation
+
+
+def of_kind(translation: Translation, kind: str) -> list[Json]:
+    """Return the objects of a kind."""
+    return [item for item in translation.objects if item["kind"] == kind]
+
+
+def test_requests_of_all_names_come_to_each_rule() -> None:
+    """By the header of body-based routing; a rule about one name gets that only."""
+    value = route(rule(body={"model": "law"}), rule(), loraAdapters=["law", "chat"])
+
+    names = [
+        [match["headers"][0]["value"] for match in item["matches"]] for item in http_rules(translated(value))
+    ]
+    assert names == [["law"], ["chat", "law"]]
+
+
+def test_a_route_that_answers_to_many_names_becomes_several() -> None:
+    """An HTTPRoute has 128 matches at most: sixteen rules for nine names are more."""
+    rules = [rule(uri={"exact": f"/v1/{number}"}) for number in range(16)]
+    made = of_kind(translated(route(*rules, loraAdapters=[f"a{n}" for n in range(8)])), "HTTPRoute")
+
+    assert [item["metadata"]["name"] for item in made] == ["chat", "chat-2"]
+    assert [sum(len(each["matches"]) for each in item["spec"]["rules"]) for item in made] == [128, 16]
+
+
+def test_a_model_has_its_own_name_behind_the_route() -> None:
+    """Requests for adapters stay as they are."""
+    value = route(rule("l4", "h100"), loraAdapters=["law"])
+    found = translated(value, server("l4", model="Qwen/Qwen3-8B"), server("h100", model="chat"))
+
+    (made,) = of_kind(found, "InferenceModelRewrite")
+    assert made["spec"]["poolRef"]["name"] == "l4"
+    assert made["spec"]["rules"] == [
+        {
+            "matches": [{"model": {"type": "Exact", "value": "chat"}}],
+            "targets": [{"modelRewrite": "Qwen/Qwen3-8B"}],
+        }
+    ]
+
+
+def test_a_priority_becomes_an_objective_of_each_pool() -> None:
+    """With more than one pool a request cannot know which objective to name."""
+    annotations = {"stowplan.dev/request-priority": "-5"}
+    one = translated(route(annotations=annotations))
+    two = translated(route(rule("l4", "h100"), annotations=annotations), server("l4"), server("h100"))
+
+    assert [item["spec"]["priority"] for item in of_kind(one, "InferenceObjective")] == [-5]
+    assert said(one) == []
+    assert [item["metadata"]["name"] for item in of_kind(two, "InferenceObjective")] == ["chat", "chat-2"]
+    assert said(two) == [
+        "metadata.annotations[stowplan.dev/request-priority]: a request names one objective in"
+        " x-gateway-inference-objective, and each of the pools has another one"
+    ]
+
+
+def test_a_rule_has_the_longest_timeout_and_the_most_attempts_of_its_targets() -> None:
+    """None is the longest; what does not hold for a server is noted at the server."""
+    slow = server("slow", trafficPolicy={"timeout": "2m", "retry": {"attempts": 3}})
+    fast = server("fast", trafficPolicy={"timeout": "1500ms"})
+    found = translated(route(rule("slow", "fast")), slow, fast)
+
+    (made,) = http_rules(found)
+    assert made["timeouts"] == {"request": "2m"}
+    assert made["retry"] == {"attempts": 3, "backoff": "100ms"}
+    assert said(found) == [
+        "ModelServer fast: spec.trafficPolicy.timeout: spec.rules[0] has one timeout for all of its targets:"
+        " 2m",
+        "ModelServer fast: spec.trafficPolicy.retry: spec.rules[0] has one retry for all of its targets:"
+        " 3 attempts",
+    ]
+
+
+def test_requests_never_go_to_fewer_servers_than_the_route_says() -> None:
+    """A server that is missing keeps its share: its requests fail, and others don't get more."""
+    found = translated(route(rule("l4", "gone")))
+
+    assert [item["name"] for item in http_rules(found)[0]["backendRefs"]] == ["l4", "gone"]
+    assert said(found) == [
+        "spec.rules[0].targetModels[1].modelServerName: there is no valid ModelServer gone: its requests fail"
+        " until there is"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0s"), (1, "1ms"), (90_000, "1m30s"), (3_600_001, "1h1ms"), (604_800_000, "168h")],
+)
+def test_a_duration_is_written_as_the_gateway_api_reads_it(milliseconds: int, text: str) -> None:
+    """GEP-2257: at most four parts of at most five digits."""
+    assert gateway_duration(milliseconds) == text
+
+
+def _definition(name: str, fields: tuple[str, ...] = (), version: str = "") -> Json:
+    group, _, written = API_VERSIONS[name].partition("/")
+    rules = {"items": {"properties": {field: {} for field in fields}}}
+    schema = {"openAPIV3Schema": {"properties": {"spec": {"properties": {"rules": rules}}}}}
+    return {
+        "metadata": {"name": name, "uid": "u", "resourceVersion": "1", "annotations": {}},
+        "spec": {
+            "group": group,
+            "versions": [{"name": version or written, "served": True, "schema": schema}],
+        },
+    }
+
+
+def test_what_a_cluster_lacks_is_not_written() -> None:
+    """Fields of younger releases, kinds that are not installed, and versions that are not served."""
+    definitions = [
+        _definition(HTTP_ROUTES, ("name", "matches", "timeouts")),
+        _definition(REWRITES, version="v1alpha9"),
+    ]
+    found = installed_of(map(reduced, definitions))
+
+    assert found == Installed(
+        definitions=frozenset({HTTP_ROUTES}), rule_fields=frozenset({"name", "timeouts"})
+    )
+    assert found.missing == ("inferencepools.inference.networking.k8s.io",)
+    renamed = translated(route(), server(model="other"), installed=found)
+    assert said(renamed) == [
+        "ModelServer l4: spec.model: requests go on to say 'chat', not 'other':"
+        " inferencemodelrewrites.inference.networking.x-k8s.io are not served here"
+    ]
