@@ -111,7 +111,7 @@ def test_a_duration_is_written_as_the_gateway_api_reads_it(milliseconds: int, te
 
 def _definition(name: str, fields: tuple[str, ...] = (), version: str = "") -> Json:
     group, _, written = API_VERSIONS[name].partition("/")
-    rules = {"items": {"properties": {field: {} for field in fields}}}
+    rules: Json = {"items": {"properties": {field: {} for field in fields}}}
     schema = {"openAPIV3Schema": {"properties": {"spec": {"properties": {"rules": rules}}}}}
     return {
         "metadata": {"name": name, "uid": "u", "resourceVersion": "1", "annotations": {}},

@@ -34,9 +34,12 @@ class Translation(StrEnum):
     PARTIALLY = "Partially"
 
 
-async def translated(_: Json) -> Findings:
+async def translated(_: Json) -> tuple[Findings, bool]:
     """Return a condition of another type."""
-    return {Translation.TRANSLATED: (False, Translation.PARTIALLY, "spec.rateLimit: cannot be said")}
+    said: Findings = {
+        Translation.TRANSLATED: (False, Translation.PARTIALLY, "spec.rateLimit: cannot be said")
+    }
+    return said, True
 
 
 @dataclass

@@ -1,0 +1,171 @@
+"""One ModelRoute behind Gateways: what is written and said of it, and whether it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+from support.routes import route, server
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+from controller.gateways.installed import Installed
+from controller.models.standing import ChildKey
+from controller.reconcilers.gateways import GatewayTranslator
+from controller.reconcilers.status_writer import LostLeaseError, StatusWriter
+
+OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
+POOL = ChildKey("InferencePool", "l4")
+HTTP_ROUTE = ChildKey("HTTPRoute", "chat")
+
+
+@dataclass
+class World:
+    """A namespace with one server, and the API server that it is in."""
+
+    stored: dict[ChildKey, Json] = field(default_factory=dict)
+    unseen: frozenset[ChildKey] = frozenset()
+    """Objects that the local copies do not have: they bear no label of ours."""
+
+    value: Json = field(default_factory=lambda: route(annotations=OPTED_IN))
+    found: Installed = field(default_factory=Installed)
+    refuses: str = ""
+    leads: bool = True
+    calls: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.value["metadata"] |= {"namespace": "ns", "uid": "uid"}
+
+    def namespace(self, _: str) -> Json | None:
+        """Return a Namespace that says nothing."""
+        return {"metadata": {"name": "ns", "annotations": {}}}
+
+    def installed(self) -> Installed:
+        """Return what is served."""
+        return self.found
+
+    def made(self, _: str) -> Mapping[ChildKey, Json]:
+        """Return the local copies."""
+        return {key: item for key, item in self.stored.items() if key not in self.unseen}
+
+    def servers(self, _: str) -> Mapping[str, Json]:
+        """Return the one server."""
+        value = server()
+        value["metadata"]["namespace"] = "ns"
+        return {"l4": value}
+
+    def routes(self, _: str) -> Sequence[Json]:
+        """Return the one route."""
+        return [self.value]
+
+    async def get(self, resource: Resource, name: str, **_: object) -> Json:
+        """Read an object."""
+        try:
+            return self.stored[ChildKey(resource.kind, name)]
+        except KeyError as error:
+            raise NotFound(name) from error
+
+    async def apply(self, resource: Resource, body: Json, **_: object) -> Json:
+        """Store an object; a changed one has another generation."""
+        key = ChildKey(resource.kind, body["metadata"]["name"])
+        if self.refuses == resource.kind:
+            raise Forbidden("no right")
+        generation = self.stored.get(key, {}).get("metadata", {}).get("generation", 0)
+        metadata = {**body["metadata"], "uid": f"uid of {key.name}", "generation": generation + 1}
+        self.stored[key] = {**body, "metadata": metadata}
+        self.calls.append(f"apply {key.kind}")
+        return self.stored[key]
+
+    async def delete(self, resource: Resource, name: str, **_: object) -> None:
+        """Delete an object."""
+        del self.stored[ChildKey(resource.kind, name)]
+        self.calls.append(f"delete {resource.kind}")
+
+    def record(self, *_: object, **__: object) -> None:
+        """Take an event."""
+
+
+class Rig:
+    """A translator in a world."""
+
+    def __init__(self, world: World) -> None:
+        writer = StatusWriter(
+            cluster=cast("Cluster", world),
+            events=cast("EventRecorder", world),
+            field_manager="tests",
+            is_leading=lambda: world.leads,
+        )
+        self.world = world
+        self._translator = GatewayTranslator(writer, world, world)
+
+    async def find(self) -> tuple[str, bool, list[str]]:
+        """Work on the route; returns the reason, whether it is done, and what was called."""
+        self.world.calls.clear()
+        findings, is_done = await self._translator.find(self.world.value)
+        reasons = [str(reason) for _, reason, _ in findings.values()]
+        return next(iter(reasons), ""), is_done, [*self.world.calls]
+
+
+async def test_it_is_made_once_and_mended() -> None:
+    """What was applied is not applied again, until somebody changes it."""
+    rig = Rig(World())
+
+    assert await rig.find() == ("Translated", True, ["apply InferencePool", "apply HTTPRoute"])
+    assert await rig.find() == ("Translated", True, [])
+    rig.world.stored[POOL]["metadata"]["generation"] = 7
+    assert await rig.find() == ("Translated", True, ["apply InferencePool"])
+
+
+async def test_a_route_that_opts_out_leaves_nothing() -> None:
+    """No condition, no object."""
+    rig = Rig(World())
+    await rig.find()
+    del rig.world.value["metadata"]["annotations"]
+
+    assert await rig.find() == ("", True, ["delete HTTPRoute", "delete InferencePool"])
+    assert await rig.find() == ("", True, [])
+
+
+@pytest.mark.parametrize("unseen", [frozenset(), frozenset({HTTP_ROUTE})])
+async def test_what_somebody_else_made_stays_and_is_asked_for_again(unseen: frozenset[ChildKey]) -> None:
+    """Whether it bears our label or not: nobody tells when it goes."""
+    foreign = {"kind": "HTTPRoute", "metadata": {"name": "chat"}}
+    rig = Rig(World(stored={HTTP_ROUTE: foreign}, unseen=unseen))
+
+    assert await rig.find() == ("ObjectExists", False, ["apply InferencePool"])
+    assert rig.world.stored[HTTP_ROUTE] is foreign
+
+
+async def test_what_is_refused_is_tried_again() -> None:
+    """The right may be given later. The rest is made."""
+    rig = Rig(World(refuses="HTTPRoute"))
+
+    assert await rig.find() == ("RequestRefused", False, ["apply InferencePool"])
+
+
+async def test_what_cannot_be_translated_any_more_stays() -> None:
+    """Annotations that nobody can read, and definitions that are gone, cut nobody off."""
+    rig = Rig(World())
+    await rig.find()
+    there = {*rig.world.stored}
+    rig.world.value["metadata"]["annotations"] = {"stowplan.dev/parent-refs": "a/b/c/d"}
+    assert await rig.find() == ("AnnotationNotUnderstood", True, [])
+    rig.world.found = Installed(definitions=frozenset())
+    assert await rig.find() == ("NotInstalled", False, [])
+    rig.world.value["spec"]["rules"] = [{"targetModels": []}]
+    assert (await rig.find())[0] == "Invalid"
+    assert {*rig.world.stored} == there
+
+
+async def test_who_lost_the_lease_writes_nothing() -> None:
+    """Another process may act by now."""
+    rig = Rig(World(leads=False))
+
+    with pytest.raises(LostLeaseError):
+        await rig.find()
+    assert rig.world.stored == {}
