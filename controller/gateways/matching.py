@@ -19,8 +19,11 @@ import re2
 from apiserver.schema.json import Json
 from controller.models.parts import Note
 
-MOST_HEADERS: Final = 16
-"""Of one match."""
+MODEL_HEADER: Final = "x-gateway-model-name"
+"""Where body-based routing of the Inference Extension writes the model that the body of a request names."""
+
+_MOST_HEADERS: Final = 15
+"""Of one match, beside that of the model."""
 
 _PATH: Final = re.compile(r"/([-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*\Z")
 _REFUSED_IN_PATHS: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|/\.\.?\Z")
@@ -54,7 +57,7 @@ EVERY_PATH: Final = Text(Comparison.PREFIX, "/")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Match:
-    """Conditions on a request, all of which hold. Headers are in lower case, and sorted."""
+    """Conditions on a request, all of which hold. Names of headers are in lower case."""
 
     path: Text = EVERY_PATH
     headers: tuple[tuple[str, Text], ...] = ()
@@ -84,19 +87,34 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
     None where they hold for no request, or where a note says what a Gateway cannot say.
     """
     notes: list[Note] = []
-    found: Match | Unmet = Match()
-    uri = conditions.get("uri") or {}
+    headers: dict[str, Text] = {}
+    is_met = True
     for name, condition in (conditions.get("headers") or {}).items():
         here = f"{path}.headers[{name}]"
         text = _header(condition, here, notes)
-        if text is not None and isinstance(found, Match):
-            found = meet(found, Match(headers=((name.lower(), text),)))
-            if found is Unmet.UNKNOWN:
+        if text is not None:
+            both = _both(headers.get(name.lower(), text), text)
+            if isinstance(both, Text):
+                headers[name.lower()] = both
+            elif both is Unmet.APART:
+                is_met = False
+            else:
                 notes.append(_note(here, "a Gateway takes one condition on a header"))
-    place = _path(uri, f"{path}.uri", notes)
-    if place is None or not isinstance(found, Match) or any(note.prevents for note in notes):
+    if len(headers.keys() - {MODEL_HEADER}) > _MOST_HEADERS:
+        detail = f"a Gateway takes {_MOST_HEADERS} headers beside that of the model"
+        notes.append(_note(f"{path}.headers", detail))
+    place = _path(conditions.get("uri") or {}, f"{path}.uri", notes)
+    if place is None or not is_met or any(note.prevents for note in notes):
         return None, notes
-    return Match(path=place, headers=found.headers), notes
+    return Match(path=place, headers=tuple(sorted(headers.items()))), notes
+
+
+def named(match: Match, name: str) -> Match | None:
+    """Return a match without its condition on the model's name; None where that does not hold."""
+    wanted = dict(match.headers).get(MODEL_HEADER)
+    if wanted is not None and not _holds(wanted, name):
+        return None
+    return Match(path=match.path, headers=tuple(item for item in match.headers if item[0] != MODEL_HEADER))
 
 
 def meet(some: Match, others: Match) -> Match | Unmet:
@@ -110,7 +128,7 @@ def meet(some: Match, others: Match) -> Match | Unmet:
     if Unmet.APART in found:
         return Unmet.APART
     texts = [(name, text) for name, text in sorted(headers.items()) if isinstance(text, Text)]
-    if Unmet.UNKNOWN in found or not isinstance(path, Text) or len(texts) > MOST_HEADERS:
+    if Unmet.UNKNOWN in found or not isinstance(path, Text) or len(texts) > _MOST_HEADERS:
         return Unmet.UNKNOWN
     return Match(path=path, headers=tuple(texts))
 

@@ -8,7 +8,7 @@ these are as specific as those of the later rule, and come first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,12 +24,16 @@ MOST_MATCHES_IN_ROUTE: Final = 128
 class Ordered:
     """The matches of each rule, and pairs of rules whose order cannot be kept."""
 
-    matches: Sequence[Sequence[Match]]
-    unkept: Sequence[tuple[int, int]]
+    matches: tuple[tuple[Match, ...], ...]
+    unkept: tuple[tuple[int, int], ...]
 
 
-def in_order(rules: Sequence[Match]) -> Ordered:
-    """Return matches by which the first rule that applies to a request is taken."""
+@functools.lru_cache(maxsize=1024)
+def in_order(rules: tuple[Match, ...]) -> Ordered:
+    """Return matches by which the first rule that applies to a request is taken.
+
+    It is the same for most names of a route, and at each look at it.
+    """
     found: list[list[Match]] = [[] for _ in rules]
     unkept: list[tuple[int, int]] = []
     # From the last: together with all that a later rule has, an earlier one is ahead of combinations, too.
@@ -41,9 +45,9 @@ def in_order(rules: Sequence[Match]) -> Ordered:
                 unkept.append((position, later))
         found[position] = own
     if sum(map(len, found)) > MOST_MATCHES_IN_ROUTE:
-        pairs = [(first, second) for second in range(len(rules)) for first in range(second)]
-        return Ordered(matches=[[match] for match in rules], unkept=pairs)
-    return Ordered(matches=found, unkept=sorted(unkept))
+        pairs = tuple((first, second) for second in range(len(rules)) for first in range(second))
+        return Ordered(matches=tuple((match,) for match in rules), unkept=pairs)
+    return Ordered(matches=tuple(map(tuple, found)), unkept=tuple(sorted(unkept)))
 
 
 def _stay_ahead(own: list[Match], later: Match) -> bool:

@@ -13,22 +13,19 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.gateways.installed import API_VERSIONS, HTTP_ROUTES, Installed
 from controller.gateways.matching import (
-    MOST_HEADERS,
+    MODEL_HEADER,
     Comparison,
     Match,
     Text,
     can_be_header,
     match_of,
-    meet,
+    named,
 )
 from controller.gateways.pools import pool_of
 from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, in_order
 from controller.gateways.requests import numbered, objectives, rewrites
 from controller.gateways.traffic import backend_references, traffic_fields
 from controller.models.parts import Note, owned_metadata
-
-MODEL_HEADER: Final = "x-gateway-model-name"
-"""Where body-based routing of the Inference Extension writes the model that the body of a request names."""
 
 _RULE_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"
@@ -124,10 +121,6 @@ def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tup
         notes += lost
         if match is None:
             continue
-        if len(match.headers) == MOST_HEADERS and MODEL_HEADER not in dict(match.headers):
-            text = f"with that of the model a match has {MOST_HEADERS} headers at most; the rule is left out"
-            notes.append(Note(path=f"{path}.modelMatch.headers", text=text, prevents=True))
-            continue
         body, lost = traffic_fields(rule, servers, installed.rule_fields, path)
         notes += lost
         name = rule.get("name", "")
@@ -193,19 +186,24 @@ def _names(spec: Json) -> Iterator[tuple[str, str]]:
 
 def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]], list[Note]]:
     """Return the matches of each rule for requests that name one model, in the order of the rules."""
-    wanted = Match(headers=((MODEL_HEADER, Text(Comparison.EXACT, name)),))
-    applying: list[tuple[int, Match]] = []
-    notes: list[Note] = []
-    for rule in rules:
-        found = meet(rule.match, wanted)
-        if rule.model in ("", name) and isinstance(found, Match):
-            applying.append((rule.position, found))
-    ordered = in_order([match for _, match in applying])
-    for first, second in ordered.unkept:
-        text = f"a Gateway may prefer it to spec.rules[{applying[first][0]}] where both apply"
-        notes.append(Note(path=f"spec.rules[{applying[second][0]}].modelMatch", text=text))
-    positions = [position for position, _ in applying]
-    return dict(zip(positions, map(list, ordered.matches), strict=True)), notes
+    applying = {
+        rule.position: match
+        for rule in rules
+        if rule.model in ("", name) and (match := named(rule.match, name)) is not None
+    }
+    ordered, positions = in_order(tuple(applying.values())), [*applying]
+    notes = [
+        Note(
+            path=f"spec.rules[{positions[second]}].modelMatch",
+            text=f"a Gateway may prefer it to spec.rules[{positions[first]}] where both apply",
+        )
+        for first, second in ordered.unkept
+    ]
+    model = MODEL_HEADER, Text(Comparison.EXACT, name)
+    return {
+        position: [replace(match, headers=(model, *match.headers)) for match in matches]
+        for position, matches in zip(positions, ordered.matches, strict=True)
+    }, notes
 
 
 def _fits(part: Mapping[int, Sequence[Match]], more: Mapping[int, Sequence[Match]]) -> bool:

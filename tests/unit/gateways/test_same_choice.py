@@ -157,12 +157,12 @@ def test_a_rule_stays_ahead_of_more_specific_ones() -> None:
     matches = [
         (match["path"]["value"], [header["name"] for header in match["headers"]])
         for match in first["matches"]
-        if match["headers"][-1]["value"] == "chat"
+        if match["headers"][0]["value"] == "chat"
     ]
     assert matches == [
         ("/", [HEADER]),
         ("/v1", [HEADER]),
-        ("/", ["x-a", HEADER]),
+        ("/", [HEADER, "x-a"]),
     ]
 
 
