@@ -143,7 +143,8 @@ class ModelRouteStatus:
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """`Accepted`: the spec is valid, and no older route answers to its names. `ResolvedRefs`: all
-    ModelServers are there. `Ready`: requests find a pod wherever a rule sends them."""
+    ModelServers are there. `Ready`: requests find a pod wherever a rule sends them. `Translated`: it
+    means the same behind the Gateways that it names."""
 
 
 @declaration()
