@@ -8,17 +8,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.models.parts import Note
-from controller.observe.orders import PREFIX
-
-PARENT_REFS: Final = f"{PREFIX}parent-refs"
-"""Of a ModelRoute, or of a Namespace for all of its ModelRoutes: the Gateways that requests come through.
-
-`NAME`, `NAMESPACE/NAME` or `NAMESPACE/NAME/LISTENER`, with commas between. Empty: none, whatever the
-Namespace says.
-"""
-
-PRIORITY: Final = f"{PREFIX}request-priority"
-"""Of a ModelRoute: the priority of its requests in their pools, a whole number."""
+from controller.observe.orders import PARENT_REFS, PREFIX, REQUEST_PRIORITY
 
 ENDPOINT_PICKER: Final = f"{PREFIX}endpoint-picker"
 """Of a ModelServer: `NAME` or `NAME:PORT` of the Service of its pool's endpoint picker."""
@@ -57,11 +47,11 @@ def parent_refs(route: Json, namespace: Json | None) -> tuple[list[Json], list[N
 
 def priority(route: Json) -> tuple[int | None, list[Note]]:
     """Return the priority of a route's requests, or a note where it cannot be read."""
-    text = _annotation(route, PRIORITY)
+    text = _annotation(route, REQUEST_PRIORITY)
     if text is None:
         return None, []
     if not _PRIORITY.match(text) or int(text) not in _PRIORITIES:
-        return None, [_not_understood(PRIORITY, f"{text[:40]!r} is no whole number of 32 bits")]
+        return None, [_not_understood(REQUEST_PRIORITY, f"{text[:40]!r} is no whole number of 32 bits")]
     return int(text), []
 
 

@@ -7,9 +7,10 @@ from typing import Final
 
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
-from controller.gateways.annotations import PRIORITY, priority
+from controller.gateways.annotations import priority
 from controller.gateways.installed import API_VERSIONS, OBJECTIVES, REWRITES, Installed
 from controller.models.parts import Note, owned_metadata
+from controller.observe.orders import REQUEST_PRIORITY
 
 _HEADER: Final = "x-gateway-inference-objective"
 """By which a request names its objective."""
@@ -18,7 +19,7 @@ _HEADER: Final = "x-gateway-inference-objective"
 def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple[list[Json], list[Note]]:
     """Return an InferenceObjective for each pool of a route whose requests have a priority."""
     value, notes = priority(route)
-    path = f"metadata.annotations[{PRIORITY}]"
+    path = f"metadata.annotations[{REQUEST_PRIORITY}]"
     if value is None or not pools:
         return [], notes
     if OBJECTIVES not in installed.definitions:

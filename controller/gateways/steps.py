@@ -76,8 +76,9 @@ def targets_of(route: Json) -> frozenset[str]:
     """Return the names of the ModelServers that a route leads to."""
     return frozenset(
         str(target["modelServerName"])
-        for rule in route["spec"].get("rules") or []
+        for rule in (route.get("spec") or {}).get("rules") or []
         for target in rule.get("targetModels") or []
+        if target.get("modelServerName")  # definitions of others may not demand it
     )
 
 

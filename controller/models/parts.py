@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.orders import PREFIX
 
@@ -147,15 +146,6 @@ def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
             }
         ]
     return found
-
-
-def orders_of(model: Json) -> Json:
-    """Return what a person ordered for a Model by annotations."""
-    return {
-        key: text
-        for key, text in sorted((model["metadata"].get("annotations") or {}).items())
-        if key.startswith(PREFIX) and key != WRITTEN_BY
-    }
 
 
 def backend_name(model: Json, backend: Json) -> str:

@@ -20,10 +20,10 @@ from controller.models.parts import (
     Part,
     backend_name,
     engine_name,
-    orders_of,
     served_name,
 )
 from controller.models.workloads import answering_labels, metadata
+from controller.observe.orders import ROUTE_ORDERS
 
 _API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 
@@ -72,7 +72,8 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
             spec["loraAdapters"] = chunk
         name = str(model["metadata"]["name"])
         found = metadata(model, f"{name}{suffix}", {MODEL_LABEL: name})
-        if orders := orders_of(model):
+        said = model["metadata"].get("annotations") or {}
+        if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
             found["annotations"] = {**found.get("annotations", {}), **orders}
         yield {"apiVersion": _API_VERSION, "kind": "ModelRoute", "metadata": found, "spec": spec}
 

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.models.parts import BACKEND_LABEL, MODEL_LABEL, Part, backend_name, orders_of
+from controller.models.parts import BACKEND_LABEL, MODEL_LABEL, Part, backend_name
 from controller.models.workloads import metadata, reference
-from controller.observe.orders import SCALE_TO_ZERO_GRACE
+from controller.observe.orders import PREFIX, ROUTE_ORDERS, SCALE_TO_ZERO_GRACE
 
 _API_VERSION: Final = f"{REGISTRY}/v1alpha1"
 
@@ -127,7 +128,12 @@ def _binding(model: Json, name: str, spec: Json, labels: Json) -> Json:
         "metadata": metadata(model, name, labels),
         "spec": spec,
     }
-    if orders := orders_of(model):
+    orders = {
+        key: text
+        for key, text in sorted((model["metadata"].get("annotations") or {}).items())
+        if key.startswith(PREFIX) and key not in (WRITTEN_BY, *ROUTE_ORDERS)
+    }
+    if orders:
         found["metadata"]["annotations"] = {**found["metadata"].get("annotations", {}), **orders}
     return found
 

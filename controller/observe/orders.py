@@ -33,6 +33,19 @@ ADVISORY: Final = f"{PREFIX}advisory"
 SCALE_TO_ZERO_GRACE: Final = f"{PREFIX}scale-to-zero-grace-period"
 """Of a binding: how long nothing must be asked for before the last replica goes, such as `30s`."""
 
+PARENT_REFS: Final = f"{PREFIX}parent-refs"
+"""Of a ModelRoute, or of a Namespace for all of its ModelRoutes: the Gateways that requests come through.
+
+`NAME`, `NAMESPACE/NAME` or `NAMESPACE/NAME/LISTENER`, with commas between. Empty: none, whatever the
+Namespace says.
+"""
+
+REQUEST_PRIORITY: Final = f"{PREFIX}request-priority"
+"""Of a ModelRoute: the priority of its requests in their pools, a whole number."""
+
+ROUTE_ORDERS: Final = (PARENT_REFS, REQUEST_PRIORITY)
+"""What is said of a Model for its ModelRoutes."""
+
 _SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = re.compile(r"(true|false)\Z")
 _ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {

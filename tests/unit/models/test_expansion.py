@@ -230,12 +230,15 @@ def test_metrics_are_read_where_the_engine_answers() -> None:
 
 
 def test_orders_for_the_model_are_orders_for_its_bindings() -> None:
-    """All but who wrote it."""
-    annotations = {"stowplan.dev/paused": "true", "stowplan.dev/written-by": "{}", "other": "x"}
+    """All but who wrote it, and what is about Gateways: that is an order for its routes."""
+    gateways = {"stowplan.dev/parent-refs": "infra/inference", "stowplan.dev/request-priority": "5"}
+    annotations = {"stowplan.dev/paused": "true", "stowplan.dev/written-by": "{}", "other": "x", **gateways}
     value = model(backend(**SCALED, autoscalingPolicy=POLICY), metadata={"annotations": annotations})
 
-    binding = one(expand(value).objects, "AutoscalingPolicyBinding")
+    objects = expand(value).objects
+    binding, route = one(objects, "AutoscalingPolicyBinding"), one(objects, "ModelRoute")
     assert binding["metadata"]["annotations"] == {"stowplan.dev/paused": "true"}
+    assert route["metadata"]["annotations"] == gateways
 
 
 def test_autoscalers_are_left_out_on_demand() -> None:
