@@ -104,8 +104,8 @@ def _lost(
     if policy.timeout and "timeouts" not in fields:
         yield Note(path=f"{at}.timeout", text=_too_old("timeouts"))
     elif policy.timeout != timeout:
-        text = f"{rule} has one timeout for all of its targets: {gateway_duration(timeout)}"
-        yield Note(path=f"{at}.timeout", text=text.replace(": 0s", ": none"))
+        longest = gateway_duration(timeout) if timeout else "none"
+        yield Note(path=f"{at}.timeout", text=f"{rule} has one timeout for all of its targets: {longest}")
     if policy.attempts and "retry" not in fields:
         yield Note(path=f"{at}.retry", text=_too_old("retry"))
     elif (policy.attempts, policy.interval) != (retry.attempts, retry.interval):

@@ -113,7 +113,7 @@ def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tup
     """Return the rules that can be said, and what of them cannot."""
     rules: list[_Rule] = []
     notes: list[Note] = []
-    named: set[str] = set()
+    taken: set[str] = set()
     for position, rule in enumerate(spec["rules"]):
         path = f"spec.rules[{position}]"
         conditions = rule.get("modelMatch") or {}
@@ -124,12 +124,12 @@ def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tup
         body, lost = traffic_fields(rule, servers, installed.rule_fields, path)
         notes += lost
         name = rule.get("name", "")
-        if name and (not _RULE_NAME.match(name) or name in named or "name" not in installed.rule_fields):
+        if name and (not _RULE_NAME.match(name) or name in taken or "name" not in installed.rule_fields):
             notes.append(
                 Note(path=f"{path}.name", text="the rule of the HTTPRoute has no name: it takes others")
             )
             name = ""
-        named.add(name)
+        taken.add(name)
         body = ({"name": name} if name else {}) | {"backendRefs": backend_references(rule)} | body
         model = (conditions.get("body") or {}).get("model", "")
         rules.append(_Rule(position=position, body=body, match=match, model=model))
