@@ -79,7 +79,7 @@ def granted(
         world, policies=POLICIES, now_seconds=0.0, may_scale_to_zero=True, asks=asks, **given
     ).snapshot
     decided = plan(found, PlanningState(), Settings())[0]
-    grants = grants_of(asks, found, decided)
+    grants = grants_of(asks, found, decided, POLICIES)
     return {ask.key[1]: grants[ask.key] for ask in asks}
 
 

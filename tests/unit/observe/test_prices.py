@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from support.gathering import NODE, POLICIES, gathered, placed, pod
@@ -22,7 +23,7 @@ PRICES = {"A100": Decimal(40), "H100": Decimal(90), "L4": Decimal(5)}
 ANN = {"username": "ann"}
 
 
-def written_by_ann(**spec: object) -> Json:
+def written_by_ann(**spec: Any) -> Json:
     """Return a variant of Ann's."""
     value = placed(variant("chat", **spec))
     return value | {"metadata": value["metadata"] | {"annotations": {WRITTEN_BY: record_of(ANN)}}}
@@ -51,7 +52,7 @@ def tenants(*, may_set: bool, prices: dict[str, Decimal] = PRICES) -> Policies:
     return replace(POLICIES, unit_costs=prices, grants=Grants(allowed=allowed, namespace="stowplan-system"))
 
 
-def cost(value: Json, policies: Policies, target: Json, **world: object) -> tuple[Decimal, str]:
+def cost(value: Json, policies: Policies, target: Json, **world: Any) -> tuple[Decimal, str]:
     """Return what planning counts for one replica, and why."""
     found = gathered(value, deployments=(target,), policies=policies, **world)
     (planned,) = found.snapshot.variants

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.gathering import placed
@@ -27,7 +28,7 @@ NAMED = {"name": "classes", "key": "premium"}
 ANN, BOB = {"username": "ann", "groups": ["devs"]}, {"username": "bob"}
 
 
-def written(user: Json | None, **spec: object) -> Json:
+def written(user: Json | None, **spec: Any) -> Json:
     """Return a variant of somebody's."""
     value = placed(variant("chat", **({"modelID": "llama", "variantCost": None} | spec)))
     annotations = {} if user is None else {WRITTEN_BY: record_of(user)}

@@ -248,4 +248,6 @@ def test_no_cost_is_made_up_in_an_edit_of_what_the_older_version_cannot_say() ->
         (edited, convert(stored, "llmd.ai/v1alpha1")),
         (convert(edited, "llmd.ai/v1alpha2"), stored),
     ):
-        assert [item.path for item in mutate(review(new, old)).patch] == ["/metadata/annotations"]
+        (addition,) = mutate(review(new, old)).patch
+        assert isinstance(addition, Addition)
+        assert addition.path == "/metadata/annotations"

@@ -113,12 +113,21 @@ def test_a_variant_has_a_writer_whatever_its_version() -> None:
 
 
 KEPT = "llmd.ai/kept-by-conversion"
+
+
+def with_class() -> Json:
+    """Return a binding of a service class."""
+    value = binding()
+    value["metadata"]["annotations"] = {"stowplan.dev/service-class": "classes/premium"}
+    return value
+
+
 LIKE_THE_SPEC: dict[str, Json] = {
     "what conversion keeps of it": variant(metadata={"annotations": {KEPT: '{"fields":[]}'}}),
     "the label that conversion looks at": variant(
         metadata={"labels": {"inference.optimization/acceleratorName": "H100"}}
     ),
-    "the service class of a binding": binding(**{"stowplan.dev/service-class": "classes/premium"}),
+    "the service class of a binding": with_class(),
 }
 
 
