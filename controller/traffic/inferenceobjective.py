@@ -11,7 +11,7 @@ from controller.observe.objectives import POOL_GROUPS, pool_labels
 from controller.observe.pods import target_of_pod
 from controller.observe.targets import TargetKey
 from controller.traffic.conditions import Finding, Found, TrafficCondition, TrafficReason, acceptance
-from controller.traffic.endpoints import Endpoints, endpoints, server_endpoints
+from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, selects
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,14 +75,14 @@ def _models(found: Endpoints, world: PoolWorld) -> str:
     """Return which models the pods of a pool serve, as far as somebody says it."""
     if not found.pods:
         return ""
-    names = {str(pod["metadata"]["name"]) for pod in found.pods}
     targets = {target_of_pod(pod) for pod in found.pods}
     models = {world.models[target] for target in targets if target is not None and target in world.models}
-    for server in world.servers:
-        selected = {str(pod["metadata"]["name"]) for pod in server_endpoints(server, world.pods).pods}
-        model = server["spec"].get("model")
-        if model and selected & names:
-            models.add(model)
+    models |= {
+        model
+        for server in world.servers
+        if (model := server["spec"].get("model"))
+        and any(selects(labels, pod) for labels in selectors_of(server).values() for pod in found.pods)
+    }
     if not models:
         return "; no VariantAutoscaling or ModelServer says which model they serve"
     return f"; they serve {', '.join(map(repr, sorted(models)))}"
