@@ -39,7 +39,7 @@ DEFINITIONS = (
 )
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 PATIENCE_SECONDS = 60.0
-OBJECTS = 150
+OBJECTS = 100
 SERVED = 0.8
 """Share of targets whose ModelServer there is."""
 

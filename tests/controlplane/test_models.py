@@ -29,7 +29,7 @@ pytestmark = pytest.mark.controlplane
 NODE = "modelled-1"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _installed(control_plane: ControlPlane, installation: Installation) -> None:
     """Every test here needs the webhooks, and the kind of what spans nodes."""
     control_plane.define(Definition.LEADER_WORKER_SETS)
