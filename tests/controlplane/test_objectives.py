@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,17 +10,18 @@ from support.manifests import deployment, listed, variant
 from support.traffic import objective, pool
 
 from apiserver import cli
+from hack.controlplane.foreign import Definition
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
-DEFINITION = Path(__file__).with_name("inference_pool.yaml")
 FOLDER = ROOT / "manifests" / "objectives"
 
 
@@ -29,8 +29,7 @@ FOLDER = ROOT / "manifests" / "objectives"
 def _counting(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[None]:
     """Let objectives of the namespace count while the test runs."""
     kubectl = control_plane.kubectl
-    kubectl("apply", "--server-side", f"--filename={DEFINITION}")
-    control_plane.wait_until_established(f"--filename={DEFINITION}")
+    control_plane.define(Definition.INFERENCE_POOLS)
     kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
     path = control_plane.directory / "controller.yaml"
     before = path.read_text(encoding="utf-8")

@@ -60,7 +60,13 @@ def pool(name: str, labels: Json, *, former: bool = False, namespace: str = "cha
         value = _named("inference.networking.x-k8s.io/v1alpha2", "InferencePool", name, namespace)
         return value | {"spec": {"selector": labels}}
     value = _named("inference.networking.k8s.io/v1", "InferencePool", name, namespace)
-    return value | {"spec": {"selector": {"matchLabels": labels}}}
+    return value | {
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {"name": f"{name}-epp", "port": {"number": 9002}},
+        }
+    }
 
 
 def objective(
