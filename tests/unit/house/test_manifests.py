@@ -102,3 +102,24 @@ def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
         for kind in ("deployments", "statefulsets", "leaderworkersets")
         for verb in ("get", "update")
     }
+
+
+def test_the_right_to_write_for_gateways_is_given_apart_and_bound_nowhere() -> None:
+    """In all namespaces the controller of Models may only read for them."""
+    objects = manifests("../models-gateways/rbac-models-gateways.yaml")
+    bound = {item["roleRef"]["name"] for item in objects if "Binding" in item["kind"]}
+    verbs = {
+        (item["metadata"]["name"] in bound, verb)
+        for item in objects
+        for rule in item.get("rules", [])
+        for verb in rule["verbs"]
+    }
+
+    assert {verb for is_bound, verb in verbs if is_bound} == {"list", "watch"}
+    assert {verb for is_bound, verb in verbs if not is_bound} == {
+        "get",
+        "create",
+        "patch",
+        "delete",
+        "update",
+    }
