@@ -28,7 +28,7 @@ def containerd_configuration(layout: NodeLayout) -> str:
     runtime = {
         "runtime_type": "io.containerd.runc.v2",
         "runtime_path": str(layout.prepared.program("containerd-shim-runc-v2")),
-        "options": {"BinaryName": shutil.which("runc", path=PATH), "SystemdCgroup": False},
+        "options": {"BinaryName": shutil.which("runc", path=PATH) or "runc", "SystemdCgroup": False},
     }
     document = {
         "version": 3,
