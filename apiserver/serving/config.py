@@ -1,7 +1,7 @@
 """Configuration of a server verb: one YAML document, and flags that override it.
 
 The document is declared like a kind, so its schema, defaults and reference page are read off the same
-declaration. A flag exists for every scalar field, but for those of `credentials`, which belong in a file:
+declaration. A flag exists for every scalar field, but for a few, which belong in a file:
 `planning.scaleToZero` is `--planning-scale-to-zero`.
 """
 
@@ -85,8 +85,8 @@ _HELP_FLAGS: Final = frozenset({"-h", "--help"})
 _EVERYWHERE: Final = frozenset({"serving", "cluster"})
 """Sections that every verb has: their flags go without the section's name."""
 
-_FILE_ONLY: Final = frozenset({"credentials"})
-"""Sections whose fields have no flags."""
+_FILE_ONLY: Final = frozenset({"credentials", "objectives", "objectivesHighestPriority"})
+"""Fields, and sections of them, without flags: which objectives count is said for namespaces, in a file."""
 
 
 def parse(declared: type[T], *, program: str, description: str, arguments: Sequence[str]) -> T:

@@ -17,7 +17,7 @@ import structlog
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
-from controller.observe.asks import binding_of, stand_ins
+from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
 from controller.observe.condition_list import shortened
 from controller.observe.gather import (
@@ -204,19 +204,7 @@ class VariantAutoscalingReconciler:
         if tools.privileges is not None:
             used = await asyncio.to_thread(questions, claims, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
-        # Off the loop: for thousands of variants it takes seconds, and the Lease must be renewed meanwhile.
-        gathered = await asyncio.to_thread(
-            gather,
-            world,
-            policies=policies,
-            report_age=self._watch.report_age(),
-            now_seconds=self._steady(),
-            may_scale_to_zero=self._settings.scale_to_zero,
-            idleness=self._watch.idleness,
-            terms=self._terms(),
-            asks=taken.asks,
-            objectives=objectives,
-        )
+        gathered = await self._gathered(world, policies, objectives, taken.asks)
         self._tell_problems((*policies.problems, *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
@@ -252,6 +240,23 @@ class VariantAutoscalingReconciler:
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             evictions=evictions,
             divergence=self._follower.divergence,
+        )
+
+    async def _gathered(
+        self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
+    ) -> Gathered:
+        """Gather off the loop: for thousands of variants it takes seconds, and the Lease must be renewed."""
+        return await asyncio.to_thread(
+            gather,
+            world,
+            policies=policies,
+            report_age=self._watch.report_age(),
+            now_seconds=self._steady(),
+            may_scale_to_zero=self._settings.scale_to_zero,
+            idleness=self._watch.idleness,
+            terms=self._terms(),
+            asks=asks,
+            objectives=objectives,
         )
 
     def _terms(self) -> Terms:

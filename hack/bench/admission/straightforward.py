@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 import jsonpatch
 from jsonschema import Draft202012Validator
 
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, recorded, vouched
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
@@ -44,6 +45,7 @@ _INVALID: Final = 422
 class Known:
     """One version of a kind and its validator."""
 
+    kind: Kind
     version: Version
     validator: Any
     """A `jsonschema` validator; its type is a protocol without public name."""
@@ -78,6 +80,7 @@ class Straightforward:
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._known = {
             (f"{kind.group}/{version.name}", kind.kind): Known(
+                kind=kind,
                 version=version,
                 validator=validator,
                 checks=None if checks is None else finder(checks),
@@ -99,13 +102,25 @@ class Straightforward:
         value = request["object"]
         known = self._known.get((value["apiVersion"], value["kind"]))
         if known is not None:
+            old = request.get("oldObject")
             filled = defaulted(known.version, value)
-            messages = known.messages(filled, request.get("oldObject"))
+            messages = known.messages(filled, old)
             if messages:
                 response |= {"allowed": False, "status": {"code": _INVALID, "message": "; ".join(messages)}}
             elif verb == "mutate":
-                response |= _patch(value, filled)
+                response |= _patch(value, _signed(known.kind, filled, old, request["userInfo"]))
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def _signed(kind: Kind, value: Json, old: Json | None, user: Json) -> Json:
+    """Return an object that says who wrote it, where objects of its kind do."""
+    if not is_recorded(kind):
+        return value
+    is_new = old is None or vouched(kind, value) != vouched(kind, old)
+    text = record_of(user) if is_new or old is None else recorded(old)
+    metadata = value["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), WRITTEN_BY: text}
+    return {**value, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _patch(value: Json, filled: Json) -> Json:
