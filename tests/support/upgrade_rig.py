@@ -20,6 +20,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.selection import Selection
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.upgrading.retrying import patiently
 from hack.controlplane import ControlPlane
 
@@ -58,8 +59,9 @@ def copies(manifests: Sequence[Manifest], count: int) -> list[Manifest]:
 
 
 def said(item: Manifest) -> Manifest:
-    """Return what an object says, without what the server keeps about it."""
-    metadata = {name: item["metadata"].get(name) or {} for name in ("labels", "annotations")}
+    """Return what an object says, without what the server and our webhooks keep about it."""
+    metadata = {name: dict(item["metadata"].get(name) or {}) for name in ("labels", "annotations")}
+    metadata["annotations"].pop(WRITTEN_BY, None)
     return {"metadata": metadata, "spec": item.get("spec"), "status": item.get("status")}
 
 
