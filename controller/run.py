@@ -138,10 +138,13 @@ class Controller:
             caches = self._caches = Caches(
                 cluster, namespace=self._namespace, objectives=objectives_of(config.planning)
             )
-            events = EventRecorder(cluster, controller=REPORTER, instance=self._identity)
+            elector = self._elector(cluster)
+            # A process that was frozen in the middle of a cycle must not end it when it wakes.
+            fenced = cluster.fenced(elector.is_leading)
+            events = EventRecorder(fenced, controller=REPORTER, instance=self._identity)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
             tools = Tools(
-                cluster=cluster,
+                cluster=fenced,
                 events=events,
                 source=source,
                 planner=planner,
@@ -151,7 +154,7 @@ class Controller:
                 objectives=caches.objectives,
                 now=_now,
                 steady=clock.seconds,
-                eviction_record=EvictionRecord(cluster, namespace=self._namespace, name=LEASE_NAME),
+                eviction_record=EvictionRecord(fenced, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
                 exchange=exchange,
                 privileges=Privileges(cluster, namespace=self._namespace, seconds=clock.seconds)
@@ -159,7 +162,7 @@ class Controller:
                 else None,
             )
             binding_tools = BindingTools(
-                cluster=cluster,
+                cluster=fenced,
                 events=events,
                 source=source,
                 world=caches.bound_world,
@@ -171,20 +174,21 @@ class Controller:
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
                 group.create_task(events.run())
-                group.create_task(self._lead(cluster, caches, tools, binding_tools))
+                group.create_task(self._lead(elector, caches, tools, binding_tools))
 
     def _why_not_current(self) -> str | None:
         return self._caches.why_not_current() if self._caches else "not connected yet"
 
-    async def _lead(
-        self, cluster: Cluster, caches: Caches, tools: Tools, binding_tools: BindingTools
-    ) -> None:
+    def _elector(self, cluster: Cluster) -> LeaderElector:
         options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
-        elector = LeaderElector(cluster, options, on_lost=exit_at_once, annotations=self._pulse.annotations)
+        return LeaderElector(cluster, options, on_lost=exit_at_once, annotations=self._pulse.annotations)
 
+    async def _lead(
+        self, elector: LeaderElector, caches: Caches, tools: Tools, binding_tools: BindingTools
+    ) -> None:
         scaler = DirectScaler(
             ScalingTools(
-                cluster=cluster,
+                cluster=tools.cluster,
                 events=binding_tools.events,
                 scalable=caches.scalable,
                 is_leading=elector.is_leading,
@@ -196,7 +200,7 @@ class Controller:
         async def lead() -> None:
             async with asyncio.TaskGroup() as group:
                 if self._config.certificates.enabled:
-                    group.create_task(self._keep_certificates(cluster))
+                    group.create_task(self._keep_certificates(tools.cluster))
                 group.create_task(self._keep_deciding(caches, tools))
                 group.create_task(self._keep_deciding_on_bindings(caches, binding_tools))
 

@@ -69,6 +69,14 @@ class Cluster:
         """The server's base address."""
         return self._transport.host
 
+    def fenced(self, may_write: Callable[[], bool]) -> Self:
+        """Return this connection for one of several replicas; `NotLeading` where it may not write any more.
+
+        That is asked whenever a request other than GET is about to be sent: a process that was frozen in the
+        middle of its work must not finish it after another one took over.
+        """
+        return type(self)(self._transport.fenced(may_write))
+
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.close()

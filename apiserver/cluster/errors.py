@@ -8,6 +8,7 @@
     ├── Conflict          409: somebody else wrote first; read again, decide again
     │   └── AlreadyExists     409 on create
     ├── Expired           410: the resource version or continue token is too old; list again
+    ├── NotLeading        nothing was sent: this process no longer holds its lease
     ├── Invalid           400, 422 and other 4xx: this request will never be accepted as it is
     └── Unavailable       network, time-out, 5xx or an unreadable answer: may work later
         └── Throttled         429: wait for `retry_after_seconds`, then try again
@@ -75,6 +76,10 @@ class AlreadyExists(Conflict):
 
 class Expired(ClusterError):  # noqa: N818 - the API's own word
     """The resource version or the continue token is too old: list again (410)."""
+
+
+class NotLeading(ClusterError):  # noqa: N818 - named after what happened
+    """Nothing was sent: this process no longer holds the lease that lets it write."""
 
 
 class Invalid(ClusterError):  # noqa: N818 - the API's own word

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import aiohttp
 import msgspec
 
-from apiserver.cluster.errors import Unavailable, error_of
+from apiserver.cluster.errors import NotLeading, Unavailable, error_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from apiserver.cluster.credentials import ApiClient, Credentials
     from apiserver.schema.json import Json, JsonValue
@@ -46,12 +47,19 @@ class Transport:
         self._api = api
         self._credentials = credentials
         self._renewal = asyncio.Lock()
+        self._may_write: Callable[[], bool] = lambda: True
         api.rest_client.pool_manager = _without_environment(api.rest_client.pool_manager)
 
     @property
     def host(self) -> str:
         """The server's base address."""
         return str(self._api.configuration.host)
+
+    def fenced(self, may_write: Callable[[], bool]) -> Self:
+        """Return the same session, on which nothing but GET is sent unless `may_write` says so."""
+        fenced = copy.copy(self)
+        fenced._may_write = may_write  # noqa: SLF001 - a copy of ourselves
+        return fenced
 
     async def close(self) -> None:
         """Close all connections."""
@@ -99,6 +107,8 @@ class Transport:
         return await self._send_once(call)
 
     async def _send_once(self, call: Call) -> aiohttp.ClientResponse:
+        if call.method != "GET" and not self._may_write():
+            raise NotLeading(f"{call.method} {call.path}: not sent, as this process does not hold the lease")
         response: aiohttp.ClientResponse = await self._api.call_api(
             call.path,
             call.method,
