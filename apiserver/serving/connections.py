@@ -22,7 +22,13 @@ _SETTLE_MOST_STEPS = 20
 
 
 class Connections:
-    """The open connections of one listener; `guard` is its protocol factory."""
+    """The open connections of one listener, from the moment that each is accepted.
+
+    When there are too many, one of those that hold a place for nothing gives way: the oldest that has not had
+    an answer yet, else the one whose last answer is the longest ago. So nobody keeps others out by waiting,
+    whether before the handshake, in the middle of a request or between two. Only where all are being answered
+    there is no room.
+    """
 
     def __init__(
         self,
@@ -38,24 +44,45 @@ class Connections:
         self._limit = limit
         self._unfinished_seconds = unfinished_seconds
         self._open: set[Guard] = set()
+        self._unanswered: dict[Guard, None] = {}
+        self._idle: dict[Guard, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def guard(self) -> Guard:
-        """Make the protocol for a new connection."""
-        return Guard(self._factory(), self)
-
-    def admit(self, guard: Guard) -> bool:
-        """Let a connection in, unless there are too many."""
-        if len(self._open) >= self._limit:
-            return False
+    def admit(self) -> Guard | None:
+        """Make the protocol for a new connection, and room for it; None where there is no room."""
+        if len(self._open) >= self._limit and not self.make_room():
+            return None
+        guard = Guard(self._factory(), self)
         self._open.add(guard)
-        return True
+        self._unanswered[guard] = None
+        return guard
+
+    def make_room(self) -> bool:
+        """Cut the connection that is missed least; tell whether there was one."""
+        for waiting in (self._unanswered, self._idle):
+            for guard in waiting:
+                self.forget(guard)
+                guard.abort()
+                return True
+        return False
+
+    def occupy(self, guard: Guard) -> None:
+        """Note that a whole request of a connection is being answered."""
+        self._unanswered.pop(guard, None)
+        self._idle.pop(guard, None)
+
+    def rest(self, guard: Guard) -> None:
+        """Note that a connection's request has been answered."""
+        self.occupy(guard)
+        if guard in self._open:
+            self._idle[guard] = None
 
     def forget(self, guard: Guard) -> None:
         """Note that a connection has ended."""
         self._open.discard(guard)
+        self.occupy(guard)
 
     def sweep(self) -> None:
         """Cut the connections whose request has been unfinished for too long."""
@@ -76,7 +103,7 @@ class Connections:
         a second is for handshakes that are still going on.
         """
         for step in range(_SETTLE_MOST_STEPS):
-            if step >= _SETTLE_LEAST_STEPS and not any(guard.is_unused for guard in self._open):
+            if step >= _SETTLE_LEAST_STEPS and not self._unanswered:
                 return
             await sleep(_SETTLE_STEP_SECONDS)
 
@@ -84,44 +111,39 @@ class Connections:
 class Guard(asyncio.Protocol):
     """Passes all on to the HTTP protocol, noting when a request begins and when it has arrived whole."""
 
-    __slots__ = ("_admitted", "_busy", "_connections", "_inner", "_since", "_transport", "is_unused")
+    __slots__ = ("_busy", "_connections", "_inner", "_is_given_up", "_since", "_transport", "handshake")
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner
         self._connections = connections
         self._transport: asyncio.Transport | None = None
-        self._admitted = False
+        self._is_given_up = False
         self._busy = False
         self._since: float | None = None
-        self.is_unused = True
-        """Whether no request has come yet."""
+        self.handshake: asyncio.Task[object] | None = None
+        """What goes on until the connection is made."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)
-        self._admitted = self._connections.admit(self)
-        if self._admitted:
-            self._inner.connection_made(transport)
-        else:
+        self._inner.connection_made(transport)
+        if self._is_given_up:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
-        if self._admitted:
-            self._connections.forget(self)
-            self._inner.connection_lost(exc)
+        self._connections.forget(self)
+        self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        if not self._admitted:
-            return
         if self._since is None and not self._busy:
             self._since = self._connections.clock()
         self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
         """See `asyncio.Protocol`."""
-        return self._inner.eof_received() if self._admitted else None
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
@@ -134,22 +156,27 @@ class Guard(asyncio.Protocol):
     def request_begun(self, request: BaseRequest) -> None:
         """Note that the headers are complete; the clock runs on until the body is."""
         self._busy = True
-        self.is_unused = False
         request.content.on_eof(self._request_arrived)
 
     def request_ended(self) -> None:
         """Note that the request is answered, whether or not all of it was read."""
         self._busy = False
         self._since = None
+        self._connections.rest(self)
 
     def is_unfinished_since(self, moment: float) -> bool:
         """Tell whether a request began before this moment and has not arrived whole."""
         return self._since is not None and self._since <= moment
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Cut the connection, or end its handshake."""
+        self._is_given_up = True
         if self._transport:
             self._transport.abort()
+        elif self.handshake:
+            self.handshake.cancel()
 
     def _request_arrived(self) -> None:
         self._since = None
+        if self._busy:
+            self._connections.occupy(self)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 
+from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections
 from apiserver.serving.options import Ports
 
@@ -16,18 +17,15 @@ if TYPE_CHECKING:
 
     from apiserver.serving.options import Limits, ServerOptions
 
-_BACKLOG = 1024
-_HANDSHAKE_SECONDS = 10.0
-_TLS_CLOSE_SECONDS = 1.0
 _HEADER_LIMIT = 512
 
 
 class Listener:
     """An open port. Make it with `open`."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server, connections: Connections) -> None:
+    def __init__(self, runner: web.AppRunner, acceptor: Acceptor, connections: Connections) -> None:
         self._runner = runner
-        self._server = server
+        self._acceptor = acceptor
         self._connections = connections
         self._sweeping = asyncio.create_task(connections.keep_sweeping())
 
@@ -42,7 +40,6 @@ class Listener:
         context: ssl.SSLContext | None = None,
     ) -> Self:
         """Listen on a port (0: any free one) of `host` (None: all addresses); `OSError` if it is taken."""
-        loop = asyncio.get_running_loop()
         runner = web.AppRunner(
             application,
             access_log=None,
@@ -57,31 +54,23 @@ class Listener:
             runner.server,
             limit=limits.connections,
             unfinished_seconds=limits.unfinished_request_seconds,
-            clock=loop.time,
+            clock=asyncio.get_running_loop().time,
         )
         try:
-            server = await loop.create_server(
-                connections.guard,
-                host,
-                port,
-                ssl=context,
-                backlog=_BACKLOG,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS if context else None,
-                ssl_shutdown_timeout=_TLS_CLOSE_SECONDS if context else None,
-            )
+            listening = listening_socket(host, port)
         except OSError:
             await runner.cleanup()
             raise
-        return cls(runner, server, connections)
+        return cls(runner, Acceptor(listening, connections, context), connections)
 
     @property
     def port(self) -> int:
         """The port that was opened."""
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._acceptor.port
 
     async def close(self, *, settle: bool = False) -> None:
         """Accept no more, let requests in flight finish (and those on their way arrive), close the rest."""
-        self._server.close()
+        await self._acceptor.close()
         if settle:
             await self._connections.settle()
         await self._runner.cleanup()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import resource
 import signal
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ __all__ = ["Limits", "Ports", "ServerOptions", "run_server", "serve"]
 
 log = EventLogger(__name__)
 
+_OTHER_DESCRIPTORS = 512
+"""For what is open besides the connections of three listeners."""
+
 
 def run_server(
     application: web.Application | None,
@@ -54,6 +58,7 @@ def run_server(
         gc.enable()
 
     ask_for_blocks()
+    _allow_descriptors(3 * options.limits.connections + _OTHER_DESCRIPTORS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(
             serve(
@@ -110,6 +115,14 @@ async def serve(
     await listeners.close_all()
     log.info("stopped")
     return int(supervisor.has_failed)
+
+
+def _allow_descriptors(count: int) -> None:
+    """Let this process have so many files open, as far as it may: some runtimes begin with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft not in {resource.RLIM_INFINITY, hard} and soft < count:
+        limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 class _Stop:

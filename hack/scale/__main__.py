@@ -11,6 +11,7 @@ from hack.bench.goals import Goal
 from hack.controlplane import ControlPlane
 from hack.scale import fleet
 from hack.scale.campaign import LEASE_WRITES_PER_SECOND, Phase, running
+from hack.scale.memory import serving
 
 _STARTING = 6
 """Cycles until decisions are taken anew, and the statuses say so."""
@@ -41,6 +42,10 @@ async def _campaign(control_plane: ControlPlane, count: int, cycles: int) -> int
         ):
             phases[name] = await campaign.phase(name, number, loaded=loaded)
             print(phases[name].line(), flush=True)
+        with serving(control_plane) as beside:
+            await asyncio.to_thread(beside.convert, count)
+            peaks = campaign.peaks_mebibytes() | beside.peaks_mebibytes()
+        print("peak memory: " + ", ".join(f"{name} {peak:.0f} MiB" for name, peak in peaks.items()))
     goals = (
         Goal(
             name="writes under load, the Lease's included",

@@ -7,6 +7,7 @@ per second of the engines' time are those of a controller that keeps its interva
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Mapping
@@ -29,6 +30,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import AuditLog, Request
 from hack.scale import fleet
 from hack.scale.engines import NoisyEngines
+from hack.scale.memory import forget_peak, peak_mebibytes
 
 INTERVAL_SECONDS: Final = 15.0
 USER_AGENT: Final = "stowplan"
@@ -90,13 +92,21 @@ class Campaign:
         caches: Caches,
         events: EventRecorder,
         engines: NoisyEngines,
+        *,
         log: AuditLog,
+        solver: Solver,
     ) -> None:
         self._reconciler = reconciler
         self._caches = caches
         self._events = events
         self._engines = engines
         self._log = log
+        self._solver = solver
+
+    def peaks_mebibytes(self) -> dict[str, float]:
+        """Return the peak of this process, the simulated engines included, and that of the solver's."""
+        found = {"controller": peak_mebibytes(os.getpid())}
+        return found | ({"solver": peak_mebibytes(self._solver.pid)} if self._solver.pid else {})
 
     async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
         """Run some cycles and count what they asked for."""
@@ -143,6 +153,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(await Cluster.connect(control_plane.kubeconfig))
         await fleet.create(cluster, count)
+        forget_peak()
         settings = Settings(wall_seconds=20.0)
         solver = await stack.enter_async_context(Solver(deadline_seconds=60.0))
         planner, pulse = RememberingPlanner(solver, settings), Pulse()
@@ -164,7 +175,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
         await stack.enter_async_context(_background(caches.run(), events.run(), _lead(cluster, pulse)))
         await caches.synced()
         reconciler = VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False))
-        yield Campaign(reconciler, caches, events, engines, control_plane.audit_log)
+        yield Campaign(reconciler, caches, events, engines, log=control_plane.audit_log, solver=solver)
 
 
 @asynccontextmanager

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import web
 
+from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.requests import request_middleware
+from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from unit.serving.conftest import CertificateFiles
 
 HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -30,6 +34,7 @@ class Bench:
         self.port = 0
         self.release = asyncio.Event()
         self.connections: Connections
+        self.kept: dict[asyncio.StreamReader, asyncio.StreamWriter] = {}
         self._writers: list[asyncio.StreamWriter] = []
 
     async def echo(self, request: web.Request) -> web.Response:
@@ -80,12 +85,12 @@ async def bench() -> AsyncIterator[Bench]:
     await runner.setup()
     assert runner.server is not None
     bench.connections = Connections(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
-    server = await asyncio.get_running_loop().create_server(bench.connections.guard, "127.0.0.1", 0)
-    bench.port = server.sockets[0].getsockname()[1]
+    server = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, None)
+    bench.port = server.port
     yield bench
     bench.release.set()
     await bench.hang_up()
-    server.close()
+    await server.close()
     await runner.cleanup()
 
 
@@ -156,19 +161,83 @@ async def test_a_body_that_is_not_read_does_no_harm(bench: Bench) -> None:
     await answer(reader, b"efgh")
 
 
-async def test_connections_beyond_the_limit_are_closed(bench: Bench) -> None:
-    """Those who are in stay in; when one leaves there is room again."""
-    inside = [await bench.client() for _ in range(4)]
-    await bench.until(lambda: len(bench.connections) == 4)
+async def answered(bench: Bench) -> asyncio.StreamReader:
+    """Connect and have a request answered; the connection stays."""
     reader, writer = await bench.client(HEAD + b"\r\nabcd")
-    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-        await answer(reader, b"abcd")
-    writer.close()
-
-    inside[0][1].close()
-    await bench.until(lambda: len(bench.connections) == 3)
-    reader, _ = await bench.client(HEAD + b"\r\nabcd")
     await answer(reader, b"abcd")
+    bench.kept[reader] = writer
+    return reader
+
+
+async def gone(reader: asyncio.StreamReader) -> None:
+    """Wait until the server has cut a connection."""
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(60):
+            assert await reader.read() == b""
+
+
+async def test_beyond_the_limit_the_oldest_without_an_answer_gives_way(bench: Bench) -> None:
+    """Whether it is silent or in the middle of a request; those that had answers stay, however old."""
+    first = await answered(bench)
+    silent, _ = await bench.client()
+    await bench.until(lambda: len(bench.connections) == 2)
+    stalling, _ = await bench.client(HEAD)
+    await bench.until(bench.unfinished)
+    without_body, _ = await bench.client(HEAD + b"\r\n")
+    await bench.until(lambda: bench.unfinished() == 2)
+
+    for loser in (silent, stalling, without_body):
+        await answered(bench)
+        await gone(loser)
+
+    bench.kept[first].write(HEAD + b"\r\nefgh")
+    await answer(first, b"efgh")
+    assert len(bench.connections) == 4
+
+
+async def test_where_all_had_answers_the_one_whose_last_is_longest_ago_gives_way(bench: Bench) -> None:
+    """Not the one that was opened first."""
+    first, second, *_ = [await answered(bench) for _ in range(4)]
+    bench.kept[first].write(HEAD + b"\r\nefgh")
+    await answer(first, b"efgh")
+
+    await answered(bench)
+    await gone(second)
+    assert not first.at_eof()
+
+
+async def test_while_all_are_being_answered_others_are_refused(bench: Bench) -> None:
+    """Nobody's answer is lost for a newcomer; when it is given there is room again."""
+    busy = [(await bench.client(GET))[0] for _ in range(4)]
+    await bench.until(lambda: all(guard._busy for guard in bench.connections._open))
+    await bench.until(lambda: bench.unfinished() == 0)
+    refused, _ = await bench.client(HEAD + b"\r\nabcd")
+    await gone(refused)
+
+    bench.release.set()
+    for reader in busy:
+        await answer(reader, b"")
+    await answered(bench)
+
+
+async def test_a_handshake_that_is_not_begun_gives_way(bench: Bench, files: CertificateFiles) -> None:
+    """Connections count before TLS is spoken, so that they keep nobody out, and leave nothing behind."""
+    tls = ServerTls(files.certificate, files.key)
+    listener = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, tls.context)
+    try:
+        stuck = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(4)]
+        await bench.until(lambda: len(bench.connections) == 4)
+        for reader, _ in stuck:
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", listener.port, ssl=files.client_context(), server_hostname="stowplan-test.ns.svc"
+            )
+            writer.transport.abort()
+            await gone(reader)
+        await bench.until(lambda: len(bench.connections) == 0)
+    finally:
+        await listener.close()
+        for _, writer in stuck:
+            writer.close()
 
 
 async def test_settling_waits_for_the_first_request(bench: Bench) -> None:

@@ -157,7 +157,7 @@ async def test_a_process_without_an_application(
 async def test_a_port_that_is_taken(start: Callable[..., Any]) -> None:
     """A listener that cannot be opened is one clear line and exit code 1."""
     async with start() as first:
-        with pytest.raises(AssertionError, match=r"cannot listen.*address already in use"):
+        with pytest.raises(AssertionError, match=r"cannot listen.*Address already in use"):
             async with start(port=first.ports["https"]):
                 pass
 

@@ -1,0 +1,101 @@
+"""The serving processes beside a fleet, and what memory each process took."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from apiserver.kinds.llmd.conversion import HUB
+from hack.bench.conversion import objects
+from hack.bench.conversion.reviews import SERVER_NAME, converted_objects, http_request, review
+from hack.bench.load import ask
+from hack.bench.server_process import ADDRESS, Server, new_identity
+from hack.controlplane import ControlPlane
+from hack.controlplane.network import free_port
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.scale import fleet
+
+_PATIENCE_SECONDS: Final = 120.0
+_SERVING: Final = ("webhooks", "apiserver")
+
+
+def peak_mebibytes(pid: int) -> float:
+    """Return the most memory that a process was resident with. Raises OSError when it is gone."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    (line,) = (line for line in lines if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def forget_peak() -> None:
+    """Begin the peak of this process anew, from what it holds now. Contract: proc(5), `clear_refs`."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The serving processes by component."""
+
+    processes: dict[str, Process]
+    webhooks: Server
+
+    def convert(self, count: int) -> None:
+        """Have as many objects converted in one review as the fleet has: what a list of all of them takes."""
+        values = objects.mixed((objects.legacy, objects.profiled, objects.released_current), count)
+        with closing(self.webhooks.connect()) as connection:
+            answer = ask(connection, http_request(review(values, HUB)))
+        if len(converted_objects(answer.body)) != count:
+            raise ValueError("not all objects were converted")
+
+    def peaks_mebibytes(self) -> dict[str, float]:
+        """Return the peak of each."""
+        return {name: peak_mebibytes(process.pid) for name, process in self.processes.items()}
+
+
+@contextmanager
+def serving(control_plane: ControlPlane) -> Iterator[Beside]:
+    """Run webhooks and apiserver until the block ends; they watch what there is."""
+    directory = control_plane.directory
+    context = new_identity(directory, server_name=SERVER_NAME)
+    ports, processes = dict[str, int](), dict[str, Process]()
+    try:
+        for name in _SERVING:
+            ports[name], health = free_port(ADDRESS), free_port(ADDRESS)
+            path = directory / f"{name}.yaml"
+            path.write_text(yaml.safe_dump(_document(control_plane, ports[name], health)), encoding="utf-8")
+            processes[name] = Process(name, _command(name, path), directory=directory)
+            processes[name].start()
+            probe = Probe(url=f"http://{ADDRESS}:{health}/readyz")
+            wait_until_ready(processes[name], probe, patience_seconds=_PATIENCE_SECONDS)
+        pid = processes["webhooks"].pid
+        webhooks = Server(port=ports["webhooks"], context=context, server_name=SERVER_NAME, pid=pid)
+        yield Beside(processes, webhooks)
+    finally:
+        for process in processes.values():
+            process.stop()
+
+
+def _document(control_plane: ControlPlane, port: int, health_port: int) -> dict[str, Any]:
+    serving_section = {
+        "bindAddress": ADDRESS,
+        "port": port,
+        "metricsPort": 0,
+        "healthPort": health_port,
+        "certificateDirectory": str(control_plane.directory),
+        "drainSeconds": 0,
+    }
+    return {
+        "serving": serving_section,
+        "cluster": {"kubeconfig": str(control_plane.kubeconfig)},
+        "namespace": fleet.NAMESPACE,
+    }
+
+
+def _command(name: str, configuration: Path) -> list[str]:
+    return [sys.executable, "-m", "apiserver.cli", name, "--config", str(configuration)]
