@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import msgspec
 
 POLICY_FILE = "audit-policy.json"
 LOG_FILE = "audit.log"
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+_READING = frozenset({"get", "list", "watch"})
+_FIRST_ERROR = 400
 POLICY = b"""{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "rules": [{"level": "Metadata"}], "omitStages": ["RequestReceived"]
@@ -24,13 +28,36 @@ class _Reference(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class _Status(msgspec.Struct, frozen=True):
+    code: int = 0
+
+
 class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of the log, as far as it is read."""
+    """One line of the log, as far as it is read; moments are texts that are in order as such."""
 
     verb: str
     stage: str
     user_agent: str = ""
     object_ref: _Reference = _Reference()
+    user: _User = _User()
+    response_status: _Status = _Status()
+    request_received_timestamp: str = ""
+    stage_timestamp: str = ""
+
+    @property
+    def credential(self) -> tuple[str, ...]:
+        """Return which token of its account the process has: each is issued one of its own."""
+        return self.user.extra.get(_CREDENTIAL, ())
+
+    @property
+    def has_written(self) -> bool:
+        """Tell whether it asked for a change and was not refused."""
+        return self.verb not in _READING and 0 < self.response_status.code < _FIRST_ERROR
 
     @property
     def about(self) -> str:
@@ -49,13 +76,50 @@ class AuditLog:
 
     def since(self, *, user_agent: str) -> Sequence[Request]:
         """Return what one program asked since the last look: answered requests, and watches that began."""
+        return [item for item in self._read() if item.user_agent == user_agent and _counts(item)]
+
+    def since_of(self, *, account: str) -> Sequence[Request]:
+        """Return what one account asked since the last look, likewise."""
+        return [item for item in self._read() if item.user.username == account and _counts(item)]
+
+    def _read(self) -> Iterator[Request]:
         with self.path.open("rb") as file:
             file.seek(self.offset)
             whole = file.read()
         end = whole.rfind(b"\n") + 1
         self.offset += end
-        found = (msgspec.json.decode(line, type=Request) for line in whole[:end].splitlines())
-        return [item for item in found if item.user_agent == user_agent and _counts(item)]
+        return (msgspec.json.decode(line, type=Request) for line in whole[:end].splitlines())
+
+
+def stale_writes(requests: Iterable[Request], *, lease: str) -> list[Request]:
+    """Return what processes wrote after another one of the same account had taken the Lease.
+
+    A write counts from when it was received, and a takeover from when it was answered.
+    """
+    writes = [item for item in requests if item.has_written]
+    taken: list[Request] = []
+    for item in sorted(writes, key=lambda item: item.stage_timestamp):
+        if _is_of(item, lease) and (not taken or taken[-1].credential != item.credential):
+            taken.append(item)
+    return [item for item in writes if not _is_of(item, lease) and _is_stale(item, taken)]
+
+
+def _is_of(item: Request, lease: str) -> bool:
+    return (item.object_ref.resource, item.object_ref.name) == ("leases", lease)
+
+
+def _is_stale(write: Request, taken: Sequence[Request]) -> bool:
+    received = write.request_received_timestamp
+    before = bisect_left(taken, received, key=lambda item: item.stage_timestamp)
+    if before and taken[before - 1].credential == write.credential:
+        return False
+    # Who has just taken it may write before the log says that the taking was answered.
+    following = taken[before : before + 1]
+    return not (
+        following
+        and following[0].credential == write.credential
+        and following[0].request_received_timestamp < received
+    )
 
 
 def _counts(item: Request) -> bool:

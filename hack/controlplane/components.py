@@ -16,6 +16,9 @@ STAGES = Path(__file__).with_name("stages.yaml")
 SCHEDULER_CONFIGURATION = "kube-scheduler.yaml"
 """The file of a copy's folder that kube-scheduler runs by, where there is one."""
 
+_AUDIT_LOG_MEBIBYTES = 100_000
+"""The log stays one file, which is read on from where it was read last."""
+
 _FEATURE_GATES = "HPAScaleToZero=true"
 """Lets an HPA say `minReplicas: 0`; on by itself from Kubernetes 1.37."""
 
@@ -158,7 +161,11 @@ def _audit_flags(layout: Layout) -> dict[str, str]:
     policy = layout.directory / POLICY_FILE
     if not policy.exists():
         return {}
-    return {"audit-policy-file": str(policy), "audit-log-path": str(layout.directory / LOG_FILE)}
+    return {
+        "audit-policy-file": str(policy),
+        "audit-log-path": str(layout.directory / LOG_FILE),
+        "audit-log-maxsize": str(_AUDIT_LOG_MEBIBYTES),
+    }
 
 
 def kube_controller_manager(layout: Layout) -> Component:

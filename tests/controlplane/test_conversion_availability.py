@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 import yaml
+from support.campaign import often, tell
 from support.forwarder import Forwarder
+from support.replicas import PATIENCE_SECONDS, SERVING_PORT, Caller, Replica
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
@@ -30,8 +33,6 @@ from hack.bench.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.network import free_port
-from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
@@ -41,10 +42,9 @@ STORED = objects.mixed(MIXED, 6)
 MANY = 10_000
 MEGABYTE = 1 << 20
 RETAINED_BYTES = 24 * MEGABYTE
-REPLICAS = 2
-WEBHOOKS_PORT = 9443
-HEALTH_PORT = 8081
-PATIENCE_SECONDS = 60.0
+SERVING = ("webhooks", "apiserver")
+API = "v1beta1.external.metrics.k8s.io"
+ROLLS = often(2)
 CALLS_IN_BETWEEN = 60
 
 Dial = Callable[[], closing[Connection]]
@@ -150,41 +150,25 @@ def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> 
     assert after - before < RETAINED_BYTES
 
 
-class Replica:
-    """One of several webhooks processes of an installation, on an address of its own."""
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Several processes of one component behind the address of its Service."""
 
-    def __init__(self, control_plane: ControlPlane, number: int) -> None:
-        self._address = control_plane.allocate_address()
-        self.target = (self._address, WEBHOOKS_PORT)
-        directory = control_plane.directory
-        document: dict[str, Any] = yaml.safe_load((directory / "webhooks.yaml").read_text(encoding="utf-8"))
-        document["serving"] |= {"bindAddress": self._address, "drainSeconds": 2}
-        path = directory / f"webhooks-{number}.yaml"
-        path.write_text(yaml.safe_dump(document), encoding="utf-8")
-        command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(path)]
-        self._process = Process(f"webhooks-{number}", command, directory=directory)
+    forwarder: Forwarder
+    running: list[Replica]
 
-    def start(self) -> None:
-        """Start it and wait until it is ready."""
-        self._process.start()
-        probe = Probe(url=f"http://{self._address}:{HEALTH_PORT}/readyz")
-        wait_until_ready(self._process, probe, patience_seconds=PATIENCE_SECONDS)
+    def without(self, replica: Replica) -> None:
+        """Take one of them out of rotation."""
+        self.forwarder.rotate([other.target for other in self.running if other is not replica])
 
-    def stop(self) -> None:
-        """Ask it to end, as a kubelet does, and wait until it has."""
-        self._process.stop(patience_seconds=PATIENCE_SECONDS)
-
-    def stop_beside(self, note: Callable[[], None]) -> None:
-        """End it while somebody hears of its end, as endpoints do: at the same time, not before."""
-        heard = threading.Thread(target=note)
-        heard.start()
-        self.stop()
-        heard.join()
+    def restore(self) -> None:
+        """Have all of them in rotation."""
+        self.forwarder.rotate([each.target for each in self.running])
 
 
 @pytest.fixture
-def replicas() -> Iterator[tuple[ControlPlane, Forwarder, list[Replica]]]:
-    """Run Stowplan's webhooks twice behind one address, on a control plane with nothing else at work."""
+def replicas() -> Iterator[tuple[ControlPlane, dict[str, Replicas]]]:
+    """Run what serves twice behind one address, on a control plane with nothing else at work."""
     with ExitStack() as stack:
         control_plane = stack.enter_context(
             ControlPlane(controller_manager=False, scheduler=False, kwok=False)
@@ -192,58 +176,25 @@ def replicas() -> Iterator[tuple[ControlPlane, Forwarder, list[Replica]]]:
         installation = Installation(control_plane)
         stack.callback(installation.stop)
         installation.start(without=frozenset({"webhooks", "apiserver"}))
-        found = [Replica(control_plane, number) for number in range(REPLICAS)]
-        for replica in found:
+        found = {name: [Replica(control_plane, name, number) for number in range(2)] for name in SERVING}
+        for replica in chain.from_iterable(found.values()):
             stack.callback(replica.stop)
             replica.start()
         installation.processes["controller"].stop(patience_seconds=PATIENCE_SECONDS)
         # For a second after trust was injected, the API server's cache of the definition before that converts
         # what is written, too: in vain, and nobody hears of it but the account that is read at the end.
         control_plane.restart("kube-apiserver")
-        forwarder = stack.enter_context(Forwarder((installation.address("webhooks"), WEBHOOKS_PORT)))
-        forwarder.rotate([replica.target for replica in found])
-        control_plane.kubectl("create", "namespace", objects.NAMESPACE)
-        yield control_plane, forwarder, found
-
-
-class Caller:
-    """Calls again and again in a thread of its own, until the block ends; the first failure ends it, too."""
-
-    def __init__(self, control_plane: ControlPlane, call: Callable[[Client, int], None]) -> None:
-        self._client = Client(control_plane.server, control_plane.directory / "pki")
-        self._call = call
-        self._progress = threading.Condition()
-        self._stopping = False
-        self.calls = 0
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping = True
-        self._thread.join()
-        self._client.close()
-
-    def wait_for(self, more: int) -> None:
-        """Wait until so many more calls have been answered, or one has failed."""
-        with self._progress:
-            until = self.calls + more
-            assert self._progress.wait_for(
-                lambda: self.calls >= until or self.failure is not None, PATIENCE_SECONDS
+        behind = {
+            name: Replicas(
+                stack.enter_context(Forwarder((installation.address(name), SERVING_PORT))), found[name]
             )
-
-    def _run(self) -> None:
-        while not self._stopping and self.failure is None:
-            try:
-                self._call(self._client, self.calls)
-            except BaseException as error:  # noqa: BLE001 (whatever it is, it is what the test is about)
-                self.failure = error
-            with self._progress:
-                self.calls += 1
-                self._progress.notify_all()
+            for name in SERVING
+        }
+        for each in behind.values():
+            each.restore()
+        control_plane.kubectl("wait", "--for=condition=Available", f"apiservice/{API}", "--timeout=60s")
+        control_plane.kubectl("create", "namespace", objects.NAMESPACE)
+        yield control_plane, behind
 
 
 def read(client: Client, number: int) -> None:
@@ -266,28 +217,43 @@ def complaints(control_plane: ControlPlane) -> str:
     return "\n".join(line for line in log.splitlines() if "conversion webhook for" in line)
 
 
+def discover(client: Client, _number: int) -> None:
+    """Ask the metrics API what it has: the aggregator passes that on."""
+    assert client.value("GET", "/apis/external.metrics.k8s.io/v1beta1")["kind"] == "APIResourceList"
+
+
 def test_a_rolling_restart_under_load_fails_no_call(
-    replicas: tuple[ControlPlane, Forwarder, list[Replica]],
+    replicas: tuple[ControlPlane, dict[str, Replicas]],
 ) -> None:
-    """Reads and writes that need converting go on while each of two replicas is replaced, twice."""
-    control_plane, forwarder, running = replicas
+    """Reads and writes that need converting, and the metrics API, go on while each replica is replaced."""
+    control_plane, behind = replicas
     client = Client(control_plane.server, control_plane.directory / "pki")
     for value in STORED:
         client.call("POST", collection(SPOKE), submitted(value))
 
-    with Caller(control_plane, read) as reader, Caller(control_plane, write) as writer:
-        for replica in running * 2:
-            others = [other.target for other in running if other is not replica]
-            replica.stop_beside(lambda others=others: forwarder.rotate(others))  # type: ignore[misc]
-            reader.wait_for(CALLS_IN_BETWEEN)
+    with (
+        Caller(control_plane, read) as reader,
+        Caller(control_plane, write) as writer,
+        Caller(control_plane, discover) as discoverer,
+    ):
+        callers = {"webhooks": (reader, writer), "apiserver": (discoverer, discoverer)}
+        for name, number in product(SERVING, range(ROLLS)):
+            one, another = callers[name]
+            replica = behind[name].running[number % 2]
+            replica.stop_beside(partial(behind[name].without, replica))
+            one.wait_for(CALLS_IN_BETWEEN)
             replica.start()
-            forwarder.rotate([each.target for each in running])
-            writer.wait_for(CALLS_IN_BETWEEN)
+            behind[name].restore()
+            another.wait_for(CALLS_IN_BETWEEN)
 
     metrics = client.call("GET", "/metrics").decode()
     client.close()
     conversions, _, failures = account(metrics)
-    assert (reader.failure, writer.failure) == (None, None)
+    tell(
+        f"{len(SERVING) * ROLLS} rolls: {reader.calls} reads, {writer.calls} writes, {discoverer.calls} calls"
+        f" of the metrics API, {failures} failed conversions"
+    )
+    assert (reader.failure, writer.failure, discoverer.failure) == (None, None, None)
     assert failures == 0, complaints(control_plane)
     assert conversions > reader.calls + writer.calls
     stored = json.loads(

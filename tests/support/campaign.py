@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Final
 
 TIMES: Final = int(os.environ.get("STOWPLAN_CAMPAIGN", "1"))
-"""So many times as long as `make test`; `make fuzz-placement` and `make fuzz-laws` set it."""
+"""So many times as long as `make test`; `make fuzz-placement`, `make fuzz-laws` and `make chaos` set it."""
 
 
 def often(count: int) -> int:
     """Return how often to draw where a single run draws `count` times."""
     return count * TIMES
+
+
+def tell(figures: str) -> None:
+    """Say what a campaign came to, past pytest, which keeps what tests print; nothing in a single run."""
+    if TIMES > 1 and sys.__stderr__ is not None:
+        sys.__stderr__.write(f"\n{figures}\n")
+        sys.__stderr__.flush()

@@ -1,0 +1,136 @@
+"""Processes of an installation that run more than once, as in a cluster, and who calls them all the time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+import yaml
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+
+SERVING_PORT = 9443
+HEALTH_PORT = 8081
+PATIENCE_SECONDS = 60.0
+
+
+class Replica:
+    """One of several processes of a component, on an address of its own.
+
+    Of the component's configuration, which an `Installation` has written, `changes` are made.
+    """
+
+    def __init__(
+        self, control_plane: ControlPlane, component: str, number: int, **changes: dict[str, Any]
+    ) -> None:
+        self._address = control_plane.allocate_address()
+        self.component = component
+        self.target = (self._address, SERVING_PORT)
+        directory = control_plane.directory
+        document: dict[str, Any] = yaml.safe_load(
+            (directory / f"{component}.yaml").read_text(encoding="utf-8")
+        )
+        document["serving"] |= {"bindAddress": self._address, "drainSeconds": 2}
+        for section, values in changes.items():
+            document[section] |= values
+        path = directory / f"{component}-{number}.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        command = [sys.executable, "-m", "apiserver.cli", component, "--config", str(path)]
+        self._process = Process(f"{component}-{number}", command, directory=directory)
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        self._process.start()
+        probe = Probe(url=f"http://{self._address}:{HEALTH_PORT}/readyz")
+        wait_until_ready(self._process, probe, patience_seconds=PATIENCE_SECONDS)
+
+    def stop(self) -> None:
+        """Ask it to end, as a kubelet does, and wait until it has."""
+        self._process.stop(patience_seconds=PATIENCE_SECONDS)
+
+    def stop_beside(self, note: Callable[[], None]) -> None:
+        """End it while somebody hears of its end, as endpoints do: at the same time, not before."""
+        heard = threading.Thread(target=note)
+        heard.start()
+        self.stop()
+        heard.join()
+
+    def kill(self) -> None:
+        """End it as the kernel does when memory is short."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.stop()
+
+    def freeze(self) -> None:
+        """Let it do nothing, as on a machine that is suspended."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+
+class Caller:
+    """Calls again and again in a thread of its own, until the block ends; the first failure ends it, too.
+
+    `disturbances` changes when somebody disturbs what is called, and again when callers are not to notice any
+    more, from odd to even: failures of calls that lay in between are only counted.
+    """
+
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        call: Callable[[Client, int], None],
+        *,
+        disturbances: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._client = Client(control_plane.server, control_plane.directory / "pki")
+        self._call = call
+        self._disturbances = disturbances
+        self._progress = threading.Condition()
+        self._stopping = False
+        self.calls = 0
+        self.failures = 0
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        self._thread.join()
+        self._client.close()
+
+    def wait_for(self, more: int) -> None:
+        """Wait until so many more calls have been answered, or one has failed for good."""
+        with self._progress:
+            until = self.calls + more
+            assert self._progress.wait_for(
+                lambda: self.calls >= until or self.failure is not None, PATIENCE_SECONDS
+            )
+
+    def _run(self) -> None:
+        while not self._stopping and self.failure is None:
+            before = self._disturbances()
+            try:
+                self._call(self._client, self.calls)
+            except BaseException as error:  # noqa: BLE001 (whatever it is, it is what the test is about)
+                self.failures += 1
+                if before % 2 == 0 and self._disturbances() == before:
+                    self.failure = error
+            with self._progress:
+                self.calls += 1
+                self._progress.notify_all()
