@@ -60,6 +60,13 @@ oracles: setup ## Hold the definitions against what releases demand, every page'
 clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
 	$(RUN) -m hack.clusters $(ARGS)
 
+CHAOS := tests/unit/serving/test_tls.py tests/unit/webhooks/test_memory.py tests/unit/webhooks/test_attacks.py \
+  tests/controlplane/test_conversion_availability.py tests/controlplane/test_chaos.py
+
+.PHONY: chaos
+chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificates, roll 200 replicas, and attack what listens: about four hours (CHAOS=FILES takes some, SHARE=10 a tenth)
+	STOWPLAN_CAMPAIGN=$(or $(SHARE),100) $(RUN) -m pytest $(CHAOS) $(ARGS)
+
 .PHONY: scale
 scale: setup ## Count what 10,000 VariantAutoscalings cost the API server, by its audit log: about half an hour
 	$(RUN) -m hack.scale $(ARGS)

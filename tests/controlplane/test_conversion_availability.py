@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from itertools import chain, product
 from pathlib import Path
 
 import pytest
-import yaml
-from support.campaign import often, tell
+from support.attacked import kubeconfig_for, webhooks
+from support.campaign import share, tell
 from support.forwarder import Forwarder
 from support.replicas import PATIENCE_SECONDS, SERVING_PORT, Caller, Replica
 
@@ -29,7 +28,7 @@ from hack.bench.load import ask
 from hack.bench.received import submitted
 from hack.bench.reviews import create
 from hack.bench.reviews import http_request as webhook_request
-from hack.bench.server_process import ADDRESS, Server, new_identity, serving
+from hack.bench.server_process import ADDRESS, Server
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.network import free_port
@@ -44,44 +43,17 @@ MEGABYTE = 1 << 20
 RETAINED_BYTES = 24 * MEGABYTE
 SERVING = ("webhooks", "apiserver")
 API = "v1beta1.external.metrics.k8s.io"
-ROLLS = often(2)
+ROLLS = share(2, full=100)
 CALLS_IN_BETWEEN = 60
 
 Dial = Callable[[], closing[Connection]]
 
 
 @contextmanager
-def webhooks(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
+def served(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
     """Run the webhooks process with a kubeconfig until it listens; give it, and how to connect to it."""
-    context = new_identity(directory, server_name=SERVER_NAME)
-    port = free_port(ADDRESS)
-    section = {"bindAddress": ADDRESS, "port": port, "metricsPort": 0, "healthPort": 0, "drainSeconds": 0}
-    document = {
-        "serving": section | {"certificateDirectory": str(directory)},
-        "cluster": {"kubeconfig": str(kubeconfig)},
-    }
-    configuration = directory / "webhooks.yaml"
-    configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
-    command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(configuration)]
-    with serving(
-        command, name="webhooks", directory=directory, port=port, context=context, server_name=SERVER_NAME
-    ) as server:
+    with webhooks(directory, kubeconfig) as server:
         yield server, lambda: closing(server.connect())
-
-
-def kubeconfig_for(directory: Path, port: int) -> Path:
-    """Write a kubeconfig of an API server on a loopback port."""
-    path = directory / "kubeconfig"
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "there",
-        "clusters": [{"name": "there", "cluster": {"server": f"http://{ADDRESS}:{port}"}}],
-        "users": [{"name": "us", "user": {"token": "t"}}],
-        "contexts": [{"name": "there", "context": {"cluster": "there", "user": "us"}}],
-    }
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
 
 
 def asked(connection: Connection, values: Sequence[Json], version: str) -> list[Json]:
@@ -106,7 +78,7 @@ def resident_bytes(pid: int) -> int:
 
 def test_conversion_answers_while_the_api_server_cannot_be_reached(tmp_path: Path) -> None:
     """Nobody listens there: objects convert all the same."""
-    with webhooks(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
+    with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (_, dial), dial() as connection:
         (found,) = asked(connection, [objects.legacy(1)], HUB)
 
     assert found["spec"]["scaleTargetRef"]["name"] == "llama-8b-a100-1"
@@ -117,7 +89,7 @@ def test_conversion_answers_before_the_caches_are_filled(tmp_path: Path) -> None
     with socket.create_server((ADDRESS, 0)) as silent:
         silent.settimeout(PATIENCE_SECONDS)
         kubeconfig = kubeconfig_for(tmp_path, silent.getsockname()[1])
-        with webhooks(tmp_path, kubeconfig) as (_, dial), dial() as connection:
+        with served(tmp_path, kubeconfig) as (_, dial), dial() as connection:
             before = asked(connection, [objects.legacy(1)], HUB)
             caller, _ = silent.accept()
             with caller:
@@ -132,7 +104,7 @@ def test_long_lists_and_large_objects_leave_no_memory_behind(tmp_path: Path) -> 
     many = objects.mixed(MIXED, MANY)
     large = objects.released_current(1)
     large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
-    with webhooks(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
+    with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
         with dial() as connection:
             asked(connection, many[:100], HUB)
             decided(connection, large)

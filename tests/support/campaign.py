@@ -15,6 +15,14 @@ def often(count: int) -> int:
     return count * TIMES
 
 
+def share(few: int, *, full: int) -> int:
+    """Return how often to disturb: a few times in a single run, else as many percent of all as was asked for.
+
+    `make chaos` asks for all.
+    """
+    return few if TIMES == 1 else max(few, full * TIMES // 100)
+
+
 def tell(figures: str) -> None:
     """Say what a campaign came to, past pytest, which keeps what tests print; nothing in a single run."""
     if TIMES > 1 and sys.__stderr__ is not None:

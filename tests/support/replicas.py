@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -71,6 +72,18 @@ class Replica:
         """End it as the kernel does when memory is short."""
         os.kill(self.pid, signal.SIGKILL)
         self.stop()
+
+    def said(self) -> str:
+        """Return its log, that of earlier processes included."""
+        return self._process.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_until_ended(self) -> None:
+        """Wait until it has ended by itself."""
+        ended = os.pidfd_open(self.pid)
+        try:
+            assert select.select([ended], [], [], PATIENCE_SECONDS)[0], f"{self.component} still runs"
+        finally:
+            os.close(ended)
 
     def freeze(self) -> None:
         """Let it do nothing, as on a machine that is suspended."""

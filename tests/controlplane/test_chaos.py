@@ -1,0 +1,279 @@
+"""Processes are killed, and leaders frozen, at any moment of their work: nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.campaign import share, tell
+from support.forwarder import Forwarder
+from support.installed import wait_for
+from support.manifests import deployment, listed, variant
+from support.replicas import SERVING_PORT, Caller, Replica
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import AuditLog, Request, stale_writes
+from hack.controlplane.client import Client, ConflictError
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+KILLS: Final = share(5, full=500)
+PAUSES: Final = share(1, full=300)
+NAMESPACE: Final = "chaos"
+SYSTEM: Final = "stowplan-system"
+PRODUCT: Final = "NVIDIA-L4"
+VARIANTS: Final = 8
+HUB, SPOKE = (
+    f"/apis/llmd.ai/{version}/namespaces/{NAMESPACE}/variantautoscalings"
+    for version in ("v1alpha2", "v1alpha1")
+)
+METRICS: Final = "/apis/external.metrics.k8s.io/v1beta1"
+LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/stowplan-controller"
+PINNED: Final = "stowplan.dev/replicas"
+REPLICAS: Final = {"webhooks": 2, "apiserver": 2, "controller": 3}
+"""Of the controller one more than is shipped: one leads while another is frozen and a third starts."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """An installation whose processes run several times, and what is asked of it."""
+
+    control_plane: ControlPlane
+    client: Client
+    replicas: dict[str, list[Replica]]
+    forwarders: dict[str, Forwarder]
+    audit: AuditLog
+    asked: list[Request] = field(default_factory=list)
+    disturbances: int = 0
+
+    def every_replica(self) -> list[Replica]:
+        """Return all of them."""
+        return [replica for replicas in self.replicas.values() for replica in replicas]
+
+    def rotate(self, component: str, *, without: Replica | None = None) -> None:
+        """Send new connections to all replicas of a component, or to all but one."""
+        if component in self.forwarders:
+            self.forwarders[component].rotate(
+                [replica.target for replica in self.replicas[component] if replica is not without]
+            )
+
+    def leader(self) -> Replica | None:
+        """Return the controller that holds the Lease; None where it has just ended."""
+        holder = str(self.client.value("GET", LEASE)["spec"].get("holderIdentity") or "nobody")
+        return next((item for item in self.replicas["controller"] if holder in item.said()), None)
+
+    def has_another_leader(self, former: Replica) -> bool:
+        """Tell whether the Lease has gone to somebody else."""
+        return self.leader() not in {None, former}
+
+    def kill(self, replica: Replica) -> None:
+        """Kill one, and hear of it as endpoints do."""
+        self.disturbances += 1
+        replica.kill()
+        self.rotate(replica.component, without=replica)
+        self.disturbances += 1
+
+    def granted(self) -> set[int]:
+        """Return what the decisions grant."""
+        items = self.client.value("GET", HUB)["items"]
+        return {item.get("status", {}).get("decision", {}).get("grantedReplicas", -1) for item in items}
+
+    def wait_until_decided(self, replicas: int) -> None:
+        """Order a number for every variant, and wait until the decisions say so."""
+        for number in range(VARIANTS):
+            while not pinned(self.client, number, replicas):
+                pass
+        wait_for(lambda: self.granted() == {replicas}, f"decisions for {replicas} replicas")
+
+    def stale_writes(self) -> list[Request]:
+        """Return what controllers wrote so far after they had lost the Lease."""
+        account = f"system:serviceaccount:{SYSTEM}:stowplan-controller"
+        self.asked += [item for item in self.audit.since_of(account=account) if item.has_written]
+        return stale_writes(self.asked, lease="stowplan-controller")
+
+
+def pinned(client: Client, number: int, replicas: int) -> bool:
+    """Order a number of replicas of one variant; False where its status was written meanwhile."""
+    path = f"{HUB}/v{number}"
+    value = client.value("GET", path)
+    value["metadata"].setdefault("annotations", {})[PINNED] = str(replicas)
+    try:
+        client.call("PUT", path, value)
+    except ConflictError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """Run an installation with several replicas of each process on a control plane with an audit log."""
+    with ExitStack() as stack:
+        control_plane = stack.enter_context(ControlPlane(audit=True))
+        settings = {
+            "planning": {"intervalSeconds": 1},
+            "engines": {"podNetworks": [control_plane.pod_cidr]},
+        }
+        installation = Installation(control_plane, settings={"controller": settings})
+        stack.callback(installation.stop)
+        installation.start(without=frozenset({"webhooks", "apiserver"}))
+        replicas = {
+            component: [_replica(control_plane, component, number) for number in range(count)]
+            for component, count in REPLICAS.items()
+        }
+        for replica in (item for items in replicas.values() for item in items):
+            stack.callback(replica.stop)
+            replica.start()
+        installation.processes["controller"].stop(patience_seconds=20.0)
+        forwarders = {
+            name: stack.enter_context(Forwarder((installation.address(name), SERVING_PORT)))
+            for name in ("webhooks", "apiserver")
+        }
+        client = Client(control_plane.server, control_plane.directory / "pki")
+        stack.callback(client.close)
+        found = Stage(control_plane, client, replicas, forwarders, control_plane.audit_log)
+        for component in forwarders:
+            found.rotate(component)
+        _fill(control_plane)
+        found.wait_until_decided(1)
+        yield found
+
+
+def _replica(control_plane: ControlPlane, component: str, number: int) -> Replica:
+    if component != "controller":
+        return Replica(control_plane, component, number)
+    account = control_plane.service_account_kubeconfig(SYSTEM, "stowplan-controller")
+    own = account.rename(account.with_name(f"{account.name}-{number}"))  # its token tells it apart in the log
+    return Replica(control_plane, component, number, cluster={"kubeconfig": str(own)})
+
+
+def _fill(control_plane: ControlPlane) -> None:
+    """Create workloads and their variants, with room for all that is ordered."""
+    create_nodes(
+        control_plane,
+        [Node(name=f"chaos-{number}", accelerator=PRODUCT, accelerator_count=8) for number in range(3)],
+    )
+    control_plane.kubectl("create", "namespace", NAMESPACE)
+    labels = {"inference.optimization/acceleratorName": PRODUCT}
+    names = [f"v{number}" for number in range(VARIANTS)]
+    manifests = [deployment(name, product=PRODUCT, accelerators=1) for name in names]
+    manifests += [variant(name, labels=labels, modelID=name) for name in names]
+    available = "apiservice/v1beta1.external.metrics.k8s.io"
+    control_plane.kubectl("wait", "--for=condition=Available", available, "--timeout=60s")
+    control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=listed(*manifests))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a writer was told: the last cost that was acknowledged, and those that were tried since."""
+
+    possible: set[str] = field(default_factory=lambda: {"40.0"})
+
+    def write(self, client: Client, number: int) -> None:
+        """Change an object in the version that is not stored; what was acknowledged before is still there."""
+        path = f"{SPOKE}/v0"
+        value = client.value("GET", path)
+        self.check(value["spec"]["variantCost"])
+        cost = value["spec"]["variantCost"] = f"{number + 1}.5"
+        self.possible.add(cost)
+        try:
+            client.call("PUT", path, value)
+        except ConflictError:
+            return  # a status was written in between
+        self.possible = {cost}
+
+    def check(self, cost: str) -> None:
+        """Hold what is stored against what was told."""
+        assert cost in self.possible
+
+
+def read(client: Client, number: int) -> None:
+    """Get one object after the other in the version that is not stored: each is converted."""
+    assert client.value("GET", f"{SPOKE}/v{number % VARIANTS}")["kind"] == "VariantAutoscaling"
+
+
+def measure(client: Client, number: int) -> None:
+    """Ask for a metric as a HorizontalPodAutoscaler does."""
+    selector = f"labelSelector=variant_name%3Dv{number % VARIANTS}"
+    found = client.value("GET", f"{METRICS}/namespaces/{NAMESPACE}/wva_desired_replicas?{selector}")
+    assert len(found["items"]) == 1
+
+
+def order(client: Client, number: int) -> None:
+    """Give the leader something to write, all the time."""
+    pinned(client, number % VARIANTS, 1 + number // VARIANTS % 2)
+
+
+def solver_of(leader: Replica) -> int | None:
+    """Return the leader's child, if there is one."""
+    children = Path(f"/proc/{leader.pid}/task/{leader.pid}/children").read_text(encoding="ascii").split()
+    return int(children[0]) if children else None
+
+
+def test_processes_are_killed_at_any_moment(stage: Stage) -> None:
+    """Acknowledged writes are there, calls fail in the moment of a kill only, and decisions go on."""
+    chance = random.Random(18)
+    ledger = Ledger()
+
+    def disturbances() -> int:
+        return stage.disturbances
+
+    with ExitStack() as stack:
+        calls = (ledger.write, read, measure)
+        callers = [
+            stack.enter_context(Caller(stage.control_plane, call, disturbances=disturbances))
+            for call in calls
+        ]
+        for number in range(KILLS):
+            callers[0].wait_for(chance.randrange(1, 20))
+            if number % 8 == 0 and (leader := stage.leader()) and (solver := solver_of(leader)):
+                os.kill(solver, signal.SIGKILL)
+            else:
+                replica = chance.choice(stage.every_replica())
+                stage.kill(replica)
+                replica.start()
+                stage.rotate(replica.component)
+            stage.wait_until_decided(1 + number % 2)
+            assert [caller.failure for caller in callers] == [None, None, None]
+            assert stage.stale_writes() == []
+
+    stored = json.loads(stage.client.call("GET", f"{SPOKE}/v0"))
+    ledger.check(stored["spec"]["variantCost"])
+    writes, reads, metrics = callers
+    tell(
+        f"{KILLS} kills: {writes.calls} writes, {reads.calls} reads and {metrics.calls} metrics, of which"
+        f" {writes.failures}, {reads.failures} and {metrics.failures} failed in the moment of a kill;"
+        f" {len(stage.asked)} writes of controllers, none after the Lease was lost"
+    )
+
+
+def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None:
+    """It wakes in the middle of what it did, writes nothing more, and ends."""
+    chance = random.Random(18)
+    with Caller(stage.control_plane, order) as orders:
+        for number in range(PAUSES):
+            leader = wait_for(stage.leader, "a leader")
+            assert leader
+            orders.wait_for(chance.randrange(1, 60))
+            leader.freeze()
+            wait_for(partial(stage.has_another_leader, leader), "another leader")
+            orders.wait_for(chance.randrange(1, 20))
+            leader.wake()
+            leader.wait_until_ended()
+            assert stage.stale_writes() == []
+            leader.stop()
+            leader.start()
+            assert orders.failure is None, number
+
+    stage.wait_until_decided(2)
+    tell(f"{PAUSES} pauses: {len(stage.asked)} writes of controllers, none after the Lease was lost")

@@ -1,0 +1,180 @@
+"""Clients that mean harm before they have sent a request: legitimate reads go on, and memory is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import io
+import itertools
+import socket
+import ssl
+import struct
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import pytest
+from support.attacked import Attacked, attacked
+from support.campaign import share, tell
+
+from hack.bench.conversion.reviews import SERVER_NAME
+from hack.bench.server_process import ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+PATIENCE_SECONDS: Final = 120
+HELD: Final = 1_024 + 256
+"""More connections at once than a listener lets in."""
+
+SLOW: Final = share(HELD + 128, full=60_000)
+ABORTED: Final = share(2_000, full=100_000)
+BOMBS: Final = share(8, full=1_000)
+AT_ONCE: Final = 16
+MIB: Final = 1 << 20
+HEAD: Final = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER: closing sends a reset instead of waiting."""
+
+
+def client_hello() -> bytes:
+    """Return the first message of a handshake."""
+    sent = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname=SERVER_NAME)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return sent.read()
+
+
+HELLO: Final = client_hello()
+
+
+async def plain(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
+    """Connect without TLS, and send something."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(asyncio.Protocol, ADDRESS, target.server.port)
+    transport.write(sent)
+    return transport
+
+
+async def over_tls(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
+    """Connect, shake hands, and send something."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_connection(
+        asyncio.Protocol,
+        ADDRESS,
+        target.server.port,
+        ssl=target.server.context,
+        server_hostname=SERVER_NAME,
+    )
+    transport.write(sent)
+    return transport
+
+
+WAITING: Final[dict[str, Callable[[Attacked], Awaitable[asyncio.Transport]]]] = {
+    "nothing": plain,
+    "half a handshake": lambda target: plain(target, HELLO[: len(HELLO) // 2]),
+    "a handshake without an end": lambda target: plain(target, HELLO),
+    "TLS and nothing else": over_tls,
+    "one byte": lambda target: over_tls(target, b"P"),
+    "half the headers": lambda target: over_tls(target, HEAD),
+    "headers without a body": lambda target: over_tls(target, HEAD + b"Content-Length: 60000000\r\n\r\n"),
+    "half a body": lambda target: over_tls(target, HEAD + b"Content-Length: 40000\r\n\r\n" + b"[" * 20000),
+}
+"""What a connection has sent that then waits for ever."""
+
+
+async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) -> None:
+    """More of them than are let in, made anew as they are cut: old and new clients are answered."""
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+        begin = itertools.cycle(WAITING.values())
+        held: list[asyncio.Transport] = []
+        for number in range(SLOW):
+            if len(held) == HELD:
+                held.pop(0).abort()
+            with contextlib.suppress(OSError):  # cut while it was in its handshake
+                held.append(await next(begin)(target))
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        reads = len(target.results)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(target.results) < reads + 2 * AT_ONCE:  # noqa: ASYNC110 - while all of them are held
+                await asyncio.sleep(0.05)
+        for transport in held:
+            transport.abort()
+        say(target, f"{SLOW} connections that wait, {HELD} at once")
+
+
+ABORTS: Final = (b"", b"\x16\x03\x01\x02\x00\x01", HELLO[: len(HELLO) // 2], HELLO, b"GET / HTTP/1.1\r\n\r\n")
+"""What is sent before a handshake is broken off."""
+
+
+async def test_aborted_handshakes_leave_nothing_behind(tmp_path: Path) -> None:
+    """A scan of ports, or a client that does not trust us, costs no memory."""
+
+    async def abort(target: Attacked, sent: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        with socket.socket() as stream, contextlib.suppress(OSError):
+            stream.setblocking(False)
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            await loop.sock_connect(stream, (ADDRESS, target.server.port))
+            await loop.sock_sendall(stream, sent)
+
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+        before = target.peak_mebibytes()
+        for number in range(0, ABORTED, AT_ONCE):
+            sent = (ABORTS[each % len(ABORTS)] for each in range(number, number + AT_ONCE))
+            await asyncio.gather(*(abort(target, each) for each in sent))
+        growth = target.peak_mebibytes() - before
+        say(target, f"{ABORTED} aborted handshakes, {growth:.0f} MiB more")
+
+    assert growth <= MOST_GROWTH_MEBIBYTES
+
+
+MOST_GROWTH_MEBIBYTES: Final = 40
+
+
+def deep(path: str) -> bytes:
+    """Return what is nested more deeply than a parser should follow, within the limit of a path."""
+    return b'{"a":' * ((7 if path == "/validate" else 63) * MIB // 5)
+
+
+BODIES: Final[dict[str, tuple[str, Callable[[], bytes], dict[str, str]]]] = {
+    "compressed, a thousand times as large": (
+        "/convert",
+        lambda: gzip.compress(b" " * (63 * MIB), 9),
+        {"Content-Encoding": "gzip"},
+    ),
+    "nested deeply, to be converted": ("/convert", lambda: deep("/convert"), {}),
+    "nested deeply, to be admitted": ("/validate", lambda: deep("/validate"), {}),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+async def test_bombs_are_refused(tmp_path: Path, kind: str) -> None:
+    """Nothing is decompressed, and nesting is followed to its limit only."""
+    path, make, headers = BODIES[kind]
+    body = make()
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+
+        async def send() -> None:
+            with contextlib.suppress(aiohttp.ClientError):  # cut off to make room
+                async with target.session.post(
+                    target.url(path), data=io.BytesIO(body), headers=headers, server_hostname=SERVER_NAME
+                ) as answer:
+                    found = await answer.text()
+                    assert '"allowed":true' not in found.replace(" ", "")
+                    assert "Success" not in found
+
+        for _ in range(0, BOMBS, 4):
+            await asyncio.gather(*(send() for _ in range(4)))
+        say(target, f"{BOMBS} bodies that are {kind}")
+
+
+def say(target: Attacked, what: str) -> None:
+    """Say what an attack came to."""
+    tell(
+        f"{what}: {len(target.results)} reads meanwhile, the slowest {target.slowest_seconds:.1f} s,"
+        f" peak {target.peak_mebibytes():.0f} MiB"
+    )
