@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from support.campaign import share, tell
 
 from apiserver.serving import authority
 from apiserver.serving.authority import KeyPair
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from unit.serving.conftest import CertificateFiles
 
 SERVICE = "stowplan-test.ns.svc"
+ROTATIONS = share(12, full=1000)
 Run: TypeAlias = "Callable[[Coroutine[Any, Any, None]], None]"
 
 
@@ -38,7 +41,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]],
 
     def run_on(coroutine: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
-            runner.run(asyncio.wait_for(coroutine, 20))
+            runner.run(asyncio.wait_for(coroutine, 20 + ROTATIONS))
 
     return run_on
 
@@ -169,19 +172,55 @@ def test_files_may_come_late(run: Run, files: CertificateFiles) -> None:
     run(check())
 
 
-def test_reloads_under_load_refuse_nobody(run: Run, files: CertificateFiles) -> None:
-    """Handshakes that run while pairs, good and bad, come and go all succeed."""
+@asynccontextmanager
+async def kept_alive(tls: ServerTls, files: CertificateFiles) -> AsyncIterator[Callable[[], Any]]:
+    """Serve lines as they come; give a call that sends one on each of some connections that stay open."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(line)
+        writer.close()
+
+    server = await asyncio.start_server(echo, "127.0.0.1", 0, ssl=tls.context)
+    port, client = server.sockets[0].getsockname()[1], files.client_context()
+    kept = [
+        await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=SERVICE)
+        for _ in range(4)
+    ]
+
+    async def call_all() -> None:
+        for _, writer in kept:
+            writer.write(b"there\n")
+        assert {await reader.readline() for reader, _ in kept} == {b"there\n"}
+
+    try:
+        yield call_all
+    finally:
+        for _, writer in kept:
+            writer.close()
+        server.close()
+
+
+def test_rotations_under_load_fail_nobody(run: Run, files: CertificateFiles) -> None:
+    """Old connections go on, and new ones get the newest good pair, while good and bad pairs come and go."""
 
     async def check() -> None:
         tls = ServerTls(files.certificate, files.key)
-        async with serving(tls, files) as server:
-            asking = [asyncio.create_task(server.ask()) for _ in range(60)]
-            for number in range(12):
-                files.renew() if number % 3 else files.key.write_bytes(b"")
-                tls.reload()
-                await asyncio.sleep(0)
-            answers = await asyncio.gather(*asking)
-        assert {text for text, _ in answers} == {"hello []"}
+        async with serving(tls, files) as server, kept_alive(tls, files) as call_all:
+            good, damages = serial_on_disk(files), itertools.cycle(DAMAGES.values())
+            for number in range(ROTATIONS):
+                asking = [asyncio.create_task(server.ask()) for _ in range(4)]
+                await asyncio.sleep(0)  # some shake hands before, some after
+                files.renew()
+                if number % 3:
+                    good = serial_on_disk(files)
+                else:
+                    next(damages)(files)
+                assert tls.reload() == bool(number % 3)
+                await call_all()
+                assert {text for text, _ in await asyncio.gather(*asking)} == {"hello []"}
+                assert (await server.ask())[1] == good
+        tell(f"{ROTATIONS} rotations: {9 * ROTATIONS} calls, none failed")
 
     run(check())
 
