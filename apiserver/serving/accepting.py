@@ -23,7 +23,7 @@ log = EventLogger(__name__)
 _BACKLOG: Final = 1024
 _HANDSHAKE_SECONDS: Final = 10.0
 _TLS_CLOSE_SECONDS: Final = 1.0
-_PAUSE_SECONDS: Final = 0.25
+_PAUSE_SECONDS: Final = 0.1
 
 
 def listening_socket(host: str | None, port: int) -> socket.socket:

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import statistics
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.controlplane
 
 KILLS: Final = share(5, full=500)
 PAUSES: Final = share(1, full=300)
+RESTARTS: Final = share(2, full=80)
 NAMESPACE: Final = "chaos"
 SYSTEM: Final = "stowplan-system"
 PRODUCT: Final = "NVIDIA-L4"
@@ -92,8 +95,7 @@ class Stage:
     def wait_until_decided(self, replicas: int) -> None:
         """Order a number for every variant, and wait until the decisions say so."""
         for number in range(VARIANTS):
-            while not pinned(self.client, number, replicas):
-                pass
+            wait_for(partial(pinned, self.client, number, replicas), f"an order for variant {number}")
         wait_for(lambda: self.granted() == {replicas}, f"decisions for {replicas} replicas")
 
     def stale_writes(self) -> list[Request]:
@@ -259,14 +261,16 @@ def test_processes_are_killed_at_any_moment(stage: Stage) -> None:
 
 def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None:
     """It wakes in the middle of what it did, writes nothing more, and ends."""
-    chance = random.Random(18)
+    chance, waits = random.Random(18), list[float]()
     with Caller(stage.control_plane, order) as orders:
         for number in range(PAUSES):
             leader = wait_for(stage.leader, "a leader")
             assert leader
             orders.wait_for(chance.randrange(1, 60))
             leader.freeze()
+            frozen = time.monotonic()
             wait_for(partial(stage.has_another_leader, leader), "another leader")
+            waits.append(time.monotonic() - frozen)
             orders.wait_for(chance.randrange(1, 20))
             leader.wake()
             leader.wait_until_ended()
@@ -276,4 +280,26 @@ def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None
             assert orders.failure is None, number
 
     stage.wait_until_decided(2)
-    tell(f"{PAUSES} pauses: {len(stage.asked)} writes of controllers, none after the Lease was lost")
+    tell(
+        f"{PAUSES} pauses: another one led after {statistics.median(waits):.1f} s,"
+        f" {max(waits):.1f} s at most; {len(stage.asked)} writes of controllers, none after losing the Lease"
+    )
+
+
+def test_the_api_server_and_its_store_are_restarted(stage: Stage) -> None:
+    """Watches go on, and so do decisions; a leader that was without a Lease for too long is started anew."""
+    waits = list[float]()
+    for number in range(RESTARTS):
+        stage.control_plane.restart(("kube-apiserver", "etcd")[number % 2])
+        began = time.monotonic()
+        for replica in stage.replicas["controller"]:
+            if replica.has_ended():
+                replica.stop()
+                replica.start()
+        stage.wait_until_decided(1 + number % 2)
+        waits.append(time.monotonic() - began)
+        assert stage.stale_writes() == []
+    tell(
+        f"{RESTARTS} restarts: decisions went on after {statistics.median(waits):.1f} s,"
+        f" {max(waits):.1f} s at most"
+    )

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ import aiohttp
 import yaml
 
 from hack.bench.conversion.reviews import SERVER_NAME
+from hack.bench.reviews import create
 from hack.bench.server_process import ADDRESS, Server, new_identity, serving
 from hack.controlplane.network import free_port
 from hack.scale.memory import peak_mebibytes
@@ -80,6 +82,14 @@ class Attacked:
         """Return the most memory that it had so far. Raises OSError when it has ended."""
         return peak_mebibytes(self.server.pid)
 
+    async def load(self) -> None:
+        """Have an admission review answered: then all that the process ever loads is there."""
+        review = create(variant(version="v1alpha2"))
+        async with self.session.post(
+            self.url("/validate"), data=review, server_hostname=SERVER_NAME
+        ) as answer:
+            assert answer.status == HTTPStatus.OK
+
     async def read(self) -> None:
         """Convert an object as a read of either version does; half of the times on a new connection."""
         number = len(self.results)
@@ -112,7 +122,7 @@ async def attacked(directory: Path, *, patience_seconds: float) -> AsyncIterator
         timeout = aiohttp.ClientTimeout(total=patience_seconds)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             found, enough = Attacked(server, session), asyncio.Event()
-            await found.read()
+            await found.load()
             async with asyncio.TaskGroup() as group:
                 group.create_task(found._keep_reading(enough))
                 yield found

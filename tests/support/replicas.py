@@ -14,6 +14,7 @@ import yaml
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
+from hack.controlplane.errors import ComponentCrashedError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
 
@@ -84,6 +85,14 @@ class Replica:
             assert select.select([ended], [], [], PATIENCE_SECONDS)[0], f"{self.component} still runs"
         finally:
             os.close(ended)
+
+    def has_ended(self) -> bool:
+        """Tell whether it has ended by itself."""
+        try:
+            self._process.check()
+        except ComponentCrashedError:
+            return True
+        return False
 
     def freeze(self) -> None:
         """Let it do nothing, as on a machine that is suspended."""

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import resource
 import socket
 import ssl
 import struct
@@ -32,6 +33,7 @@ SLOW: Final = share(HELD + 128, full=60_000)
 ABORTED: Final = share(2_000, full=100_000)
 BOMBS: Final = share(8, full=1_000)
 AT_ONCE: Final = 16
+FILES: Final = 64
 MIB: Final = 1 << 20
 HEAD: Final = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 RESET: Final = struct.pack("ii", 1, 0)
@@ -72,6 +74,14 @@ async def over_tls(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
     return transport
 
 
+async def more_reads(target: Attacked, count: int) -> None:
+    """Wait until so many more reads have been answered."""
+    until = len(target.results) + count
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(target.results) < until:  # noqa: ASYNC110 - reads are counted, nobody is told of them
+            await asyncio.sleep(0.05)
+
+
 WAITING: Final[dict[str, Callable[[Attacked], Awaitable[asyncio.Transport]]]] = {
     "nothing": plain,
     "half a handshake": lambda target: plain(target, HELLO[: len(HELLO) // 2]),
@@ -97,13 +107,23 @@ async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) ->
                 held.append(await next(begin)(target))
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        reads = len(target.results)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while len(target.results) < reads + 2 * AT_ONCE:  # noqa: ASYNC110 - while all of them are held
-                await asyncio.sleep(0.05)
+        await more_reads(target, 2 * AT_ONCE)
         for transport in held:
             transport.abort()
         say(target, f"{SLOW} connections that wait, {HELD} at once")
+
+
+async def test_without_a_file_left_to_open_reads_go_on(tmp_path: Path) -> None:
+    """Who waits gives way before the limit of connections, too."""
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+        resource.prlimit(target.server.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
+        held: list[asyncio.Transport] = []
+        for _ in range(2 * FILES // AT_ONCE):  # not all at once: then a reader would be the oldest
+            held += [await plain(target) for _ in range(AT_ONCE)]
+            await more_reads(target, 2)
+        await more_reads(target, AT_ONCE)
+        for transport in held:
+            transport.abort()
 
 
 ABORTS: Final = (b"", b"\x16\x03\x01\x02\x00\x01", HELLO[: len(HELLO) // 2], HELLO, b"GET / HTTP/1.1\r\n\r\n")
