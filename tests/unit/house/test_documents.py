@@ -20,6 +20,7 @@ TOP = Path(__file__).resolve().parents[3]
 TROUBLESHOOTING = TOP / "docs" / "troubleshooting.md"
 DOCUMENTS = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
 PATH = re.compile(r"`((?:apiserver|controller|webhooks|hack|manifests|tests|docs)/[\w./-]*\w/?)`")
+NAMED_TEST = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 EXPLAINED = {
     "Conditions": {*ConditionReason},
@@ -94,3 +95,18 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_files_that_are_named_are_there(document: Path) -> None:
     """Whoever renames a file finds the documents that name it."""
     assert [name for name in PATH.findall(text_of(document)) if not (TOP / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_tests_that_are_named_are_there(document: Path) -> None:
+    """Who says that a test holds something finds out when it is renamed."""
+    named = NAMED_TEST.findall(document.read_text("utf-8"))
+
+    assert [f"{file}::{name}" for file, name in named if not _has_test(TOP / file, name)] == []
+
+
+def _has_test(file: Path, name: str) -> bool:
+    return (
+        file.exists()
+        and re.search(rf"^(?:async )?def {name}\(", file.read_text("utf-8"), re.MULTILINE) is not None
+    )
