@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE_SECONDS: Final = 120
-HELD: Final = 1_024 + 256
-"""More connections at once than a listener lets in."""
+HELD: Final = 1_700
+"""So many at once that those that have spoken TLS alone are more than a listener lets in."""
 
-SLOW: Final = share(HELD + 128, full=60_000)
+SLOW: Final = share(HELD + 100, full=60_000)
 ABORTED: Final = share(2_000, full=100_000)
 BOMBS: Final = share(8, full=1_000)
 AT_ONCE: Final = 16
