@@ -24,7 +24,6 @@ def share(few: int, *, full: int) -> int:
 
 
 def tell(figures: str) -> None:
-    """Say what a campaign came to, past pytest, which keeps what tests print; nothing in a single run."""
-    if TIMES > 1 and sys.__stderr__ is not None:
-        sys.__stderr__.write(f"\n{figures}\n")
-        sys.__stderr__.flush()
+    """Say what a campaign came to: `make chaos` has pytest show it. Nothing in a single run."""
+    if TIMES > 1:
+        sys.stderr.write(f"{figures}\n")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE_SECONDS: Final = 120
-HELD: Final = 1_700
-"""So many at once that those that have spoken TLS alone are more than a listener lets in."""
+HELD: Final = 1_024 + 256
+"""More connections at once than a listener lets in."""
 
 SLOW: Final = share(HELD + 100, full=60_000)
 ABORTED: Final = share(2_000, full=100_000)
@@ -98,7 +98,8 @@ WAITING: Final[dict[str, Callable[[Attacked], Awaitable[asyncio.Transport]]]] = 
 async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) -> None:
     """More of them than are let in, made anew as they are cut: old and new clients are answered."""
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
-        begin = itertools.cycle(WAITING.values())
+        # First so many of those that nothing ever cut, then all kinds.
+        begin = itertools.chain([over_tls] * (HELD - 128), itertools.cycle(WAITING.values()))
         held: list[asyncio.Transport] = []
         for number in range(SLOW):
             if len(held) == HELD:
