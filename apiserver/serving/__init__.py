@@ -2,6 +2,7 @@
 
 process           runs an application with its health and metrics listeners, from start to orderly end.
 tls               the server's side of TLS; certificate files are replaced without a restart.
+accepting         accepts connections, and counts each from then on.
 connections       bounds what a client can hold on to: connections, and requests that it never finishes.
 requests          the one middleware: counts, measures, and asks clients to leave while the process drains.
 readiness         named checks: may traffic come, and if not, why not.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -238,6 +239,14 @@ async def test_a_handshake_that_is_not_begun_gives_way(bench: Bench, files: Cert
         await listener.close()
         for _, writer in stuck:
             writer.close()
+
+
+@pytest.mark.parametrize("host", [None, "127.0.0.1", "localhost"])
+def test_where_a_process_listens(host: str | None) -> None:
+    """Without an address on all, those of IPv4 in any case."""
+    with listening_socket(host, 0) as listening:
+        port = listening.getsockname()[1]
+        socket.create_connection(("127.0.0.1" if host is None else host, port), 10).close()
 
 
 async def test_settling_waits_for_the_first_request(bench: Bench) -> None:
