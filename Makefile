@@ -64,8 +64,8 @@ CHAOS := tests/unit/serving/test_tls.py tests/unit/webhooks/test_memory.py tests
   tests/controlplane/test_conversion_availability.py tests/controlplane/test_chaos.py
 
 .PHONY: chaos
-chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificates, roll 200 replicas, and attack what listens: about four hours (CHAOS=FILES takes some, SHARE=10 a tenth)
-	STOWPLAN_CAMPAIGN=$(or $(SHARE),100) $(RUN) -m pytest -rP $(CHAOS) $(ARGS)
+chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificates, roll 200 replicas, and attack what listens: about five hours (CHAOS=FILES takes some, SHARE=10 a tenth)
+	STOWPLAN_CAMPAIGN=$(or $(SHARE),100) $(RUN) -m pytest -s $(CHAOS) $(ARGS)
 
 .PHONY: scale
 scale: setup ## Count what 10,000 VariantAutoscalings cost the API server, by its audit log: about half an hour

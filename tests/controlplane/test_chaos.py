@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.campaign import share, tell
+from support.campaign import rounds, share, tell
 from support.forwarder import Forwarder
 from support.installed import wait_for
 from support.manifests import deployment, listed, variant
@@ -236,7 +236,7 @@ def test_processes_are_killed_at_any_moment(stage: Stage) -> None:
             stack.enter_context(Caller(stage.control_plane, call, disturbances=disturbances))
             for call in calls
         ]
-        for number in range(KILLS):
+        for number in rounds(KILLS):
             callers[0].wait_for(chance.randrange(1, 20))
             if number % 8 == 0 and (leader := stage.leader()) and (solver := solver_of(leader)):
                 os.kill(solver, signal.SIGKILL)
@@ -263,7 +263,7 @@ def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None
     """It wakes in the middle of what it did, writes nothing more, and ends."""
     chance, waits = random.Random(18), list[float]()
     with Caller(stage.control_plane, order) as orders:
-        for number in range(PAUSES):
+        for number in rounds(PAUSES):
             leader = wait_for(stage.leader, "a leader")
             assert leader
             orders.wait_for(chance.randrange(1, 60))
@@ -289,7 +289,7 @@ def test_a_frozen_leader_writes_nothing_once_another_leads(stage: Stage) -> None
 def test_the_api_server_and_its_store_are_restarted(stage: Stage) -> None:
     """Watches go on, and so do decisions; a leader that was without a Lease for too long is started anew."""
     waits = list[float]()
-    for number in range(RESTARTS):
+    for number in rounds(RESTARTS):
         stage.control_plane.restart(("kube-apiserver", "etcd")[number % 2])
         began = time.monotonic()
         for replica in stage.replicas["controller"]:

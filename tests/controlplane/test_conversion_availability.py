@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from support.attacked import kubeconfig_for, webhooks
-from support.campaign import share, tell
+from support.campaign import rounds, share, tell
 from support.forwarder import Forwarder
 from support.replicas import PATIENCE_SECONDS, SERVING_PORT, Caller, Replica
 
@@ -209,9 +209,10 @@ def test_a_rolling_restart_under_load_fails_no_call(
         Caller(control_plane, discover) as discoverer,
     ):
         callers = {"webhooks": (reader, writer), "apiserver": (discoverer, discoverer)}
-        for name, number in product(SERVING, range(ROLLS)):
+        for number in rounds(len(SERVING) * ROLLS):
+            name = SERVING[number % len(SERVING)]
             one, another = callers[name]
-            replica = behind[name].running[number % 2]
+            replica = behind[name].running[number // len(SERVING) % 2]
             replica.stop_beside(partial(behind[name].without, replica))
             one.wait_for(CALLS_IN_BETWEEN)
             replica.start()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import Final
+
+_TENTHS: Final = 10
 
 TIMES: Final = int(os.environ.get("STOWPLAN_CAMPAIGN", "1"))
 """So many times as long as `make test`; `make fuzz-placement`, `make fuzz-laws` and `make chaos` set it."""
@@ -23,7 +26,15 @@ def share(few: int, *, full: int) -> int:
     return few if TIMES == 1 else max(few, full * TIMES // 100)
 
 
+def rounds(count: int) -> Iterator[int]:
+    """Count up to so many; in a campaign, say after each tenth how far it is."""
+    for number in range(count):
+        if number % max(1, count // _TENTHS) == 0:
+            tell(f"{number} of {count}")
+        yield number
+
+
 def tell(figures: str) -> None:
-    """Say what a campaign came to: `make chaos` has pytest show it. Nothing in a single run."""
+    """Say how a campaign goes, and what it came to: `make chaos` shows it. Nothing in a single run."""
     if TIMES > 1:
         sys.stderr.write(f"{figures}\n")

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from support.campaign import share, tell
+from support.campaign import rounds, share, tell
 
 from apiserver.serving import authority
 from apiserver.serving.authority import KeyPair
@@ -208,7 +208,7 @@ def test_rotations_under_load_fail_nobody(run: Run, files: CertificateFiles) -> 
         tls = ServerTls(files.certificate, files.key)
         async with serving(tls, files) as server, kept_alive(tls, files) as call_all:
             good, damages = serial_on_disk(files), itertools.cycle(DAMAGES.values())
-            for number in range(ROTATIONS):
+            for number in rounds(ROTATIONS):
                 asking = [asyncio.create_task(server.ask()) for _ in range(4)]
                 await asyncio.sleep(0)  # some shake hands before, some after
                 files.renew()

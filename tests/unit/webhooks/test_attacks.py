@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 import pytest
 from support.attacked import Attacked, attacked
-from support.campaign import share, tell
+from support.campaign import rounds, share, tell
 
 from hack.bench.conversion.reviews import SERVER_NAME
 from hack.bench.server_process import ADDRESS
@@ -101,7 +101,7 @@ async def test_connections_that_wait_for_ever_keep_nobody_out(tmp_path: Path) ->
         # First so many of those that nothing ever cut, then all kinds.
         begin = itertools.chain([over_tls] * (HELD - 128), itertools.cycle(WAITING.values()))
         held: list[asyncio.Transport] = []
-        for number in range(SLOW):
+        for number in rounds(SLOW):
             if len(held) == HELD:
                 held.pop(0).abort()
             with contextlib.suppress(OSError):  # cut while it was in its handshake
@@ -144,7 +144,8 @@ async def test_aborted_handshakes_leave_nothing_behind(tmp_path: Path) -> None:
 
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
         before = target.peak_mebibytes()
-        for number in range(0, ABORTED, AT_ONCE):
+        for step in rounds(ABORTED // AT_ONCE):
+            number = step * AT_ONCE
             sent = (ABORTS[each % len(ABORTS)] for each in range(number, number + AT_ONCE))
             await asyncio.gather(*(abort(target, each) for each in sent))
         growth = target.peak_mebibytes() - before
@@ -188,7 +189,7 @@ async def test_bombs_are_refused(tmp_path: Path, kind: str) -> None:
                     assert '"allowed":true' not in found.replace(" ", "")
                     assert "Success" not in found
 
-        for _ in range(0, BOMBS, 4):
+        for _ in rounds(BOMBS // 4):
             await asyncio.gather(*(send() for _ in range(4)))
         say(target, f"{BOMBS} bodies that are {kind}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 from support.attacked import Attacked, attacked
-from support.campaign import share, tell
+from support.campaign import rounds, share, tell
 from support.reviews import variant
 
 from hack.bench.conversion.reviews import SERVER_NAME
@@ -82,7 +82,7 @@ HOSTILE: Final[tuple[tuple[str, Callable[[], bytes]], ...]] = (
 async def test_hostile_bodies_neither_end_the_process_nor_stop_reads(tmp_path: Path) -> None:
     """Bodies of the largest size, several at once; with a tenth of the memory to spare."""
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
-        for _ in range(ROUNDS):
+        for _ in rounds(ROUNDS):
             for path, make in HOSTILE:
                 await _attack(target, path, make())
         tell(
