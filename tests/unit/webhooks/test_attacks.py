@@ -119,7 +119,7 @@ async def test_without_a_file_left_to_open_reads_go_on(tmp_path: Path) -> None:
     async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
         resource.prlimit(target.server.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
         held: list[asyncio.Transport] = []
-        for _ in range(2 * FILES // AT_ONCE):  # not all at once: then a reader would be the oldest
+        for _ in range(FILES // AT_ONCE + 1):  # not all at once: then a reader would be the oldest
             held += [await plain(target) for _ in range(AT_ONCE)]
             await more_reads(target, 2)
         await more_reads(target, AT_ONCE)
