@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import random
 import signal
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from support.replicas import SERVING_PORT, Caller, Replica
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import AuditLog, Request, stale_writes
-from hack.controlplane.client import Client, ConflictError
+from hack.controlplane.client import Client, ConflictError, RefusedError
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
 
@@ -93,16 +94,29 @@ class Stage:
         return {item.get("status", {}).get("decision", {}).get("grantedReplicas", -1) for item in items}
 
     def wait_until_decided(self, replicas: int) -> None:
-        """Order a number for every variant, and wait until the decisions say so."""
+        """Order a number for every variant, and wait until the decisions say so.
+
+        What is refused meanwhile, as while etcd is not there yet, is asked again.
+        """
         for number in range(VARIANTS):
-            wait_for(partial(pinned, self.client, number, replicas), f"an order for variant {number}")
-        wait_for(lambda: self.granted() == {replicas}, f"decisions for {replicas} replicas")
+            order_it = partial(pinned, self.client, number, replicas)
+            wait_for(partial(undisturbed, order_it), f"an order for variant {number}")
+        decided = partial(undisturbed, lambda: self.granted() == {replicas})
+        wait_for(decided, f"decisions for {replicas} replicas")
 
     def stale_writes(self) -> list[Request]:
         """Return what controllers wrote so far after they had lost the Lease."""
         account = f"system:serviceaccount:{SYSTEM}:stowplan-controller"
         self.asked += [item for item in self.audit.since_of(account=account) if item.has_written]
         return stale_writes(self.asked, lease="stowplan-controller")
+
+
+def undisturbed(look: Callable[[], bool]) -> bool:
+    """Look; what the API server cannot answer just now is no."""
+    try:
+        return look()
+    except (RefusedError, OSError, http.client.HTTPException):
+        return False
 
 
 def pinned(client: Client, number: int, replicas: int) -> bool:
