@@ -40,11 +40,17 @@ class CelRule:
     message: str
     reason: str
     field_name: str = ""
+    reads_past: bool = False
+    """Whether the rule reads the stored value, as the optional `oldSelf`."""
 
     def as_json(self) -> Json:
         """Return the entry as a CRD writes it."""
-        entry = {"rule": self.rule, "message": self.message, "reason": self.reason}
-        return entry | ({"fieldPath": f".{self.field_name}"} if self.field_name else {})
+        entry: Json = {"rule": self.rule, "message": self.message, "reason": self.reason}
+        if self.field_name:
+            entry["fieldPath"] = f".{self.field_name}"
+        if self.reads_past:
+            entry["optionalOldSelf"] = True
+        return entry
 
 
 class Rule(ABC):

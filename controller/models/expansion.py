@@ -6,7 +6,6 @@ be made: what runs before what sends requests to it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,10 +18,6 @@ from controller.models.scaling import autoscaler, backend_scaling, bounds, is_sc
 from controller.models.weights import weights_of
 from controller.models.workloads import service, workload
 
-_LONGEST_NAME: Final = 63
-"""Of a Service, and of the value of a label."""
-
-_SERVICE_NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as users write them)
 
 
@@ -102,18 +97,6 @@ def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
             yield _prevents(f"{part.path}.image", "an engine needs an image: there is none to run")
         if not part.workers:
             yield _prevents(f"{part.path}.replicas", "a replica without this worker cannot serve")
-        yield from _name_notes(part, path)
-
-
-def _name_notes(part: Part, path: str) -> Iterator[Note]:
-    values = (part.name, str(part.model["metadata"]["name"]))
-    if any(len(value) > _LONGEST_NAME for value in values):
-        yield _prevents(f"{path}.name", f"its Service would be called {part.name}: 63 characters are most")
-    elif not _SERVICE_NAME.match(part.name):
-        yield _prevents(
-            f"{path}.name",
-            f"its Service would be called {part.name}: it must begin with a letter",
-        )
 
 
 def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:

@@ -110,7 +110,7 @@ class Maker:
         value: Json = self.fresh(root, random)
         disliked: set[int] = set()
         for _ in range(_MENDINGS):
-            found = validate(self.declared, value)
+            found = validate(self.declared, {"metadata": {"name": NAME}} | value)
             if not found:
                 break
             for error in found:

@@ -7,6 +7,7 @@ policy of a backend scales that one; without either, the replicas are as many as
 - With a policy of the model every backend has a cost. It may be 0, since the page's minimum is.
 - With it, an absent grace period means 30s and an absent rate of expansion 200.
 - A backend without a policy has a fixed number of replicas even where others have one.
+- What is made for a backend is called by both names, so together they are limited in length.
 
 Bounds on counts and on the length of text are ours where the page has none.
 """
@@ -20,6 +21,7 @@ from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec
 from apiserver.kinds.kthena.modelbackend import ModelBackend
 from apiserver.kinds.kthena.modelmatch import ModelMatch
+from apiserver.kinds.kthena.modelnames import NAMES
 from apiserver.kinds.meta import Condition, Int32
 from apiserver.schema import errors
 from apiserver.schema.comparison import SumAtMost
@@ -122,7 +124,7 @@ class ModelStatus:
     """The generation of the spec that the status is about."""
 
 
-@declaration(WebhookOnly(_adapter_names, "No LoRA adapter has the name of the model."))
+@declaration(WebhookOnly(_adapter_names, "No LoRA adapter has the name of the model."), *NAMES)
 class Model:
     """A model that is served, with the engines that run it and the policies that scale them."""
 

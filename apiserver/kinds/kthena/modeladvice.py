@@ -44,7 +44,7 @@ def _whole(spec: Json) -> Iterator[str]:
 
 
 def _names(where: str, backend: Json, model: str) -> Iterator[str]:
-    """Speak of the longest name that a pod of the backend will have: it is also the value of a label."""
+    """Speak of the longest name that Kthena's controller gives a pod: it is also the value of a label."""
     last = backend["maxReplicas"] - 1
     tails = (
         f"-{worker.get('type', 'server')}-{_last(worker, 'replicas')}-{_last(worker, 'pods')}"
@@ -52,7 +52,10 @@ def _names(where: str, backend: Json, model: str) -> Iterator[str]:
     )
     longest = max(len(f"{model}-{backend['name']}-{last}{tail}") for tail in tails)
     if longest > _LONGEST_LABEL:
-        yield f"{where}.name: names of pods made of it take {longest} characters; {_LONGEST_LABEL} is most"
+        yield (
+            f"{where}.name: Kthena's own controller makes names of pods of it with {longest} characters;"
+            f" {_LONGEST_LABEL} is most"
+        )
 
 
 def _last(worker: Json, name: str) -> int:

@@ -80,7 +80,7 @@ SPOKEN = {
     ),
     "a long name": (
         backend(name="b" * 46, maxReplicas=10),
-        [f"{FIRST}.name: names of pods made of it take 65 characters; 63 is most"],
+        [f"{FIRST}.name: Kthena's own controller makes names of pods of it with 65 characters; 63 is most"],
     ),
     "a bucket without an endpoint": (
         backend(modelURI="s3://b/m"),

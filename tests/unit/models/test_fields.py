@@ -165,10 +165,6 @@ def test_what_has_no_effect_is_said(changed: Json, said: str) -> None:
             {"workers": [worker(replicas=0)]},
             "spec.backends[0].workers[0].replicas: a replica without this worker cannot serve",
         ),
-        (
-            {"name": "x" * 60},
-            f"spec.backends[0].name: its Service would be called qwen-{'x' * 60}: 63 characters are most",
-        ),
     ],
 )
 def test_a_backend_that_cannot_be_made_is_left_out(changed: Json, said: str) -> None:
@@ -178,16 +174,6 @@ def test_a_backend_that_cannot_be_made_is_left_out(changed: Json, said: str) -> 
     assert [str(note) for note in expansion.notes] == [said]
     assert not expansion.is_whole
     assert {item["metadata"]["name"] for item in expansion.objects} == {"qwen-other", "qwen"}
-
-
-def test_a_name_that_no_service_can_have_is_said() -> None:
-    """Names of Services begin with a letter."""
-    expansion = expand(model(name="7b"))
-
-    assert [str(note) for note in expansion.notes] == [
-        "spec.backends[0].name: its Service would be called 7b-l4: it must begin with a letter"
-    ]
-    assert not expansion.objects
 
 
 def test_parts_are_not_scaled_by_the_policy_of_the_model() -> None:

@@ -1,0 +1,129 @@
+"""What is made for a backend of a Model is called by both names, which are together limited in length.
+
+The longest name is that of a Service, which is a DNS label: RFC 1035 gives it 63 characters, the first of
+them a letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, Rule, WebhookOnly
+
+_LONGEST: Final = 63
+"""Of a DNS label, and of the value of a label."""
+
+_PARTED: Final = "Disaggregated"
+_LONGEST_ROLE: Final = "-prefill"
+_REVISION_CHARACTERS: Final = 11
+"""What a StatefulSet adds to its name in a label of its pods: a dash and a hash. Source:
+`k8s.io/kubernetes/pkg/controller/history/controller_history.go`."""
+
+_LETTER: Final = "must begin with a letter: Services are called by it"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceNames(Rule):
+    """The names of a Model and of each of its backends together are the name of a Service.
+
+    The name of a stored Model cannot be changed, so it is held against new backends only.
+    """
+
+    def check(self, value: Json, path: FieldPath) -> Iterator[FieldError]:
+        """Yield an error for the name of the Model, and one for each backend."""
+        del path
+        model = _model_name(value)
+        if model and not "a" <= model[0] <= "z":
+            yield errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER)
+        for position, backend in enumerate(_backends(value)):
+            name = _service_name(model, backend)
+            if len(name) > _LONGEST:
+                yield _too_long(position, backend, f"its Service would be called {name}")
+
+    def cel(self) -> Sequence[CelRule]:
+        """Return one rule for the letter, and one for the lengths."""
+        role = f"(item.type.endsWith('{_PARTED}') ? {len(_LONGEST_ROLE)} : 0)"
+        length = f"size(self.metadata.name) + 1 + size(item.name) + {role}"
+        stored = "oldSelf.hasValue() && oldSelf.value().spec.backends.exists(old, old.name == item.name)"
+        return [
+            CelRule(
+                rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]')",
+                message=f"metadata.name {_LETTER}",
+                reason="FieldValueInvalid",
+                reads_past=True,
+            ),
+            CelRule(
+                rule=f"self.spec.backends.all(item, {length} <= {_LONGEST} || ({stored}))",
+                message=f"`name` makes the name of a Service too long: {self.english()}",
+                reason="FieldValueInvalid",
+                field_name="spec.backends",
+                reads_past=True,
+            ),
+        ]
+
+    def english(self) -> str:
+        """Return the demand as a sentence."""
+        return (
+            f"MODEL-BACKEND, with {_LONGEST_ROLE} behind where that is apart, begins with a letter and has"
+            f" {_LONGEST} characters at most."
+        )
+
+
+def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    """Yield an error for each backend with engines that span nodes whose pods could not be made.
+
+    All but the first pod of an engine are those of a StatefulSet that is called as the first one, and have a
+    label with the name of its revision. Source: `sigs.k8s.io/lws/pkg/controllers/pod_controller.go`.
+    """
+    del path
+    model = _model_name(value)
+    for position, backend in enumerate(_backends(value)):
+        name = _service_name(model, backend)
+        engines = [
+            backend.get("maxReplicas", 1) * worker.get("replicas", 1)
+            for worker in backend.get("workers", [])
+            if worker.get("pods", 1) > 1
+        ]
+        if not engines or len(name) > _LONGEST:
+            continue
+        last = f"{name}-{max(engines) - 1:.0f}"  # what is no number is a matter of the schema
+        if len(last) + _REVISION_CHARACTERS > _LONGEST:
+            yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION")
+
+
+NAMES: Final = (
+    ServiceNames(),
+    WebhookOnly(
+        _spanning_names,
+        "Where an engine has several `pods`, its number with a dash counts as well, and"
+        f" {_REVISION_CHARACTERS} characters more.",
+    ),
+)
+"""The rules of a Model about what is called by its name."""
+
+
+def _model_name(value: Json) -> str:
+    """Return the name of a Model; empty where the server is still to make one."""
+    return str((value.get("metadata") or {}).get("name") or "")
+
+
+def _backends(value: Json) -> Sequence[Json]:
+    backends: Sequence[Json] = value.get("spec", {}).get("backends", [])
+    return backends
+
+
+def _service_name(model: str, backend: Json) -> str:
+    """Return the longest name of a Service of a backend."""
+    role = _LONGEST_ROLE if str(backend.get("type", "")).endswith(_PARTED) else ""
+    return f"{model}-{backend.get('name', '')}{role}".replace(".", "-")
+
+
+def _too_long(position: int, backend: Json, why: str) -> FieldError:
+    path = FieldPath().child("spec", "backends").index(position).child("name")
+    return errors.invalid(path, backend.get("name", ""), f"{why}: {_LONGEST} characters are most")
