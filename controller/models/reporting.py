@@ -41,6 +41,10 @@ _STUCK: Final = frozenset(
 """Why a container waits, where it will not go on by itself."""
 
 
+_OVER: Final = ("Failed", "Succeeded")
+"""Phases of pods that nothing brings back, such as evicted ones."""
+
+
 class ModelCondition(StrEnum):
     """What a condition of a Model is about."""
 
@@ -128,17 +132,37 @@ def model_status(report: Report, *, now: datetime) -> Json:
 def pod_trouble(pod: Json) -> str:
     """Return why a pod will not serve without somebody's help; empty where it may."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER:
+        return ""  # another one is in its place
     for condition in status.get("conditions") or []:
         if condition.get("reason") == "Unschedulable":
             return f"pod {name} is not scheduled: {condition.get('message', '')}"
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     for container in containers:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") in _STUCK:
-            last = (container.get("lastState") or {}).get("terminated") or {}
-            ended = f"; it last ended with code {last['exitCode']}" if "exitCode" in last else ""
-            text = f": {waiting['message']}" if waiting.get("message") else ""
-            return f"container {container['name']} of pod {name}: {waiting['reason']}{text}{ended}"
+        if text := "" if container.get("ready") else _container_trouble(container, name):
+            return text
+    return ""
+
+
+def _container_trouble(container: Json, pod: str) -> str:
+    """Return why a container that is not ready does not run; empty where nothing is wrong with it.
+
+    One that ended with an error is said to until it is ready: also while it is tried again, for the hours
+    that may take, and in the same words.
+    """
+    state, shown = container.get("state") or {}, f"container {container['name']} of pod {pod}"
+    for ended in (state.get("terminated"), (container.get("lastState") or {}).get("terminated")):
+        if ended and ended.get("exitCode"):
+            last = str(ended.get("message") or "").strip().rpartition("\n")[2]
+            why = f": {last}" if last else ""
+            return (
+                f"{shown} ended with code {ended['exitCode']} and is tried again{why}"
+                f" (kubectl logs {pod} -c {container['name']} --previous)"
+            )
+    waiting = state.get("waiting") or {}
+    if waiting.get("reason") in _STUCK:
+        text = f": {waiting['message']}" if waiting.get("message") else ""
+        return f"{shown}: {waiting['reason']}{text}"
     return ""
 
 

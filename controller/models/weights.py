@@ -155,6 +155,8 @@ def _fetchers(
             "image": image,
             "command": ["/bin/sh", "-c", _FETCH, "fetch", *words],
             "volumeMounts": list(mounts),
+            # The last lines of a program that failed, such as a timeout, come into the status of the pod.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
         }
         for member in ("env", "envFrom"):
             if part.backend.get(member):

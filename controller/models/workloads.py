@@ -104,6 +104,7 @@ def _engine(part: Part, weights: Weights, command: list[str], *, answers: bool) 
         "image": part.worker["image"],
         "command": command,
         "volumeMounts": [*weights.mounts, {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}],  # noqa: S108
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     for member, value in (
         ("env", backend.get("env")),

@@ -32,6 +32,9 @@ pytestmark = pytest.mark.controlplane
 
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
+KINDS = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
+"""Most of what a Model becomes."""
+
 TOO_MANY = worker(resources={"limits": {GPU: 64}})
 """More accelerators than any node has: its pods stay pending."""
 
@@ -206,9 +209,32 @@ def test_a_deleted_model_takes_everything_along(cluster: Cluster) -> None:
     cluster.wait("model/qwen", "condition=Active")
 
     cluster.kubectl("delete", "model/qwen")
-    for kind in ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa"):
+    for kind in KINDS:
         if cluster.names(kind):
             cluster.wait(f"{kind}/{cluster.names(kind)[0]}", "delete")
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+def test_a_model_deleted_while_it_is_made_leaves_nothing(cluster: Cluster, cascade: str) -> None:
+    """What was made meanwhile goes as well; another Model of its name starts anew."""
+    value = model(*(backend(name, maxReplicas=4, autoscalingPolicy=POLICY) for name in "abcd"))
+    cluster.apply(value)
+    cluster.wait("deployment/qwen-a", "create")
+    cluster.kubectl("delete", "model/qwen", f"--cascade={cascade}")
+
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while left := [(kind, names) for kind in KINDS if (names := cluster.names(kind))]:
+        assert time.monotonic() < deadline, left
+    cluster.apply(model())
+    cluster.wait("model/qwen", "condition=Active")
+
+
+def test_a_volume_that_does_not_exist_is_said(cluster: Cluster) -> None:
+    """In the words of the scheduler; once it is made, the pods go on."""
+    cluster.apply(model(backend(cacheURI="pvc://none")))
+
+    said = cluster.wait_for_reason("qwen", "Failed", "PodsFail")
+    assert 'persistentvolumeclaim "none" not found' in said
 
 
 def test_a_renamed_backend_is_replaced_without_a_gap(cluster: Cluster) -> None:
@@ -296,19 +322,18 @@ def test_a_controller_that_is_killed_leaves_nothing_twice_and_nothing_out(
 ) -> None:
     """Whoever comes next finds what there is, and makes the rest."""
     value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
-    kinds = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
     cluster.apply(value)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while sum(len(cluster.names(kind)) for kind in kinds[:3]) < made:
+    while sum(len(cluster.names(kind)) for kind in KINDS[:3]) < made:
         assert time.monotonic() < deadline
     os.kill(process.pid, signal.SIGKILL)
     process.stop()
     process.start()
 
     cluster.wait("model/qwen", "condition=Active")
-    found = {(kind, name) for kind in kinds for name in cluster.names(kind)}
+    found = {(kind, name) for kind in KINDS for name in cluster.names(kind)}
     objects = {(item["kind"].lower(), item["metadata"]["name"]) for item in expand(value).objects}
     short = {"autoscalingpolicybinding": "aspb", "horizontalpodautoscaler": "hpa"}
     assert found == {
-        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in kinds
+        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in KINDS
     }

@@ -185,6 +185,11 @@ def _is_forgiven_by_place(dispute: Dispute) -> bool:
     return not dispute.is_ours and any(part.isdecimal() for part in dispute.finding.path.split("."))
 
 
+def _is_asked_at_creation(dispute: Dispute) -> bool:
+    is_name = re.fullmatch(r"spec\.backends\.\d+\.name", dispute.finding.path) is not None
+    return dispute.is_ours and is_name and dispute.finding in dispute.rules
+
+
 def _is_among_doubled_keys(dispute: Dispute) -> bool:
     if dispute.is_ours:
         return False
@@ -332,6 +337,12 @@ DIFFERENCES: Final[Sequence[Difference]] = (
         reason="who leaves the field in breach alone is forgiven; the server looks at all that a rule reads",
         pair=UPDATE,
         explains=_is_forgiven_by_field,
+    ),
+    Difference(
+        name="asked at creation",
+        reason="the server asks a new Model alone whether names fit into those of Services",
+        pair=UPDATE,
+        explains=_is_asked_at_creation,
     ),
     Difference(
         name="among doubled keys",

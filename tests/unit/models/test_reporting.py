@@ -51,6 +51,14 @@ def pod(**status: Any) -> Json:
     return {"metadata": {"name": "p"}, "status": status}
 
 
+def ended(state: str, **members: Any) -> Json:
+    """Return a container that ended with an error before, and what it does now."""
+    waits = {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}
+    last = {"terminated": {"exitCode": 28, **members}}
+    now = waits if state == "waiting" else {}
+    return {"name": "fetch-weights", "ready": False, "state": {state: now}, "lastState": last}
+
+
 def test_of_a_model_that_serves_all_is_well() -> None:
     """Nothing changes, nothing failed."""
     found = findings(report())
@@ -163,26 +171,29 @@ def test_a_condition_says_why(
                         "state": {
                             "waiting": {
                                 "reason": "CreateContainerConfigError",
-                                "message": 'secret "hf" not found',
+                                "message": "couldn't find key token in Secret chat/hf",
                             }
                         },
                     }
                 ]
             ),
-            'container engine of pod p: CreateContainerConfigError: secret "hf" not found',
+            "container engine of pod p: CreateContainerConfigError:"
+            " couldn't find key token in Secret chat/hf",
         ),
         (
             pod(
-                initContainerStatuses=[
-                    {
-                        "name": "fetch-weights",
-                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                        "lastState": {"terminated": {"exitCode": 28}},
-                    }
-                ]
+                initContainerStatuses=[ended("waiting", message="Fetching 8 files\nReadTimeout: timed out\n")]
             ),
-            "container fetch-weights of pod p: CrashLoopBackOff; it last ended with code 28",
+            "container fetch-weights of pod p ended with code 28 and is tried again: ReadTimeout: timed out"
+            " (kubectl logs p -c fetch-weights --previous)",
         ),
+        (
+            pod(initContainerStatuses=[ended("running")]),
+            "container fetch-weights of pod p ended with code 28 and is tried again"
+            " (kubectl logs p -c fetch-weights --previous)",
+        ),
+        (pod(initContainerStatuses=[ended("running") | {"ready": True}]), ""),
+        (pod(phase="Failed", containerStatuses=[ended("waiting")]), ""),
     ],
 )
 def test_a_pod_that_needs_help_says_so(given: Json, said: str) -> None:
