@@ -158,11 +158,7 @@ class ControllerConfig:
 
 def config_problems(config: ControllerConfig) -> list[str]:
     """Return what is wrong with values that only a look beyond the schema can judge."""
-    problems = [
-        f"engines.podNetworks.{position}: {text!r} is no network in CIDR notation: {why}"
-        for position, text in enumerate(config.engines.pod_networks)
-        if (why := _network_problem(text))
-    ]
+    problems = network_problems("engines.podNetworks", config.engines.pod_networks)
     prometheus = config.prometheus
     if prometheus.url and not prometheus.url.startswith(("http://", "https://")):
         problems.append(f"prometheus.url: {prometheus.url!r} must begin with http:// or https://")
@@ -174,6 +170,15 @@ def config_problems(config: ControllerConfig) -> list[str]:
     problems += credential_problems("prometheus", prometheus.credentials, lacks["prometheus"])
     problems += credential_problems("engines", config.engines.credentials, lacks["engines"])
     return problems + planning_problems(config.planning)
+
+
+def network_problems(where: str, texts: Sequence[str]) -> list[str]:
+    """Return which of some texts are no networks in CIDR notation."""
+    return [
+        f"{where}.{position}: {text!r} is no network in CIDR notation: {why}"
+        for position, text in enumerate(texts)
+        if (why := _network_problem(text))
+    ]
 
 
 def credential_problems(section: str, config: CredentialsConfig, lacks: Sequence[str]) -> list[str]:

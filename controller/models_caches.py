@@ -18,7 +18,8 @@ from apiserver.cluster.resource import (
 from apiserver.schema.json import Json
 from controller.models.parts import MODEL_LABEL, served_name
 from controller.models.standing import ChildKey, key_of
-from controller.reconcilers.model import RESOURCES, Key
+from controller.reconcilers.model import RESOURCES
+from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """What the upstream controller of Models makes of them."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from apiserver.schema.declaration import declaration
-from apiserver.schema.markers import Length, Range
+from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.models.expansion import S3_IMAGE, ExpansionSettings
+from controller.observe.scraping import ScrapeLimits, parse_networks
+
+_ASK_SECONDS: Final = 3.0
+_LONGEST_PAGE_BYTES: Final = 256 << 10
+"""Room for the 128 adapters of a backend, with a sentence about each."""
+
+_PODS_AT_A_TIME: Final = 32
 
 
 @declaration()
@@ -34,8 +41,23 @@ class ModelsConfig:
     s3_image: Annotated[str, Length(1, 512)] = S3_IMAGE
     """Image with the AWS command line, which fetches weights from `s3://`."""
 
+    pod_networks: Annotated[tuple[Annotated[str, Length(1, 64)], ...], Items(maximum=64)] = ()
+    """Networks that pods may be asked in which adapters their engines have, in CIDR notation. Empty: all but
+    loopback and link-local."""
+
     workers: Annotated[int, Range(1, 64)] = 4
     """How many Models are worked on at a time."""
+
+
+def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
+    """Return where pods may be asked for their adapters, and how much of their time and words is taken."""
+    return ScrapeLimits(
+        port_names=(),
+        pod_networks=parse_networks(config.pod_networks),
+        timeout_seconds=_ASK_SECONDS,
+        limit_bytes=_LONGEST_PAGE_BYTES,
+        concurrency=_PODS_AT_A_TIME,
+    )
 
 
 def expansion_settings(config: ModelsConfig) -> ExpansionSettings:

@@ -15,15 +15,19 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.cluster.resource import MODEL_ROUTES
+from apiserver.serving.config import ConfigurationError
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options, version
+from controller.config import network_problems
 from controller.gateway_caches import GatewayCaches
 from controller.models_caches import ModelCaches
-from controller.models_config import ModelsConfig, expansion_settings
+from controller.models_config import ModelsConfig, expansion_settings, scrape_limits
+from controller.observe.scraping import Scraper
 from controller.reconcilers.gateways import TYPES, GatewayTranslator
-from controller.reconcilers.model import FIELD_MANAGER, Key, ModelReconciler, ModelTools
+from controller.reconcilers.model import FIELD_MANAGER, ModelReconciler, ModelTools
+from controller.reconcilers.model_adapters import AdapterReader, Key
 from controller.reconcilers.status_writer import StatusWriter
 from controller.reconcilers.traffic import Further, TrafficKey, TrafficReconciler
 from controller.reconcilers.workers import Workers
@@ -47,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(config: ModelsConfig) -> int:
+    if problems := network_problems("podNetworks", config.pod_networks):
+        raise ConfigurationError(problems)
     controller = ModelController(config)
     return run_server(
         None,
@@ -86,6 +92,7 @@ class ModelController:
             cluster = await stack.enter_async_context(
                 await Cluster.connect(kubeconfig, config.cluster.context or None)
             )
+            scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
             models: Workers[Key] = Workers()
             traffic: Workers[TrafficKey] = Workers()
             caches = ModelCaches(cluster, models.add)
@@ -101,6 +108,7 @@ class ModelController:
             tools = ModelTools(
                 writer=writer,
                 world=caches,
+                adapters=AdapterReader(scraper),
                 settings=expansion_settings(config),
                 now=lambda: datetime.now(UTC),
             )

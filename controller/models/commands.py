@@ -122,7 +122,9 @@ def _arguments(part: Part, weights: Weights) -> list[str]:
     defaults: Json = {"served-model-name": name, "port": part.port, **_parallel(part, config)}
     if part.engine == SGLANG:
         defaults |= {"host": "0.0.0.0", "enable-metrics": ""}  # noqa: S104 (in a pod: others must reach it)
-    if weights.adapter_paths:
+    if part.loads_adapters:
+        defaults["enable-lora"] = ""
+    elif weights.adapter_paths:
         listed: JsonValue = [f"{name}={path}" for name, path in sorted(weights.adapter_paths.items())]
         is_sglang = part.engine == SGLANG
         defaults |= {"lora-paths": listed} if is_sglang else {"enable-lora": "", "lora-modules": listed}

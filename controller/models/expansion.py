@@ -6,7 +6,7 @@ be made: what runs before what sends requests to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from controller.models.parts import ENGINES, Note, Part, backend_name, parts_of,
 from controller.models.routing import model_routes, model_server
 from controller.models.scaling import autoscaler, backend_scaling, bounds, is_scaled, model_scaling
 from controller.models.weights import weights_of
-from controller.models.workloads import service, workload
+from controller.models.workloads import adapter_list, service, workload
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as users write them)
 
@@ -49,8 +49,15 @@ class Expansion:
         return not any(note.prevents for note in self.notes)
 
 
-def expand(model: Json, settings: ExpansionSettings | None = None) -> Expansion:
-    """Return what a valid Model with its defaults becomes."""
+def expand(
+    model: Json,
+    settings: ExpansionSettings | None = None,
+    unloaded: Collection[tuple[str, str]] = frozenset(),
+) -> Expansion:
+    """Return what a valid Model with its defaults becomes.
+
+    No route leads to adapters that are `unloaded`, each by the name of its backend and its own.
+    """
     settings = settings or ExpansionSettings()
     notes: list[Note] = []
     made: list[tuple[Json, tuple[Part, ...]]] = []
@@ -62,17 +69,26 @@ def expand(model: Json, settings: ExpansionSettings | None = None) -> Expansion:
             made.append((backend, tuple(parts_of(model, backend, path))))
     objects = [item for _, parts in made for item in _backend_objects(parts, settings)]
     if made:
-        objects += model_routes(model, [backend for backend, _ in made])
+        objects += model_routes(model, [_as_loaded(backend, unloaded) for backend, _ in made])
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
     return Expansion(objects=tuple(objects), notes=tuple(notes))
 
 
 def _backend_objects(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
-    for part in parts:
-        weights = weights_of(part, s3_image=settings.s3_image)
+    weighed = [(part, weights_of(part, s3_image=settings.s3_image)) for part in parts]
+    if parts[0].loads_adapters:
+        yield adapter_list(*weighed[0])
+    for part, weights in weighed:
         yield workload(part, weights, replicas=bounds(part)[0])
         yield service(part)
     yield model_server(parts)
+
+
+def _as_loaded(backend: Json, unloaded: Collection[tuple[str, str]]) -> Json:
+    adapters = [
+        item for item in backend.get("loraAdapters", []) if (backend["name"], item["name"]) not in unloaded
+    ]
+    return {**backend, "loraAdapters": adapters}
 
 
 def _scaling_objects(

@@ -29,6 +29,9 @@ DISAGGREGATED: Final = "vLLMDisaggregated"
 ENGINES: Final[Mapping[str, str]] = {VLLM: VLLM, DISAGGREGATED: VLLM, SGLANG: SGLANG}
 """The engine of each type of backend that can be run."""
 
+_ALLOWS_LOADING: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+_ADAPTER_SETTINGS: Final = ("enable-lora", "max-lora-rank", "lora-target-modules")
+
 DEFAULT_PORT: Final = 8000
 _HIGHEST_PORT: Final = 65535
 _DEFAULT_METRICS_PATH: Final = "/metrics"
@@ -117,6 +120,12 @@ class Part:
         path = variable(self.backend, "RUNTIME_METRICS_PATH") or _DEFAULT_METRICS_PATH
         return path if path.startswith("/") else f"/{path}"
 
+    @property
+    def loads_adapters(self) -> bool:
+        """Whether the engines of its backend load and unload adapters while they run."""
+        parts = parts_of(self.model, self.backend, "")
+        return bool(self.backend.get("loraAdapters")) and all(map(_may_load, parts))
+
     def setting(self, name: str) -> JsonValue:
         """Return an argument of the engine, written with dashes or underscores; None where there is none."""
         return next((value for key, value in self.config.items() if key.replace("_", "-") == name), None)
@@ -165,6 +174,20 @@ def engine_name(model: Json, backend: Json) -> str:
         if part.role in ("server", "decode") and isinstance(name, str) and name:
             return name
     return served_name(model)
+
+
+def _may_load(part: Part) -> bool:
+    """Tell whether an engine may load adapters while it runs: only where that was allowed.
+
+    vLLM has a variable for it, and takes it with one server process only. SGLang needs to know the size of
+    adapters before it has any. An engine that spans nodes reads adapters on each of them.
+    """
+    if part.pods > 1:
+        return False
+    if part.engine == SGLANG:
+        return all(part.setting(name) not in (None, False) for name in _ADAPTER_SETTINGS)
+    is_allowed = variable(part.backend, _ALLOWS_LOADING).strip().lower() in ("1", "true")
+    return is_allowed and part.setting("api-server-count") is None
 
 
 def parts_of(model: Json, backend: Json, path: str) -> Iterator[Part]:

@@ -6,13 +6,14 @@ docs/models.md explains each condition and reason; a test compares the page with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
 from controller.models.expansion import Expansion
+from controller.models.loading import Loading
 from controller.models.parts import BACKEND_LABEL
 from controller.models.standing import (
     WORKLOADS,
@@ -72,6 +73,7 @@ class ModelReason(StrEnum):
     BACKEND_NOT_MADE = "BackendNotMade"
     REQUEST_REFUSED = "RequestRefused"
     PODS_FAIL = "PodsFail"
+    ADAPTERS_FAIL = "AdaptersFail"
     ALL_FIELDS = "AllFields"
     WITHOUT_EFFECT = "WithoutEffect"
 
@@ -96,6 +98,9 @@ class Report:
 
     namesake: str = ""
     """The older Model that requests call the same."""
+
+    loading: Loading = field(default_factory=Loading)
+    """Of adapters, where engines load them while they run."""
 
     refused: str = ""
     """What the API server refused, in its words."""
@@ -214,12 +219,8 @@ def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
 
 
 def _updating(report: Report) -> Finding:
-    if report.steps.awaited:
-        return (
-            True,
-            ModelReason.CHANGE_WAITS,
-            f"the change waits for {', and for '.join(report.steps.awaited)}",
-        )
+    if awaited := (*report.steps.awaited, *report.loading.awaited):
+        return True, ModelReason.CHANGE_WAITS, f"the change waits for {', and for '.join(awaited)}"
     rolling = [
         own["metadata"]["name"]
         for workloads in _live(report).values()
@@ -281,6 +282,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
     pods = sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"]))
     troubles = next(([text] for pod in pods if (text := pod_trouble(pod))), [])
     yield ModelReason.PODS_FAIL, [*replica_failures, *troubles]
+    yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
 
 
 def _effective(report: Report) -> Finding:

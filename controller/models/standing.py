@@ -2,7 +2,8 @@
 
 Requests must find engines at every moment of a change. So a route that exists is changed only when all that
 it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
-for is ready and routed to. While a backend cannot be made, what spans all backends stays as it is.
+for is ready and routed to. An adapter leaves the list of its engines when no route leads to it. While a
+backend cannot be made, what spans all backends stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from apiserver.schema.json import Json
+from controller.models.adapters import listed, with_entries
 from controller.models.expansion import Expansion
+from controller.models.loading import routed_pairs
 from controller.models.parts import BACKEND_LABEL
 from controller.observe.orders import PREFIX
 
@@ -24,6 +27,7 @@ APPLIED: Final = f"{PREFIX}applied"
 
 WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
 _ORDER: Final = (
+    "ConfigMap",
     *WORKLOADS,
     "Service",
     "ModelServer",
@@ -101,7 +105,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
             continue
         if live is not None and not expansion.is_whole and BACKEND_LABEL not in item["metadata"]["labels"]:
             continue
-        wanted = _wanted(expansion, item, live)
+        wanted = _wanted(expansion, _with_routed(item, live, standing), live)
         if live is not None and is_current(wanted, live, standing.generations.get(key)):
             continue
         new = _new_targets(item, live)
@@ -170,19 +174,32 @@ def is_current(wanted: Json, live: Json, generation: int | None) -> bool:
     annotations = live["metadata"].get("annotations") or {}
     if annotations.get(APPLIED) != wanted["metadata"]["annotations"][APPLIED]:
         return False
+    if wanted["kind"] == "ConfigMap" and wanted["data"] != live.get("data"):
+        return False  # it has no generation by which a change of somebody else would be known
     return generation is None or generation == live["metadata"].get("generation", 0)
 
 
 def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
     """Return what to apply: with its digest, and with the replicas that somebody else decided."""
     made = digested(item)
-    metadata, spec = made["metadata"], item["spec"]
-    if live is not None and item["kind"] in WORKLOADS and is_scaled(expansion, item):
-        # Not to leave them out: what nobody owns any longer falls back to its default. With the version
-        # that was seen, a number that changes meanwhile is a conflict and not lost.
-        spec = {**spec, "replicas": wanted_replicas(live)}
-        metadata["resourceVersion"] = live["metadata"]["resourceVersion"]
-    return {**item, "metadata": metadata, "spec": spec}
+    if live is None or item["kind"] not in WORKLOADS or not is_scaled(expansion, item):
+        return made
+    # Not to leave them out: what nobody owns any longer falls back to its default. With the version
+    # that was seen, a number that changes meanwhile is a conflict and not lost.
+    metadata = {**made["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+    return {**made, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
+
+
+def _with_routed(item: Json, live: Json | None, standing: Standing) -> Json:
+    """Return a list of adapters with those that requests are still sent to: they leave the route before."""
+    if item["kind"] != "ConfigMap" or live is None:
+        return item
+    backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed(item)
+    routed = routed_pairs(standing.children.values())
+    kept = {
+        name: entry for name, entry in listed(live).items() if name not in asked and (backend, name) in routed
+    }
+    return with_entries(item, {**asked, **kept}) if kept else item
 
 
 def _new_targets(item: Json, live: Json | None) -> frozenset[str]:

@@ -20,13 +20,15 @@ from controller.models.parts import Part
 CACHE_PATH: Final = "/weights"
 """Where the cache is mounted."""
 
+SOURCES_PATH: Final = "/sources"
+"""Where volumes are mounted that weights come from."""
+
 _CACHE_VOLUME: Final = "weights"
-_SOURCES_PATH: Final = "/sources"
 _DIGEST_CHARACTERS: Final = 10
 _MOST_SLUG_CHARACTERS: Final = 48
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._]+")
 
-_FETCH: Final = """\
+FETCH: Final = """\
 set -eu
 while [ $# -gt 0 ]; do
   source=$1 target=$2
@@ -61,6 +63,9 @@ class Weights:
     adapter_paths: Mapping[str, str]
     """By name of the adapter."""
 
+    adapter_sources: Mapping[str, str]
+    """What is fetched beside a running engine, by name of the adapter; empty for what is there before it."""
+
     volumes: tuple[Json, ...]
     mounts: tuple[Json, ...]
     """Of the engine."""
@@ -72,18 +77,27 @@ class Weights:
 def weights_of(part: Part, *, s3_image: str) -> Weights:
     """Return how the pods of a part come by their weights."""
     backend = part.backend
-    adapters = {item["name"]: item["artifactURL"] for item in backend.get("loraAdapters", [])}
+    # In an order of their own: adapters that change places are no change of the pods.
+    adapters = dict(sorted((item["name"], item["artifactURL"]) for item in backend.get("loraAdapters", [])))
     cache = backend.get("cacheURI", "")
     sources = (backend["modelURI"], *adapters.values())
     places = {uri: _place(uri, cache) for uri in sources}
     volumes, mounts = _volumes(sources, cache)
-    fetched = [(uri, path) for uri, path in places.items() if path.startswith(f"{CACHE_PATH}/")]
+    fetched = {uri: path for uri, path in places.items() if path.startswith(f"{CACHE_PATH}/")}
+    # The engine's image has no program for buckets: what is there is fetched before the engine starts.
+    later = {
+        name: _read_from(uri)
+        for name, uri in adapters.items()
+        if part.loads_adapters and uri in fetched and uri != backend["modelURI"] and not _in_bucket(uri)
+    }
+    before = [(uri, path) for uri, path in fetched.items() if _read_from(uri) not in later.values()]
     return Weights(
         model_path=places[backend["modelURI"]],
         adapter_paths={name: places[uri] for name, uri in adapters.items()},
+        adapter_sources={name: later.get(name, "") for name in adapters},
         volumes=tuple(volumes),
         mounts=tuple(mounts),
-        fetchers=tuple(_fetchers(part, fetched, mounts, s3_image=s3_image)),
+        fetchers=tuple(_fetchers(part, before, mounts, s3_image=s3_image)),
     )
 
 
@@ -111,7 +125,7 @@ def _claim(uri: str) -> tuple[str, str]:
 
 
 def _in_source(claim: str, path: str) -> str:
-    return "/".join(filter(None, (f"{_SOURCES_PATH}/{claim}", path.strip("/"))))
+    return "/".join(filter(None, (f"{SOURCES_PATH}/{claim}", path.strip("/"))))
 
 
 def _volumes(sources: Sequence[str], cache: str) -> tuple[list[Json], list[Json]]:
@@ -120,7 +134,8 @@ def _volumes(sources: Sequence[str], cache: str) -> tuple[list[Json], list[Json]
     if path := _claim(cache)[1]:
         mount["subPath"] = path.strip("/")
     mounts = [mount]
-    claims = dict.fromkeys(claim for uri in sources if (claim := _claim(uri)[0]))
+    first, *others = (_claim(uri)[0] for uri in sources)
+    claims = [claim for claim in dict.fromkeys((first, *sorted(others))) if claim]
     for position, claim in enumerate(claims):
         name = f"source-{position}"
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}})
@@ -141,7 +156,7 @@ def _fetchers(
     part: Part, fetched: Sequence[tuple[str, str]], mounts: Sequence[Json], *, s3_image: str
 ) -> Iterator[Json]:
     """Yield one init container for each image whose programs are needed."""
-    from_bucket = [pair for pair in fetched if pair[0].startswith("s3://")]
+    from_bucket = [pair for pair in fetched if _in_bucket(pair[0])]
     others = [pair for pair in fetched if pair not in from_bucket]
     for name, image, pairs in (
         ("fetch-weights", part.worker["image"], others),
@@ -153,7 +168,7 @@ def _fetchers(
         container: Json = {
             "name": name,
             "image": image,
-            "command": ["/bin/sh", "-c", _FETCH, "fetch", *words],
+            "command": ["/bin/sh", "-c", FETCH, "fetch", *words],
             "volumeMounts": list(mounts),
             # The last lines of a program that failed, such as a timeout, come into the status of the pod.
             "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -162,6 +177,10 @@ def _fetchers(
             if part.backend.get(member):
                 container[member] = part.backend[member]
         yield container
+
+
+def _in_bucket(uri: str) -> bool:
+    return uri.startswith("s3://")
 
 
 def _read_from(uri: str) -> str:

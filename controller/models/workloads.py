@@ -9,8 +9,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.models.adapters import list_data, list_volume, loader
 from controller.models.commands import DRAIN_SECONDS, leader_command, lifecycle, probes, worker_command
-from controller.models.parts import MANAGED_BY, OWNER_ANNOTATION, Part, owned_metadata
+from controller.models.parts import (
+    BACKEND_LABEL,
+    MANAGED_BY,
+    MODEL_LABEL,
+    OWNER_ANNOTATION,
+    Part,
+    backend_name,
+    owned_metadata,
+)
 from controller.models.weights import Weights
 from controller.observe.targets import WORKER_INDEX
 
@@ -46,6 +55,17 @@ def service(part: Part) -> Json:
             "selector": dict(answering_labels(part)),
             "ports": [{"name": _PORT_NAME, "port": part.port, "targetPort": _PORT_NAME}],
         },
+    }
+
+
+def adapter_list(part: Part, weights: Weights) -> Json:
+    """Return the ConfigMap by which engines of a backend load adapters while they run."""
+    labels = {label: part.labels[label] for label in (MODEL_LABEL, BACKEND_LABEL)}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(part.model, backend_name(part.model, part.backend), labels),
+        "data": list_data(weights),
     }
 
 
@@ -88,6 +108,9 @@ def _template(part: Part, weights: Weights, command: list[str], *, answers: bool
         # Engines on several accelerators exchange data through it, and a container has 64 MiB without.
         "volumes": [*weights.volumes, {"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}],
     }
+    if part.loads_adapters:
+        spec["containers"].append(loader(part, weights))
+        spec["volumes"].append(list_volume(part))
     if weights.fetchers:
         spec["initContainers"] = list(weights.fetchers)
     if affinity := part.worker.get("affinity"):

@@ -135,6 +135,13 @@ class Scraper:
             failures={endpoint: item for endpoint, item in found.items() if isinstance(item, str)},
         )
 
+    async def read(self, pod: Json, port: int, path: str) -> str:
+        """Return what a pod answers at a path. Raises UnreadableMetricsError, which says why it does not."""
+        try:
+            return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnreadableMetricsError(f"no answer: {type(error).__name__}: {error}") from error
+
     async def _ask(self, pod: Json, arguments: dict[str, Any]) -> Reading | str:
         try:
             text = await self._read(metrics_url(pod, self._limits), arguments)

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
@@ -24,10 +25,12 @@ from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
 from controller.models.expansion import Expansion, ExpansionSettings, expand
+from controller.models.loading import Loading, loading, routed_pairs, wanted_paths
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
 from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
 from controller.reconcilers.child_writer import ChildWriter
+from controller.reconcilers.model_adapters import AdapterReader, Key
 from controller.reconcilers.status_writer import StatusWriter
 
 FIELD_MANAGER: Final = "stowplan-models"
@@ -36,6 +39,7 @@ _OWN: Final = frozenset(map(str, ModelCondition))
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource
     for resource in (
+        CONFIG_MAPS,
         DEPLOYMENTS,
         LEADER_WORKER_SETS,
         SERVICES,
@@ -47,9 +51,6 @@ RESOURCES: Final[Mapping[str, Resource]] = {
     )
 }
 """What a Model becomes, by kind."""
-
-Key = tuple[str, str]
-"""Namespace and name of a Model."""
 
 
 class World(Protocol):
@@ -74,6 +75,7 @@ class ModelTools:
 
     writer: StatusWriter
     world: World
+    adapters: AdapterReader
     settings: ExpansionSettings
     now: Callable[[], datetime]
 
@@ -95,21 +97,25 @@ class ModelReconciler:
         model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)
         if model is None or model["metadata"].get("deletionTimestamp"):
             self._generations.pop(key, None)  # what it owns is collected by the cluster
+            self._tools.adapters.forget(key)
             return True
         model, problems = _completed(model)
-        report = await self._acted(key, self._report(model, problems))
+        report = await self._acted(key, await self._report(model, problems))
         await self._publish(report)
-        return not (report.refused or report.standing.foreign)
+        return report.loading.is_done and not (report.refused or report.standing.foreign)
 
-    def _report(self, model: Json, problems: Sequence[Note]) -> Report:
+    async def _report(self, model: Json, problems: Sequence[Note]) -> Report:
         """Return how a Model stands, before anything is done."""
         world, metadata = self._tools.world, model["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         upstream = world.upstream()
         namesake = older_namesake(model, world.models(namespace))
-        expansion = Expansion(objects=(), notes=tuple(problems))
+        expansion, adapters = Expansion(objects=(), notes=tuple(problems)), Loading()
         if not upstream and not problems:
             expansion = expand(model, self._tools.settings)
+            adapters = await self._loading(model, expansion)
+            if adapters.unloaded:
+                expansion = expand(model, self._tools.settings, adapters.unloaded)
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)
@@ -129,9 +135,18 @@ class ModelReconciler:
             standing=standing,
             steps=Steps(apply=(), delete=(), awaited=()) if upstream else steps(model, expansion, standing),
             pods=world.pods((namespace, name)),
+            loading=adapters,
             upstream=upstream,
             namesake=namesake,
         )
+
+    async def _loading(self, model: Json, expansion: Expansion) -> Loading:
+        """Return how the adapters stand that engines load while they run; most Models have none."""
+        key = model["metadata"]["namespace"], model["metadata"]["name"]
+        wanted = wanted_paths(expansion.objects)
+        told = await self._tools.adapters.told(key, wanted, self._tools.world.pods(key))
+        children = self._tools.world.children(key, ()) if wanted else {}
+        return loading(wanted, told, routed_pairs(children.values()))
 
     async def _acted(self, key: Key, report: Report) -> Report:
         """Do what is to be done; returns how the Model stands afterwards, as far as the answers say."""

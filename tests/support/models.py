@@ -30,6 +30,17 @@ def backend(name: str = "l4", /, **members: Any) -> Json:
     } | members
 
 
+def adapters(*names: str) -> list[Json]:
+    """Return adapters of some names."""
+    return [{"name": name, "artifactURL": f"hf://example/{name}"} for name in names]
+
+
+def loading_backend(*names: str, of: str = "l4", **members: Any) -> Json:
+    """Return a backend with adapters of some names that its engines load while they run."""
+    allowed = [{"name": "VLLM_ALLOW_RUNTIME_LORA_UPDATING", "value": "True"}]
+    return backend(of, **{"env": allowed, "loraAdapters": adapters(*names), **members})
+
+
 def split(name: str = "split", /, **members: Any) -> Json:
     """Return a backend with prefill and decode apart."""
     workers = [worker(type="prefill", replicas=3), worker(type="decode", replicas=2)]

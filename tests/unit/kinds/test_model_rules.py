@@ -49,16 +49,6 @@ def adapters(*names: str, **spec: Any) -> Json:
     return model(BACKEND | {"loraAdapters": found}, **spec)
 
 
-def spanning(name: str, **worker: Any) -> Json:
-    """Return a model of one backend whose engines have two pods."""
-    return model(BACKEND | {"name": name, "workers": [WORKER | {"pods": 2, **worker}]})
-
-
-def named(name: str) -> Json:
-    """Return a model of a name."""
-    return model() | {"metadata": {"name": name}}
-
-
 def errors_of(value: Json, old: Json | None = None) -> list[str]:
     """Return every error of an object with its defaults filled in."""
     return [str(error) for error in complete_and_judge(MODEL, VERSION, copy.deepcopy(value), old).errors]
@@ -97,9 +87,6 @@ ACCEPTED = {
     "adapters of different names": adapters("a", "b"),
     "any config": model(BACKEND | {"workers": [WORKER | {"config": ["free", {"JSON": None}]}]}),
     "a worker of nothing": model(BACKEND | {"workers": [WORKER | {"replicas": 0, "pods": 0}]}),
-    "the longest name of a Service": model(BACKEND | {"name": "b" * 57}),
-    "the longest name of an engine that spans nodes": spanning("b" * 44, replicas=5),
-    "no name yet": {**model(BACKEND | {"name": "b" * 57}), "metadata": {"generateName": "llama-"}},
 }
 
 WHOLE = "when the backend's `type` is 'vLLM' or 'SGLang' or 'MindIE'"
@@ -266,31 +253,6 @@ REFUSED = {
         adapters(*(f"a{number}" for number in range(1000))),
         [f"{FIRST}.loraAdapters: Too many: 1000: must have at most 128 items"],
     ),
-    "a name that no Service has": (
-        named("7b"),
-        ['metadata.name: Invalid value: "7b": must begin with a letter: Services are called by it'],
-    ),
-    "a name that is too long with that of the model": (
-        model(BACKEND | {"name": "b" * 58}),
-        [
-            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be called llama-{"b" * 58}:'
-            " 63 characters are most"
-        ],
-    ),
-    "a name that is too long with that of a part": (
-        workers("prefill", "decode", of="vLLMDisaggregated") | {"metadata": {"name": "m" * 53}},
-        [
-            f'{FIRST}.name: Invalid value: "l4": its Service would be called {"m" * 53}-l4-prefill:'
-            " 63 characters are most"
-        ],
-    ),
-    "a name that is too long for the last of some engines that span nodes": (
-        spanning("b" * 44, replicas=6),
-        [
-            f'{FIRST}.name: Invalid value: "{"b" * 44}": a label of its pods would be'
-            f" llama-{'b' * 44}-11-REVISION: 63 characters are most"
-        ],
-    ),
     "a way out of a volume": (
         model(BACKEND | {"modelURI": "pvc://claim/.."}),
         [f"{FIRST}.modelURI: Invalid value: \"pvc://claim/..\": must not contain '..' as a part of the path"],
@@ -366,15 +328,6 @@ def test_another_backend_brings_its_own_variables() -> None:
     new = model(BACKEND | {"name": "h100", "env": [OTHER]}, BACKEND | {"env": [VARIABLE]})
 
     assert errors_of(new, old) == []
-
-
-def test_a_stored_name_that_is_too_long_may_stay() -> None:
-    """What was accepted once stays editable; another backend has to fit."""
-    long = BACKEND | {"name": "b" * 58}
-    old = model(long)
-
-    assert errors_of(model(long | {"routeWeight": 1}), old) == []
-    assert len(errors_of(model(long, BACKEND | {"name": "c" * 58}), old)) == 1
 
 
 def test_a_policy_of_the_model_brings_its_defaults() -> None:

@@ -1,0 +1,255 @@
+"""The program of the container `adapters`: brings the adapters of the engine beside it to what a file lists.
+
+It fetches, loads and unloads by the engine's own API, over and over: so an engine that was restarted gets its
+adapters again, and what failed is tried again. Two pages say how it stands: `/` has what is loaded and what
+failed, `/ready` answers 200 when every adapter of a new engine is loaded or has failed.
+
+This file runs on the Python of the engine's image, 3.9 or newer, and imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+TURN_SECONDS = 2.0
+FIRST_RETRY_SECONDS = 10.0
+LONGEST_RETRY_SECONDS = 300.0
+ASK_SECONDS = 10.0
+LOAD_SECONDS = 600.0
+MOST_FETCHES = 4
+"""How many adapters are fetched at a time."""
+
+MOST_CHARACTERS = 300
+"""Of a failure that is told."""
+
+
+class Fetch:
+    """An adapter that is being fetched."""
+
+    def __init__(self, script: str, source: str, path: str) -> None:
+        self.path = path
+        self._said = tempfile.TemporaryFile()
+        command = ["/bin/sh", "-c", script, "fetch", source, path]
+        self._process = subprocess.Popen(command, stdout=self._said, stderr=subprocess.STDOUT)
+
+    def is_over(self) -> bool:
+        """Tell whether it ended, well or not."""
+        return self._process.poll() is not None
+
+    def failure(self) -> str:
+        """Return the last line that it wrote where it failed; empty where it did not."""
+        with self._said:
+            self._said.seek(0)
+            said = self._said.read().decode(errors="replace").replace("\r", "\n").strip()
+        _tell(said)
+        if self._process.returncode == 0:
+            return ""
+        return f"fetching ended with code {self._process.returncode}: {said.rpartition(chr(10))[2]}"
+
+
+class Loader:
+    """What is wanted, what the engine has, and what went wrong. `options` are those of the command line."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._fetching: dict[str, Fetch] = {}
+        self._fetched: set[str] = set()
+        self._retries: dict[str, tuple[str, float, float]] = {}
+        """By name: the path that failed, when it may be tried again, and the pause after that."""
+        self.loaded: dict[str, str] = {}
+        self.failed: dict[str, str] = {}
+        self.is_ready = False
+
+    def page(self) -> dict[str, Any]:
+        """Return what is told."""
+        return {"loaded": dict(self.loaded), "failed": dict(self.failed)}  # another thread asks
+
+    def turn(self) -> None:
+        """Look once, and do what can be done now."""
+        text = Path(self._options["list"]).read_text(encoding="utf-8")
+        wanted: dict[str, dict[str, str]] = json.loads(text)
+        is_there = self._look()
+        for name in [name for name in self.failed if name not in wanted]:
+            self._forget(name)
+        for name, entry in wanted.items():
+            self._fetch(name, **entry)
+        if is_there:
+            self._change({name: entry["path"] for name, entry in wanted.items()})
+            if all(name in self.failed or name in self.loaded for name in wanted):
+                self.is_ready = True
+
+    def _look(self) -> bool:
+        """Ask the engine what it has; returns whether it answered."""
+        try:
+            cards = json.loads(self._ask("/v1/models"))["data"]
+        except ConnectionRefusedError:
+            self.loaded, self.is_ready = {}, False
+            return False
+        except (OSError, ValueError, KeyError) as error:
+            _tell(f"the engine does not say what it has: {error}")
+            return False
+        roots = {card["id"]: str(card.get("root")) for card in cards if card.get("parent")}
+        found = {
+            name: root for name, root in roots.items() if root.startswith(tuple(self._options["folders"]))
+        }
+        if self.loaded.keys() - found.keys():
+            self.is_ready = False  # the engine was restarted
+        self.loaded = found
+        return True
+
+    def _fetch(self, name: str, source: str, path: str) -> None:
+        """Fetch an adapter, unless it is there, or failed a short time ago."""
+        fetch = self._fetching.get(name)
+        if fetch is not None:
+            if fetch.is_over():
+                del self._fetching[name]
+                failure = fetch.failure()
+                if failure:
+                    self._fail(name, fetch.path, failure)
+                else:
+                    self._fetched.add(fetch.path)
+        elif path not in self._fetched and self._may_try(name, path) and len(self._fetching) < MOST_FETCHES:
+            if source:
+                self._fetching[name] = Fetch(self._options["fetch"], source, path)
+            elif self._is_whole(path):
+                self._fetched.add(path)
+            else:
+                self._fail(name, path, f"there is nothing at {path} of this pod: restart it")
+
+    def _is_whole(self, path: str) -> bool:
+        """Tell whether an adapter is there that something else brings: an init container, or a volume."""
+        return Path(path).is_dir() and (
+            not path.startswith(self._options["cache"]) or Path(f"{path}.complete").exists()
+        )
+
+    def _change(self, wanted: dict[str, str]) -> None:
+        """Unload what is not wanted, and load what is and was fetched."""
+        for name, path in list(self.loaded.items()):
+            if wanted.get(name) != path and (name not in wanted or wanted[name] in self._fetched):
+                failure = self._order(self._options["unload"], {"lora_name": name})
+                if failure:
+                    self._fail(name, path, f"the engine does not unload it: {failure}")
+                else:
+                    del self.loaded[name]
+        for name, path in wanted.items():
+            if name in self.loaded or path not in self._fetched or not self._may_try(name, path):
+                continue
+            failure = self._order(self._options["load"], {"lora_name": name, "lora_path": path})
+            if failure:
+                self._fail(name, path, f"the engine does not load it: {failure}")
+            else:
+                self._forget(name)
+                self.loaded[name] = path
+
+    def _may_try(self, name: str, path: str) -> bool:
+        failed, again_seconds, _ = self._retries.get(name, ("", 0.0, 0.0))
+        return path != failed or time.monotonic() >= again_seconds
+
+    def _fail(self, name: str, path: str, text: str) -> None:
+        failed, _, pause_seconds = self._retries.get(name, ("", 0.0, 0.0))
+        pause_seconds = (
+            min(2 * pause_seconds, LONGEST_RETRY_SECONDS) if path == failed else FIRST_RETRY_SECONDS
+        )
+        self._retries[name] = path, time.monotonic() + pause_seconds, pause_seconds
+        self.failed[name] = text[:MOST_CHARACTERS]
+        _tell(f"{name}: {text}")
+
+    def _forget(self, name: str) -> None:
+        self.failed.pop(name, None)
+        self._retries.pop(name, None)
+
+    def _order(self, path: str, body: dict[str, str]) -> str:
+        """Ask for a change; returns why the engine refuses, empty where it does not."""
+        try:
+            self._ask(path, json.dumps(body).encode(), LOAD_SECONDS)
+        except urllib.error.HTTPError as error:
+            return f"HTTP {error.code}: {error.read(MOST_CHARACTERS).decode(errors='replace')}"
+        except OSError as error:
+            return str(error)
+        return ""
+
+    def _ask(self, path: str, body: bytes | None = None, timeout_seconds: float = ASK_SECONDS) -> bytes:
+        headers = {"Content-Type": "application/json"}
+        token = self._options["token"] or os.environ.get("VLLM_API_KEY")
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self._options["engine"] + path, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:
+                return bytes(answer.read())
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ConnectionRefusedError):
+                raise error.reason from error
+            raise
+
+
+class Pages(ThreadingHTTPServer):
+    """Tells how a loader stands; without a host, at every address of the pod."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, loader: Loader) -> None:
+        self.loader = loader
+        if not host and socket.has_dualstack_ipv6():
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), Page)
+
+    def server_bind(self) -> None:
+        """Listen on IPv4 as well."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
+class Page(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Pages
+
+    def do_GET(self) -> None:
+        """Answer `/ready` by the code, everything else by the page."""
+        is_well = self.path != "/ready" or self.server.loader.is_ready
+        self.send_response(200 if is_well else 503)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.server.loader.page()).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: probes come every few seconds."""
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def main() -> None:
+    """Run until the pod stops."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # the first process of a container has no default
+    options = json.loads(sys.argv[1])
+    loader = Loader(options)
+    threading.Thread(
+        target=Pages(options["host"], options["port"], loader).serve_forever, daemon=True
+    ).start()
+    while True:
+        try:
+            loader.turn()
+        except (OSError, ValueError) as error:
+            _tell(f"the list of adapters cannot be read: {error}")
+        time.sleep(TURN_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What a Model and its backends may be called: what is made for them is called by both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.models import backend, split
+
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.kthena.models import MODEL
+from apiserver.schema.json import Json
+
+FIRST = "spec.backends[0]"
+
+
+def model(*backends: Json, name: str = "llama") -> Json:
+    """Return a Model, valid or not."""
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "Model",
+        "metadata": {"name": name},
+        "spec": {"backends": list(backends)},
+    }
+
+
+def spanning(name: str, **members: Any) -> Json:
+    """Return a Model of one backend whose engines have two pods."""
+    return model(backend(name, workers=[{"pods": 2, **members}]))
+
+
+def errors_of(value: Json, old: Json | None = None) -> list[str]:
+    """Return every error of an object."""
+    return [str(error) for error in complete_and_judge(MODEL, MODEL.storage_version, value, old).errors]
+
+
+ACCEPTED = {
+    "the longest name of a Service": model(backend("b" * 57)),
+    "the longest name of an engine that spans nodes": spanning("b" * 44, replicas=5),
+    "no name yet": model(backend("b" * 57)) | {"metadata": {"generateName": "llama-"}},
+}
+
+REFUSED = {
+    "a name that no Service has": (
+        model(backend(), name="7b"),
+        ['metadata.name: Invalid value: "7b": must begin with a letter: Services are called by it'],
+    ),
+    "a name that is too long with that of the model": (
+        model(backend("b" * 58)),
+        [
+            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be called llama-{"b" * 58}:'
+            " 63 characters are most"
+        ],
+    ),
+    "a name that is too long with that of a part": (
+        model(split("l4"), name="m" * 53),
+        [
+            f'{FIRST}.name: Invalid value: "l4": its Service would be called {"m" * 53}-l4-prefill:'
+            " 63 characters are most"
+        ],
+    ),
+    "a name that is too long for the last of some engines that span nodes": (
+        spanning("b" * 44, replicas=6),
+        [
+            f'{FIRST}.name: Invalid value: "{"b" * 44}": a label of its pods would be'
+            f" llama-{'b' * 44}-11-REVISION: 63 characters are most"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("value", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_what_fits_is_accepted(value: Json) -> None:
+    """No errors at all."""
+    assert errors_of(value) == []
+
+
+@pytest.mark.parametrize(("value", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_no_object_can_be_called_is_refused(value: Json, want: list[str]) -> None:
+    """With what would be called so."""
+    assert errors_of(value) == want
+
+
+def test_a_stored_name_that_is_too_long_may_stay() -> None:
+    """What was accepted once stays editable; another backend has to fit."""
+    long = backend("b" * 58)
+    old = model(long)
+
+    assert errors_of(model(long | {"routeWeight": 1}), old) == []
+    assert len(errors_of(model(long, backend("c" * 58)), old)) == 1

@@ -1,0 +1,253 @@
+"""Adapters that engines load while they run: no restart, and no request before and after they are there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.models import backend, engine_of, errors_of, loading_backend, model, one, split, worker
+
+from apiserver.schema.json import Json
+from controller.models.adapters import listed
+from controller.models.expansion import expand
+from controller.models.loading import Loading, Told, loading, routed_pairs
+from controller.models.standing import Standing, key_of, steps
+from controller.observe.said import UnreadableMetricsError
+from controller.reconcilers.model_adapters import AdapterReader
+
+BUCKET = [{"name": "far", "artifactURL": "s3://bucket/far"}]
+SETTINGS = {"enable-lora": "", "max-lora-rank": 16, "lora-target-modules": "all"}
+WANTED = {"l4": {"law": "/weights/law"}}
+OTHER = {"law": "/weights/other"}
+
+
+def template(*backends: Json) -> Json:
+    """Return the template of the pods of a Model."""
+    found: Json = one(expand(model(*backends)).objects, "Deployment")["spec"]["template"]
+    return found
+
+
+def test_a_change_of_adapters_leaves_the_pods_alone() -> None:
+    """Only the list of them is another one."""
+    before, after = loading_backend("law", "tax"), loading_backend("sql", "law")
+
+    assert template(before) == template(after)
+    assert set(listed(one(expand(model(after)).objects, "ConfigMap"))) == {"law", "sql"}
+    command = engine_of({"spec": {"template": template(after)}})["command"]
+    assert "--enable-lora" in command
+    assert "--lora-modules" not in command
+
+
+PODS_CHANGE = {
+    "the engine was not allowed to": (loading_backend("a", env=[]), loading_backend("b", env=[])),
+    "an engine that spans nodes": (
+        loading_backend("a", workers=[worker(pods=2)]),
+        loading_backend("b", workers=[worker(pods=2)]),
+    ),
+    "several servers of one engine": (
+        loading_backend("a", workers=[worker(config={"api-server-count": 2})]),
+        loading_backend("b", workers=[worker(config={"api-server-count": 2})]),
+    ),
+    "SGLang without the size of adapters": (
+        loading_backend("a", type="SGLang"),
+        loading_backend("b", type="SGLang"),
+    ),
+    "one from a bucket": (loading_backend("a"), loading_backend("a", loraAdapters=BUCKET)),
+    "the first one": (loading_backend(), loading_backend("a")),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), PODS_CHANGE.values(), ids=PODS_CHANGE.keys())
+def test_otherwise_the_engines_are_restarted(before: Json, after: Json) -> None:
+    """Their pods are told the adapters, or fetch them first."""
+    kinds = ("Deployment", "LeaderWorkerSet")
+    was, now = (
+        [item for item in expand(model(value)).objects if item["kind"] in kinds] for value in (before, after)
+    )
+    assert was != now
+
+
+def test_sglang_loads_adapters_by_its_own_paths() -> None:
+    """Where it knows how large they may be."""
+    spec = template(loading_backend("a", type="SGLang", workers=[worker(config=SETTINGS)]))["spec"]
+    options = json.loads(spec["containers"][1]["command"][-1])
+
+    assert (options["load"], options["unload"]) == ("/load_lora_adapter", "/unload_lora_adapter")
+    assert "--lora-paths" not in spec["containers"][0]["command"]
+
+
+def test_prefill_and_decode_have_one_list() -> None:
+    """Each beside a loader of its own."""
+    value = loading_backend("a")
+    objects = expand(model(split(env=value["env"], loraAdapters=value["loraAdapters"]))).objects
+
+    assert one(objects, "ConfigMap")["metadata"]["name"] == "qwen-split"
+    deployments = [item for item in objects if item["kind"] == "Deployment"]
+    assert [
+        [container["name"] for container in item["spec"]["template"]["spec"]["containers"]]
+        for item in deployments
+    ] == [["engine", "adapters"]] * 2
+
+
+def test_a_thousand_adapters_are_within_the_limits_of_every_object() -> None:
+    """Of one Model: 125 in each of eight backends, with the longest names and sources."""
+    backends = [
+        backend(
+            f"b{part}",
+            loraAdapters=[
+                {
+                    "name": f"{part}-{rank}-".ljust(63, "x"),
+                    "artifactURL": f"hf://{part}/{rank}".ljust(2048, "x"),
+                }
+                for rank in range(125)
+            ],
+        )
+        for part in range(8)
+    ]
+    for value in (model(*backends), model(*(item | {"env": loading_backend()["env"]} for item in backends))):
+        objects = expand(value).objects
+        assert [errors_of(item) for item in objects if errors_of(item)] == []
+        assert (
+            sum(len(item["spec"]["loraAdapters"]) for item in objects if item["kind"] == "ModelRoute") == 1000
+        )
+        assert max(len(json.dumps(item)) for item in objects) < 1 << 20
+
+
+def told(pod: str, loaded: dict[str, str] | None = None, **members: Any) -> Told:
+    """Return what the loader of a pod tells."""
+    return Told(pod=pod, backend="l4", loaded=loaded or {}, **members)
+
+
+STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
+    "every engine has it": ([told("a", WANTED["l4"]), told("b", WANTED["l4"])], False, Loading()),
+    "no engine is ready: one that gets ready has it": ([], False, Loading()),
+    "one does not have it yet": (
+        [told("a", WANTED["l4"]), told("b")],
+        False,
+        Loading(
+            unloaded=frozenset({("l4", "law")}),
+            awaited=("adapter law to be loaded in 1 of 2 pods of l4",),
+        ),
+    ),
+    "one lost it: requests go on": (
+        [told("a", WANTED["l4"]), told("b")],
+        True,
+        Loading(awaited=("adapter law to be loaded in 1 of 2 pods of l4",)),
+    ),
+    "it has another one of that name": (
+        [told("a", OTHER)],
+        False,
+        Loading(
+            unloaded=frozenset({("l4", "law")}),
+            awaited=("adapter law to be loaded in 1 of 1 pods of l4",),
+        ),
+    ),
+    "it cannot be loaded anywhere": (
+        [told("a", failed={"law": "404"})],
+        True,
+        Loading(unloaded=frozenset({("l4", "law")}), troubles=("adapter law is not loaded in pod a: 404",)),
+    ),
+    "nothing is known: what is routed stays": (
+        [told("a", silent="no answer")],
+        True,
+        Loading(troubles=("the loader of adapters of pod a is not heard: no answer",)),
+    ),
+    "nothing is known: nothing new is routed": (
+        [told("a", silent="no answer")],
+        False,
+        Loading(
+            unloaded=frozenset({("l4", "law")}),
+            troubles=("the loader of adapters of pod a is not heard: no answer",),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("engines", "is_routed", "want"), STANDS.values(), ids=STANDS.keys())
+def test_requests_follow_what_engines_have(engines: list[Told], is_routed: bool, want: Loading) -> None:
+    """All have a new one; not a single one has one that goes."""
+    assert loading(WANTED, engines, {("l4", "law")} if is_routed else ()) == want
+
+
+def test_an_adapter_that_is_not_loaded_is_in_no_route() -> None:
+    """Of that backend; another one that has it gets its requests."""
+    value = model(loading_backend("law", of="a"), loading_backend("law", of="b"))
+
+    assert routed_pairs(expand(value).objects) == {("a", "law"), ("b", "law")}
+    assert routed_pairs(expand(value, unloaded={("a", "law")}).objects) == {("b", "law")}
+    assert not one(expand(value, unloaded={("a", "law"), ("b", "law")}).objects, "ModelRoute")["spec"].get(
+        "loraAdapters"
+    )
+
+
+def test_an_adapter_leaves_the_route_before_the_list() -> None:
+    """And only then the engines."""
+    owner = {"uid": "u", "namespace": "chat"}
+    before, after = (model(loading_backend(*names), metadata=owner) for names in (("law", "tax"), ("tax",)))
+    children = {key_of(item): item for item in expand(before).objects}
+    for item in children.values():
+        item["metadata"]["resourceVersion"] = "1"
+        item["status"] = {"availableReplicas": 2}
+
+    def lists(named: str) -> list[set[str]]:
+        made = steps(after, expand(after), Standing(children=children)).apply
+        children.update({key_of(item): item for item in made if item["kind"] == named})
+        return [set(listed(item)) for item in made if item["kind"] == "ConfigMap"]
+
+    assert lists("ModelRoute") == [{"law", "tax"}]
+    assert lists("ConfigMap") == [{"tax"}]
+    assert lists("ConfigMap") == []
+
+
+class Pods:
+    """Answers for pods by their names, and counts how often it was asked."""
+
+    def __init__(self, **answers: str) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    async def read(self, pod: Json, port: int, path: str) -> str:
+        """Return the answer of a pod."""
+        name = pod["metadata"]["name"]
+        self.asked.append(f"{name}:{port}{path}")
+        if name not in self.answers:
+            raise UnreadableMetricsError("no answer: TimeoutError: ")
+        return self.answers[name]
+
+
+def pod(name: str, *, restarts: int = 0, is_ready: bool = True) -> Json:
+    """Return a pod with a loader."""
+    ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return {
+        "metadata": {"name": name, "uid": name, "labels": {"stowplan.dev/backend": "l4"}},
+        "spec": {"containers": [{"name": "adapters", "ports": [{"containerPort": 8100}]}]},
+        "status": {
+            "phase": "Running",
+            "conditions": [ready],
+            "containerStatuses": [{"name": "engine", "restartCount": restarts}],
+        },
+    }
+
+
+async def test_a_pod_is_asked_until_it_has_what_is_wanted() -> None:
+    """Then no more, unless its engine is restarted, or something else is wanted."""
+    page = json.dumps({"loaded": WANTED["l4"], "failed": {}})
+    pods = Pods(a=page, b="[]")
+    reader, key = AdapterReader(pods), ("chat", "qwen")
+    given = [pod("a"), pod("b"), pod("c"), pod("d", is_ready=False)]
+
+    found = await reader.told(key, WANTED, given)
+    assert [item.silent for item in found] == [
+        "",
+        "it answers with no page of a loader",
+        "no answer: TimeoutError: ",
+    ]
+    pods.answers |= {"b": page, "c": page}
+    await reader.told(key, WANTED, given)
+    assert pods.asked == ["a:8100/", "b:8100/", "c:8100/", "b:8100/", "c:8100/"]
+    await reader.told(key, WANTED, given)
+    assert len(pods.asked) == 5
+    await reader.told(key, WANTED, [pod("a", restarts=1)])
+    await reader.told(key, {"l4": OTHER}, [pod("a", restarts=1)])
+    assert len(pods.asked) == 7
