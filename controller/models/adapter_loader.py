@@ -24,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-TURN_SECONDS = 2.0
+TURN_SECONDS = 1.0
 FIRST_RETRY_SECONDS = 10.0
 LONGEST_RETRY_SECONDS = 300.0
 ASK_SECONDS = 10.0
@@ -39,10 +39,10 @@ MOST_CHARACTERS = 300
 class Fetch:
     """An adapter that is being fetched."""
 
-    def __init__(self, script: str, source: str, path: str) -> None:
+    def __init__(self, options: dict[str, Any], source: str, path: str) -> None:
         self.path = path
         self._said = tempfile.TemporaryFile()
-        command = ["/bin/sh", "-c", script, "fetch", source, path]
+        command = ["/bin/sh", "-c", options["fetch"], "fetch", source, options["root"] + path]
         self._process = subprocess.Popen(command, stdout=self._said, stderr=subprocess.STDOUT)
 
     def is_over(self) -> bool:
@@ -123,7 +123,7 @@ class Loader:
                     self._fetched.add(fetch.path)
         elif path not in self._fetched and self._may_try(name, path) and len(self._fetching) < MOST_FETCHES:
             if source:
-                self._fetching[name] = Fetch(self._options["fetch"], source, path)
+                self._fetching[name] = Fetch(self._options, source, path)
             elif self._is_whole(path):
                 self._fetched.add(path)
             else:
@@ -131,9 +131,9 @@ class Loader:
 
     def _is_whole(self, path: str) -> bool:
         """Tell whether an adapter is there that something else brings: an init container, or a volume."""
-        return Path(path).is_dir() and (
-            not path.startswith(self._options["cache"]) or Path(f"{path}.complete").exists()
-        )
+        folder = Path(self._options["root"] + path)
+        is_in_cache = path.startswith(self._options["cache"])
+        return folder.is_dir() and (not is_in_cache or folder.with_name(f"{folder.name}.complete").exists())
 
     def _change(self, wanted: dict[str, str]) -> None:
         """Unload what is not wanted, and load what is and was fetched."""

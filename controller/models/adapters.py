@@ -39,6 +39,7 @@ def loader(part: Part, weights: Weights) -> Json:
     token = part.setting("api-key")
     options = {
         "host": "",
+        "root": "",
         "port": port,
         "engine": f"http://127.0.0.1:{part.port}",
         "token": token if isinstance(token, str) else "",

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from support.manifests import listed
-from support.models import GPU, POLICY, backend, model, worker
+from support.model_engines import ModelEngines
+from support.models import GPU, POLICY, backend, loading_backend, model, worker
 
 from controller.models.expansion import expand
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import ROOT
+from hack.installation.models import start_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
+ACCOUNT = "--as=system:serviceaccount:stowplan-system:stowplan-models"
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
 KINDS = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
@@ -42,28 +42,10 @@ TOO_MANY = worker(resources={"limits": {GPU: 64}})
 @pytest.fixture(scope="module")
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
     """Run the controller of Models with the rights that its manifests give."""
-    kubectl = control_plane.kubectl
     control_plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
-    rendered = kubectl("kustomize", str(ROOT / "manifests" / "models")).stdout
-    kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
-    kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(kept))
     create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
-    address = control_plane.allocate_address()
-    document = {
-        "serving": {"bindAddress": address, "logFormat": "json", "drainSeconds": 1},
-        "cluster": {
-            "kubeconfig": str(control_plane.service_account_kubeconfig("stowplan-system", "stowplan-models"))
-        },
-    }
-    path = control_plane.directory / "models.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    command = [sys.executable, "-m", "apiserver.cli", "models", "--config", str(path)]
-    started = Process("stowplan-models", command, directory=control_plane.directory)
-    started.start()
+    started = start_models(control_plane)
     try:
-        wait_until_ready(
-            started, Probe(url=f"http://{address}:8081/readyz"), patience_seconds=PATIENCE_SECONDS
-        )
         yield started
     finally:
         started.stop(patience_seconds=20.0)
@@ -121,7 +103,8 @@ class Cluster:
 
     def kubectl(self, *arguments: str, **options: Any) -> str:
         """Run kubectl in the namespace."""
-        return self._control_plane.kubectl(*arguments, self._place, **options).stdout
+        done = self._control_plane.kubectl(*arguments, self._place, **options)
+        return done.stdout or done.stderr
 
     def apply(self, *values: Json) -> None:
         """Apply objects."""
@@ -314,6 +297,44 @@ def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Clust
     cluster.wait_for_reason("infobj/urgent", "Ready", "NoPods")
     shown = cluster.kubectl("get", "modelroute,infobj", "--output=wide")
     assert "NoEndpoints" in shown
+
+
+def test_its_account_writes_no_config_map_of_others(cluster: Cluster) -> None:
+    """Only lists of adapters, which belong to a Model."""
+    cluster.apply(model(loading_backend("law")))
+    cluster.wait("configmap/qwen-l4", "create")
+    cluster.kubectl("create", "configmap", "other", "--from-literal=a=b")
+    for what in (("create", "configmap", "new"), ("delete", "configmap", "other")):
+        said = cluster.kubectl(*what, ACCOUNT, check=False)
+        assert "may write no ConfigMap but those of a Model" in said
+
+
+async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Path) -> None:
+    """Requests are sent to one when every engine has it; one that cannot be fetched is named."""
+
+    def routed() -> set[str]:
+        return set(cluster.get("modelroute/qwen")["spec"].get("loraAdapters", []))
+
+    cluster.apply(model(loading_backend("law")))
+    async with ModelEngines(cluster.kubectl, tmp_path / "pods", model="qwen") as engines:
+        await engines.until(lambda: engines.have("law"))
+        await engines.until(lambda: cluster.reason("qwen", "Failed")[1] == "NothingFailed")
+        pods = cluster.names("pods")
+
+        cluster.apply(model(loading_backend("law", "tax")))
+        await engines.until(lambda: routed() == {"law", "tax"})
+        assert engines.have("law", "tax")
+        assert await engines.complete("tax") == [200, 200]
+
+        cluster.apply(model(loading_backend("tax", "missing")))
+        await engines.until(lambda: engines.have("tax"))
+        assert routed() == {"tax"}
+        await engines.until(lambda: cluster.reason("qwen", "Failed")[1] == "AdaptersFail")
+        said = cluster.reason("qwen", "Failed")[2]
+        assert said.startswith("adapter missing is not loaded in pod qwen-l4-")
+        assert "404 Client Error: Repository not found" in said
+        assert cluster.reason("qwen", "Active")[0] == "True"
+        assert cluster.names("pods") == pods
 
 
 @pytest.mark.parametrize("made", [1, 4])

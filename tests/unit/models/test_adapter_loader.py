@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,44 +13,32 @@ from aiohttp import web
 from support.models import loading_backend, model, one
 
 from apiserver.schema.json import Json
-from controller.models.adapters import LOADER, listed
 from controller.models.expansion import expand
-from hack.controlplane.network import free_port
+from hack.demo.loaders import LoaderHost
 from hack.demo.openai_api import OpenAiApi, Served
 
-HF = """#!/bin/sh
-case $2 in
-*/missing) echo "Fetching 4 files"; echo "404 Client Error: Repository not found" >&2; exit 1 ;;
-*) touch "$4/adapter_config.json" ;;
-esac
-"""
+ADDRESS = "127.31.9.1"
 PATIENCE_SECONDS = 60.0
 
 
 class Pod:
-    """One pod: an engine that is simulated, and the real loader with folders and addresses of ours."""
+    """One pod: an engine that is simulated, and the real loader."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, host: LoaderHost) -> None:
         self.served = Served("qwen", broken=frozenset({"broken"}))
-        self._engine_port, self._port = free_port("127.0.0.1"), free_port("127.0.0.1")
-        self._list = folder / "adapters.json"
-        programs = folder / "bin"
-        programs.mkdir()
-        (programs / "hf").write_text(HF, encoding="utf-8")
-        (programs / "hf").chmod(0o755)
-        self._environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+        self._host = host
+        self._pod: Json = {}
 
-    def ask_for(self, *names: str) -> Json:
-        """Write the list of adapters as the kubelet does; returns the Deployment that belongs to it."""
+    def ask_for(self, *names: str) -> None:
+        """Bring a list of adapters to the pod, as the kubelet does."""
         objects = expand(model(loading_backend(*names))).objects if names else ()
-        entries = listed(one(objects, "ConfigMap")) if names else {}
-        for entry in entries.values():
-            entry["path"] = entry["path"].replace("/weights", str(self.folder / "weights"))
-        fresh = self._list.with_suffix(".new")
-        fresh.write_text(json.dumps(entries), encoding="utf-8")
-        fresh.rename(self._list)
-        return one(objects, "Deployment") if names else {}
+        if not self._pod:
+            template = one(objects, "Deployment")["spec"]["template"]
+            ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+            self._pod = {"metadata": {"uid": "p"}, "spec": template["spec"]}
+            self._pod["status"] = {"podIP": ADDRESS, **ready}
+        lists = {"qwen-l4": one(objects, "ConfigMap")} if names else {}
+        self._host.match([self._pod], lists)
 
     @asynccontextmanager
     async def engine(self) -> AsyncIterator[None]:
@@ -62,39 +47,18 @@ class Pod:
         OpenAiApi(lambda _: self.served).add_routes(application.router)
         runner = web.AppRunner(application)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self._engine_port).start()
+        await web.TCPSite(runner, ADDRESS, 8000).start()
         try:
             yield
         finally:
             await runner.cleanup()
-
-    @asynccontextmanager
-    async def loader(self, deployment: Json) -> AsyncIterator[None]:
-        """Run the loader of a Deployment."""
-        containers = deployment["spec"]["template"]["spec"]["containers"]
-        words = next(item["command"] for item in containers if item["name"] == LOADER)
-        options = json.loads(words[-1]) | {
-            "host": "127.0.0.1",
-            "port": self._port,
-            "engine": f"http://127.0.0.1:{self._engine_port}",
-            "list": str(self._list),
-            "cache": f"{self.folder}/",
-            "folders": [f"{self.folder}/"],
-        }
-        command = [sys.executable, *words[1:-1], json.dumps(options)]
-        process = await asyncio.create_subprocess_exec(*command, env=self._environment)
-        try:
-            yield
-        finally:
-            process.terminate()
-            assert await process.wait() == 0, "it stops at once when it is told to"
 
     async def page(self, path: str = "/") -> tuple[int, Json]:
         """Return the code and the page of the loader; 0 where nobody answers yet."""
         try:
             async with (
                 aiohttp.ClientSession() as session,
-                session.get(f"http://127.0.0.1:{self._port}{path}") as response,
+                session.get(f"http://{ADDRESS}:8100{path}") as response,
             ):
                 return response.status, await response.json(content_type=None)
         except aiohttp.ClientConnectorError:
@@ -109,9 +73,10 @@ class Pod:
 
 
 @pytest.fixture
-def pod(tmp_path: Path) -> Pod:
+def pod(tmp_path: Path) -> Iterator[Pod]:
     """Return a pod with nothing in it."""
-    return Pod(tmp_path)
+    with LoaderHost(tmp_path / "pods") as host:
+        yield Pod(host)
 
 
 def is_ready(code: int, _: Json) -> bool:
@@ -121,27 +86,26 @@ def is_ready(code: int, _: Json) -> bool:
 
 async def test_adapters_follow_the_list_without_a_restart(pod: Pod) -> None:
     """Before the pod is ready at first, later while it is; and again where the engine was restarted."""
-    deployment = pod.ask_for("a", "b")
-    async with pod.loader(deployment):
-        assert (await pod.wait(lambda code, _: code != 0, "/ready")) == {"loaded": {}, "failed": {}}
-        async with pod.engine():
-            await pod.wait(is_ready, "/ready")
-            assert set(pod.served.adapters) == {"a", "b"}
+    pod.ask_for("a", "b")
+    assert (await pod.wait(lambda code, _: code != 0, "/ready")) == {"loaded": {}, "failed": {}}
+    async with pod.engine():
+        await pod.wait(is_ready, "/ready")
+        assert set(pod.served.adapters) == {"a", "b"}
 
-            pod.ask_for("b", "c")
-            await pod.wait(lambda _, page: set(page["loaded"]) == {"b", "c"})
-            assert set(pod.served.adapters) == {"b", "c"}
+        pod.ask_for("b", "c")
+        await pod.wait(lambda _, page: set(page["loaded"]) == {"b", "c"})
+        assert set(pod.served.adapters) == {"b", "c"}
 
-            pod.served.adapters.clear()
-            await pod.wait(lambda _, __: set(pod.served.adapters) == {"b", "c"})
-        await pod.wait(lambda code, _: code == 503, "/ready")
+        pod.served.adapters.clear()
+        await pod.wait(lambda _, __: set(pod.served.adapters) == {"b", "c"})
+    await pod.wait(lambda code, _: code == 503, "/ready")
 
 
 async def test_what_fails_is_told_and_keeps_nothing_else(pod: Pod) -> None:
     """The engine serves with what it has; what somebody else loaded is left alone."""
     pod.served.adapters["own"] = "elsewhere/own"
-    deployment = pod.ask_for("a", "missing", "broken")
-    async with pod.engine(), pod.loader(deployment):
+    pod.ask_for("a", "missing", "broken")
+    async with pod.engine():
         await pod.wait(is_ready, "/ready")
 
         page = await pod.wait(lambda _, page: "a" in page["loaded"])

@@ -1,0 +1,108 @@
+"""Loaders of adapters beside simulated engines: the real program, run as a kubelet runs it in a pod.
+
+Each gets the address of its pod, the list of its ConfigMap in a file that is replaced when that changes, and
+a folder in the place of its volumes. In the place of `hf` there is a program that makes an adapter,
+unless its source ends in `missing`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from apiserver.schema.json import Json
+from controller.models.adapters import LOADER, listed
+from controller.observe.pods import is_ready
+
+_HF: Final = """#!/bin/sh
+case $2 in
+*missing) echo "Fetching 4 files"; echo "404 Client Error: Repository not found" >&2; exit 1 ;;
+*) touch "$4/adapter_config.json" ;;
+esac
+"""
+_LIST: Final = "adapters.json"
+_PATIENCE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    process: subprocess.Popen[bytes]
+    folder: Path
+    list_name: str
+
+
+class LoaderHost:
+    """All loaders of some pods, with their files below one folder. Use as `with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[str, _Running] = {}
+        self._programs = folder / "bin"
+        self._programs.mkdir(parents=True)
+        (self._programs / "hf").write_text(_HF, encoding="utf-8")
+        (self._programs / "hf").chmod(0o755)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for uid in list(self._running):
+            self._stop(uid)
+
+    def match(self, pods: Iterable[Json], lists: Mapping[str, Json]) -> None:
+        """Have a loader run for each Ready pod with one, and give all their lists, by name of ConfigMap."""
+        wanted = {pod["metadata"]["uid"]: pod for pod in pods if _loader_of(pod) and is_ready(pod)}
+        for uid in self._running.keys() - wanted.keys():
+            self._stop(uid)
+        for uid, pod in wanted.items():
+            if uid not in self._running:
+                self._start(uid, pod, lists)
+        for running in self._running.values():
+            self._write(running.folder, lists.get(running.list_name, {}))
+
+    def _start(self, uid: str, pod: Json, lists: Mapping[str, Json]) -> None:
+        folder, address, container = self._folder / uid, pod["status"]["podIP"], _loader_of(pod)
+        folder.mkdir()
+        volume = next(item for item in pod["spec"]["volumes"] if item["name"] == LOADER)
+        list_name = volume["configMap"]["name"]
+        self._write(folder, lists.get(list_name, {}))
+        *words, last = container["command"]
+        options = json.loads(last)
+        options |= {
+            "host": address,
+            "engine": options["engine"].replace("127.0.0.1", address),
+            "root": str(folder),
+            "list": str(folder / _LIST),
+        }
+        environment = {**os.environ, "PATH": f"{self._programs}:{os.environ['PATH']}"}
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, *words[1:], json.dumps(options)],
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._running[uid] = _Running(process, folder, list_name)
+
+    def _stop(self, uid: str) -> None:
+        process = self._running.pop(uid).process
+        process.terminate()
+        if process.wait(timeout=_PATIENCE_SECONDS) != 0:
+            raise RuntimeError(f"a loader that was told to end did so with code {process.returncode}")
+
+    def _write(self, folder: Path, config_map: Json) -> None:
+        """Replace a list at once, as the kubelet does."""
+        fresh = folder / "fresh"
+        fresh.write_text(json.dumps(listed(config_map)), encoding="utf-8")
+        fresh.rename(folder / _LIST)
+
+
+def _loader_of(pod: Json) -> Json:
+    containers: list[Json] = pod["spec"]["containers"]
+    return next((item for item in containers if item["name"] == LOADER), {})

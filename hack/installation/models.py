@@ -1,0 +1,45 @@
+"""Runs the controller of Models, with the rights that its manifests give."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import yaml
+
+from hack.controlplane import ControlPlane
+from hack.controlplane.process import Process
+from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.installation.installation import NAMESPACE
+from hack.installation.manifests import ROOT
+
+_ACCOUNT: Final = "stowplan-models"
+_HEALTH_PORT: Final = 8081
+_PATIENCE_SECONDS: Final = 60.0
+
+
+def start_models(control_plane: ControlPlane, *folders: str, **settings: Any) -> Process:
+    """Apply `manifests/models` but its Deployment, and other folders of `manifests`; start the process.
+
+    `settings` are of its configuration. Raises ControlPlaneError with the tail of the log where it does not
+    get ready.
+    """
+    for folder in ("models", *folders):
+        rendered = control_plane.kubectl("kustomize", str(ROOT / "manifests" / folder)).stdout
+        kept = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
+        control_plane.kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(kept))
+    address = control_plane.allocate_address()
+    document = {
+        "podNetworks": [control_plane.pod_cidr],
+        "serving": {"bindAddress": address, "logFormat": "json", "drainSeconds": 1},
+        "cluster": {"kubeconfig": str(control_plane.service_account_kubeconfig(NAMESPACE, _ACCOUNT))},
+        **settings,
+    }
+    path = control_plane.directory / "models.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    command = [sys.executable, "-m", "apiserver.cli", "models", "--config", str(path)]
+    started = Process("stowplan-models", command, directory=control_plane.directory)
+    started.start()
+    probe = Probe(url=f"http://{address}:{_HEALTH_PORT}/readyz")
+    wait_until_ready(started, probe, patience_seconds=_PATIENCE_SECONDS)
+    return started

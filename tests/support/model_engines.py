@@ -1,0 +1,81 @@
+"""Engines of Models on simulated nodes: each listens at its pod's address, beside a real loader."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+
+from apiserver.schema.json import Json
+from controller.observe.pods import is_ready
+from hack.demo.loaders import LoaderHost
+from hack.demo.openai_api import OpenAiApi, Served
+
+PORT = 8000
+_PATIENCE_SECONDS = 120.0
+
+
+class ModelEngines:
+    """The engines of one namespace, of which `kubectl` tells. Use as `async with`."""
+
+    def __init__(self, kubectl: Callable[..., str], folder: Path, *, model: str) -> None:
+        self._kubectl = kubectl
+        self._model = model
+        self._loaders = LoaderHost(folder)
+        self.served: dict[str, Served] = {}
+        """What each engine has, by address."""
+        application = web.Application()
+        OpenAiApi(self._called).add_routes(application.router)
+        self._runner = web.AppRunner(application)
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with self._loaders:
+            await self._runner.cleanup()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Have engines and loaders follow the pods until something is so."""
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while True:
+                await self._match(await asyncio.to_thread(self._items, "pods,configmaps"))
+                if await asyncio.to_thread(is_so):
+                    return
+                await asyncio.sleep(0.2)
+
+    def have(self, *names: str) -> bool:
+        """Tell whether there are engines, and every one has just these adapters."""
+        return bool(self.served) and all(set(item.adapters) == set(names) for item in self.served.values())
+
+    async def complete(self, model: str) -> list[int]:
+        """Ask every engine for a completion; returns the codes of the answers."""
+        codes = []
+        async with aiohttp.ClientSession() as session:
+            for address in self.served:
+                url = f"http://{address}:{PORT}/v1/completions"
+                async with session.post(url, json={"model": model, "prompt": "what is"}) as response:
+                    codes.append(response.status)
+        return codes
+
+    def _items(self, kinds: str) -> list[Json]:
+        items: list[Json] = json.loads(self._kubectl("get", kinds, "--output=json"))["items"]
+        return items
+
+    async def _match(self, items: list[Json]) -> None:
+        pods = [item for item in items if item["kind"] == "Pod"]
+        for address in {pod["status"]["podIP"] for pod in pods if is_ready(pod)} - self.served.keys():
+            self.served[address] = Served(self._model)
+            await web.TCPSite(self._runner, address, PORT).start()
+        lists = {item["metadata"]["name"]: item for item in items if item["kind"] == "ConfigMap"}
+        self._loaders.match(pods, lists)
+
+    def _called(self, request: web.Request) -> Served:
+        assert request.transport is not None
+        return self.served[request.transport.get_extra_info("sockname")[0]]
