@@ -6,6 +6,7 @@ summary of what was seen, and succeeds only if all was seen that it promises.
 
 - the story, its nodes and its load: `scenario`; playing it: `director`, `performance`
 - engines in the place of containers: `engines`, `profiles`; the load on them: `traffic`, `clock`, `figures`
+- the chapter of a Model: `model_story`; its engines' other paths: `openai_api`; their adapters: `loaders`
 - what can be seen: `stage` (live objects), `observe` (pure), `observation`, `history`
 - what became of requests: `service`; what plain autoscalers would have made of them: `comparison`
 - what must be seen: `checks`, `following`, `giving_way`; what is said in the end: `summary`, `footprint`

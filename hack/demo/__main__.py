@@ -17,6 +17,7 @@ from hack.demo import scenario
 from hack.demo.performance import Options, perform
 from hack.installation import Installation
 from hack.installation.installation import COMPONENTS
+from hack.installation.models import start_models
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +65,8 @@ def _run(arguments: argparse.Namespace) -> int:
             }
         }
         with Installation(control_plane, settings=settings) as installation:
-            create_nodes(control_plane, scenario.nodes())
+            create_nodes(control_plane, [*scenario.nodes(), *scenario.model_nodes()])
+            models = start_models(control_plane)
             console.print(f"Stowplan is installed and runs after {time.monotonic() - began:.0f} s")
             options = Options(
                 keep=arguments.keep,
@@ -77,6 +79,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 return asyncio.run(perform(control_plane, installation, console=console, options=options))
             except ExceptionGroup as group:
                 raise _first(group) from group
+            finally:
+                models.stop()
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

@@ -11,6 +11,7 @@ from controller.closedloop.scoring import reversals
 from hack.demo.following import DOWN_SECONDS, unfollowed
 from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
 from hack.demo.history import History, model_view
+from hack.demo.model_story import ADAPTER, LOST, MODEL
 from hack.demo.observation import ModelView
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
 
@@ -205,6 +206,37 @@ def outages_change_nothing(history: History) -> Finding:
     )
 
 
+def model_becomes_engines(history: History) -> Finding:
+    """Check that all backends of a Model serve, and answer for it and for its adapter."""
+    story, name = history.model, "a Model becomes engines that serve it and its adapter"
+    if story.active_seconds is None:
+        return Finding(name=name, holds=False, detail=f"{MODEL} did not become active")
+    told = [f"{asked}: {', '.join(servers) or 'nobody'}" for asked, servers in story.answered.items()]
+    holds = all(len(servers) > 1 for servers in story.answered.values()) and ADAPTER in story.answered
+    detail = f"active after {story.active_seconds:.0f} s; answered by {'; '.join(told)}"
+    return Finding(name=name, holds=holds, detail=detail)
+
+
+def model_scales(history: History) -> Finding:
+    """Check that a Model has more engines once it has load."""
+    counts = history.model.replicas
+    detail = f"{MODEL}: {counts[0]} -> {max(counts)} replicas" if counts else f"{MODEL} was not seen"
+    return Finding(name="a Model scales", holds=bool(counts) and max(counts) > counts[0], detail=detail)
+
+
+def backend_leaves_without_a_gap(history: History) -> Finding:
+    """Check that requests were led to engines at every moment while a backend went, and are answered."""
+    story, name = history.model, "a backend of a Model leaves without a gap"
+    if story.lost_seconds is None:
+        return Finding(name=name, holds=False, detail=f"{LOST} is still there")
+    gaps = f"; the route led to {', '.join(story.gaps)} without an engine" if story.gaps else ""
+    detail = (
+        f"gone after {story.lost_seconds:.0f} s, {ADAPTER} is answered by {', '.join(story.answered_after)}"
+    )
+    holds = not story.gaps and list(story.answered_after) not in ([], [LOST])
+    return Finding(name=name, holds=holds, detail=f"{detail}{gaps}")
+
+
 CHECKS = (
     both_shapes_are_planned_for,
     bad_manifest_is_refused,
@@ -216,6 +248,9 @@ CHECKS = (
     nobody_flaps,
     unlike_pair_shares_a_load,
     outages_change_nothing,
+    model_becomes_engines,
+    model_scales,
+    backend_leaves_without_a_gap,
 )
 """In the order of the summary."""
 

@@ -13,7 +13,9 @@ from hack.demo.clock import SimulatedClock
 from hack.demo.engines import EngineHost
 from hack.demo.frame import Frame, Show
 from hack.demo.history import History, Refusal
+from hack.demo.model_story import ModelChapter
 from hack.demo.newest import Newest
+from hack.demo.observation import Observation
 from hack.demo.observe import observe
 from hack.demo.rehearsal import served
 from hack.demo.stage import Stage
@@ -84,15 +86,35 @@ class Director:
         finally:
             refusing.cancel()
 
+    async def play_model(self) -> None:
+        """Play the chapter of the Model, and show what is seen meanwhile."""
+        chapter = ModelChapter(
+            control_plane=self.control_plane, clock=self.clock, note=self.note, story=self.history.model
+        )
+        playing = asyncio.create_task(chapter.play())
+        try:
+            while not playing.done():
+                self._show(self._observed())
+                await asyncio.sleep(_OBSERVE_SECONDS)
+            await playing
+        finally:
+            playing.cancel()
+
     def _look(self) -> None:
-        observation = observe(
+        observation = self._observed()
+        self.history.observations.append(observation)
+        self._show(observation)
+
+    def _observed(self) -> Observation:
+        return observe(
             self.stage.world(),
             policies=self.stage.policies(),
             bindings=self.stage.bindings(),
             clients=self.traffic.clients(),
             seconds=self.clock.seconds,
         )
-        self.history.observations.append(observation)
+
+    def _show(self, observation: Observation) -> None:
         self._newest.take(observation)
         frame = Frame(
             observation=observation,

@@ -7,9 +7,9 @@ nothing new; with a pod that is gone goes its engine, and what it had not finish
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from aiohttp import web
 
@@ -19,10 +19,13 @@ from controller.simulation.engine import Engine
 from controller.simulation.exposition import CONTENT_TYPE, exposition
 from controller.simulation.fleet import Fleet
 from hack.demo.clock import SimulatedClock
+from hack.demo.openai_api import OpenAiApi, Served
 from hack.demo.profiles import is_simulated, profile_of
 
 _PORT_NAMES = ("metrics", "http")
 _CLOSE = {"Connection": "close"}
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,11 @@ class EngineHost:
         self._clock = clock
         self._hosted: dict[str, _Hosted] = {}
         self._engines: dict[str, Engine] = {}
+        self._served: dict[str, Served] = {}
         application = web.Application()
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/health", self._health)
+        OpenAiApi(self._served_by).add_routes(application.router)
         self._runner = web.AppRunner(application, access_log=None)
 
     async def __aenter__(self) -> Self:
@@ -83,11 +88,13 @@ class EngineHost:
         engine = Engine(profile, now_us=now_us)
         self._hosted[uid] = _Hosted(profile.model_id, address, site)
         self._engines[address] = engine
+        self._served[address] = Served(profile.model_id)
         self._fleet.join(uid, engine, now_us=now_us)
 
     async def _stop(self, uid: str) -> None:
         hosted = self._hosted.pop(uid)
         self._engines.pop(hosted.address)
+        self._served.pop(hosted.address)
         self._fleet.leave(uid, model_id=hosted.model_id, now_us=self._clock.microseconds)
         await hosted.site.stop()
 
@@ -100,12 +107,21 @@ class EngineHost:
         return web.Response()
 
     def _called(self, request: web.Request) -> Engine:
-        """Return the engine whose address was called; a connection may outlive its pod."""
-        assert request.transport is not None
-        engine = self._engines.get(request.transport.get_extra_info("sockname")[0])
-        if engine is None:
-            raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
-        return engine
+        """Return the engine whose address was called."""
+        return _at(self._engines, request)
+
+    def _served_by(self, request: web.Request) -> Served:
+        """Return what the engine serves whose address was called."""
+        return _at(self._served, request)
+
+
+def _at(known: Mapping[str, T], request: web.Request) -> T:
+    """Return what is known of the address that was called; a connection may outlive its pod."""
+    assert request.transport is not None
+    found = known.get(request.transport.get_extra_info("sockname")[0])
+    if found is None:
+        raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
+    return found
 
 
 def _port(pod: Json) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from hack.demo.model_story import ModelStory
 from hack.demo.observation import ModelView, Observation, VariantView
 from hack.demo.service import Served
 
@@ -34,6 +35,7 @@ class History:
     observations: list[Observation] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
+    model: ModelStory = field(default_factory=ModelStory)
     served: list[Served] = field(default_factory=list)
     """What became of the requests of each model, by priority; empty until the end."""
 

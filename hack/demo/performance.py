@@ -45,7 +45,10 @@ async def perform(
     control_plane: ControlPlane, installation: Installation, *, console: Console, options: Options
 ) -> int:
     """Play the scenario, print what was checked, and return the exit code."""
-    clock, traffic = SimulatedClock(speed=options.speed), Traffic(scenario.arrivals())
+    clock, traffic = (
+        SimulatedClock(speed=options.speed),
+        Traffic(scenario.arrivals() | scenario.model_arrivals()),
+    )
     show = PlainLines() if options.plain or not console.is_terminal else LiveScreen(console)
     cluster = await Cluster.connect(control_plane.kubeconfig)
     async with cluster, EngineHost(traffic.fleet, clock) as host:
@@ -87,6 +90,7 @@ async def _play(director: Director, installation: Installation, options: Options
         director.note(f"stowplan-{name} is stopped and stays away")
         await asyncio.to_thread(installation.processes[name].stop)
     await director.play()
+    await director.play_model()
 
 
 def _conclude(director: Director, installation: Installation, *, console: Console, options: Options) -> int:

@@ -1,9 +1,13 @@
-"""What a pod says of the engine that is simulated for it: arguments and annotations of its template."""
+"""What a pod says of the engine that is simulated for it: arguments of its template, and annotations.
+
+Pods of a Model have no annotations of their own: in their place are variables of the engine.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 from apiserver.schema.json import Json
 from controller.observe.arguments import engine_argument
@@ -14,8 +18,13 @@ PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"
 START_UP_ANNOTATION = "simulation.stowplan.dev/start-up"
 """Seconds such as `20s` from a place on a node until the pod is Ready; kwok waits for that long."""
 
+_VARIABLES = {
+    "SIMULATION_DECODE_PARMS": DECODE_ANNOTATION,
+    "SIMULATION_PREFILL_PARMS": PREFILL_ANNOTATION,
+}
 _SECONDS = re.compile(r"[0-9]{1,4}s\Z")
 _MODEL_FLAG = "--model="
+_SERVED_FLAG = "--served-model-name"
 _SIZES = ("num-gpu-blocks-override", "max-num-seqs", "max-num-batched-tokens", "block-size")
 
 
@@ -25,13 +34,13 @@ class UnreadableProfileError(ValueError):
 
 def is_simulated(pod: Json) -> bool:
     """Tell whether a pod asks for a simulated engine."""
-    return DECODE_ANNOTATION in (pod["metadata"].get("annotations") or {})
+    return DECODE_ANNOTATION in _said(pod)
 
 
 def profile_of(pod: Json) -> EngineProfile:
     """Return the profile of a pod that `is_simulated`. Raises UnreadableProfileError."""
     try:
-        return _profile(pod["spec"], pod["metadata"]["annotations"])
+        return _profile(pod["spec"], _said(pod))
     except (KeyError, TypeError, ValueError) as error:
         raise UnreadableProfileError(f"pod {pod['metadata']['name']}: {error}") from error
 
@@ -42,6 +51,16 @@ def start_up_seconds_of(pod: Json) -> float:
     if not _SECONDS.match(text):
         raise UnreadableProfileError(f"{START_UP_ANNOTATION}: must be seconds such as 20s, was {text!r}")
     return float(text.removesuffix("s"))
+
+
+def _said(pod: Json) -> dict[str, str]:
+    variables = {
+        _VARIABLES[item["name"]]: str(item.get("value"))
+        for container in pod["spec"]["containers"]
+        for item in container.get("env") or []
+        if item["name"] in _VARIABLES
+    }
+    return variables | (pod["metadata"].get("annotations") or {})
 
 
 def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
@@ -63,8 +82,15 @@ def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
 
 
 def _model(spec: Json) -> str:
-    arguments: list[str] = [text for container in spec["containers"] for text in container.get("args") or []]
+    arguments: list[str] = [
+        text
+        for container in spec["containers"]
+        for text in (*(container.get("command") or []), *(container.get("args") or []))
+    ]
     models = [text.removeprefix(_MODEL_FLAG) for text in arguments if text.startswith(_MODEL_FLAG)]
+    models += [name for flag, name in pairwise(arguments) if flag == _SERVED_FLAG]
     if len(models) != 1:
-        raise ValueError(f"{_MODEL_FLAG}NAME must be given once, was given {len(models)} times")
+        raise ValueError(
+            f"{_MODEL_FLAG}NAME or {_SERVED_FLAG} NAME must be given once, was given {len(models)} times"
+        )
     return models[0]

@@ -23,6 +23,9 @@ MODELS = tuple(MANIFESTS / f"{name}.yaml" for name in ("llama-70b", "qwen-coder-
 BOUND = MANIFESTS / "mistral-7b.yaml"
 """What a policy scales. It has nodes of its own, and disturbs no variant."""
 
+MODEL = MANIFESTS / "chat.yaml"
+"""What comes last. It has nodes of its own, too."""
+
 REFUSED = MANIFESTS / "refused" / "mixed-shapes.yaml"
 NAMESPACE = "demo"
 
@@ -71,6 +74,14 @@ CHAPTERS = (
     Chapter(name="relief", from_seconds=215, headline="both surges are over"),
 )
 END_SECONDS = 300.0
+MODEL_CHAPTER = Chapter(
+    name="model", from_seconds=END_SECONDS, headline="one Model becomes engines on two accelerators"
+)
+MODEL_LOAD_SECONDS = 15.0
+"""When the load of the Model begins, after its chapter did."""
+
+MODEL_SCALES_SECONDS = 45.0
+"""How long the Model may take to scale, its load's beginning included."""
 
 GIVES_WAY_SECONDS = 40.0
 """The scale-down window of the freemium model: for so long it keeps what it is to give up."""
@@ -90,7 +101,14 @@ off."""
 
 def chapter_at(seconds: float) -> Chapter:
     """Return the chapter of a moment after the start of the load."""
-    return max((c for c in CHAPTERS if c.from_seconds <= seconds), key=lambda c: c.from_seconds)
+    begun = (c for c in (*CHAPTERS, MODEL_CHAPTER) if c.from_seconds <= seconds)
+    return max(begun, key=lambda c: c.from_seconds)
+
+
+def model_nodes() -> Iterator[Node]:
+    """Yield the nodes of the Model: 4 T4 and 4 A30."""
+    yield Node(name="t4", accelerator="NVIDIA-T4", accelerator_count=4, accelerator_memory_gib=16)
+    yield Node(name="a30", accelerator="NVIDIA-A30", accelerator_count=4, accelerator_memory_gib=24)
 
 
 def nodes() -> Iterator[Node]:
@@ -146,6 +164,16 @@ def arrivals() -> dict[str, Iterator[Request]]:
         model_id: requests(chain(phases, repeat(phases[-1])), start_us=0)
         for model_id, phases in (load() | bound_load()).items()
     }
+
+
+def model_arrivals() -> dict[str, Iterator[Request]]:
+    """Return the requests of the Model, which begin in its chapter."""
+    phases = (
+        *_ramp(at=300, seconds=15, speeds=(0.8, 1.2, 1.6)),
+        _phase(_CONVERSATION, at=400, seconds=110, speed=1.6),
+    )
+    start_us = round((END_SECONDS + MODEL_LOAD_SECONDS) * 1e6)
+    return {"chat": requests(chain(phases, repeat(phases[-1])), start_us=start_us)}
 
 
 def requests_until_the_end() -> dict[str, list[Request]]:

@@ -68,9 +68,12 @@ def changed(seconds: float, **columns: object) -> History:
 
 def test_the_whole_story_holds_but_for_what_is_not_in_it() -> None:
     """The histories below differ from this one in a single thing."""
-    wrong = [finding.name for finding in checks.findings(story()) if not finding.holds]
+    judged = [finding for finding in checks.findings(story()) if "Model" not in finding.name]
 
-    assert wrong == ["a bad manifest is refused", "a policy scales an unlike pair"]
+    assert [finding.name for finding in judged if not finding.holds] == [
+        "a bad manifest is refused",
+        "a policy scales an unlike pair",
+    ]
 
 
 def test_an_empty_history_shows_nothing() -> None:

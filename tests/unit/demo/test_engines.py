@@ -218,3 +218,27 @@ def test_a_time_in_another_form_is_an_error_that_says_which_form_it_takes(text: 
     """Kwok would make such a pod Ready at once, or never."""
     with pytest.raises(UnreadableProfileError, match="must be seconds such as 20s"):
         start_up_seconds_of({"metadata": {"annotations": {START_UP_ANNOTATION: text}}})
+
+
+async def test_an_engine_answers_for_its_model_and_for_adapters(
+    traffic: Traffic, address: str, port: int
+) -> None:
+    """By the paths of vLLM; what it does not have, it does not know."""
+    async with EngineHost(traffic.fleet, SimulatedClock()) as host, aiohttp.ClientSession() as client:
+        await host.match([pod(address, port)])
+        base = f"http://{address}:{port}/v1"
+
+        async def post(path: str, **body: str) -> int:
+            async with client.post(f"{base}/{path}", json=body) as response:
+                return response.status
+
+        assert await post("completions", model=MODEL, prompt="a b") == 200
+        assert await post("completions", model="sql", prompt="a b") == 404
+        assert await post("load_lora_adapter", lora_name="sql") == 400
+        assert await post("load_lora_adapter", lora_name="sql", lora_path="/weights/sql") == 200
+        assert await post("load_lora_adapter", lora_name="sql", lora_path="/weights/sql") == 400
+        assert await post("completions", model="sql", prompt="a b") == 200
+        async with client.get(f"{base}/models") as response:
+            assert [card["id"] for card in (await response.json())["data"]] == [MODEL, "sql"]
+        assert await post("unload_lora_adapter", lora_name="sql") == 200
+        assert await post("unload_lora_adapter", lora_name="sql") == 404

@@ -17,6 +17,7 @@ from hack.demo.scenario import (
     CHAPTERS,
     END_SECONDS,
     GIVES_WAY_SECONDS,
+    MODEL_CHAPTER,
     START_UP_SECONDS,
     arrivals,
     chapter_at,
@@ -83,8 +84,9 @@ def test_clock_stands_until_it_is_released_and_then_runs_at_its_speed() -> None:
 
 def test_chapters_follow_each_other_to_the_end() -> None:
     """Each moment belongs to one chapter."""
-    assert [chapter_at(c.from_seconds).name for c in CHAPTERS] == [c.name for c in CHAPTERS]
-    assert chapter_at(END_SECONDS).name == CHAPTERS[-1].name
+    chapters = [*CHAPTERS, MODEL_CHAPTER]
+    assert [chapter_at(c.from_seconds).name for c in chapters] == [c.name for c in chapters]
+    assert MODEL_CHAPTER.from_seconds == END_SECONDS
 
 
 def test_each_load_lasts_beyond_the_end() -> None:

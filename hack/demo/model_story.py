@@ -1,0 +1,182 @@
+"""The chapter of a Model: it is applied, serves with its adapter, gets load, scales, and loses a backend."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from apiserver.schema.json import Json
+from controller.observe.pods import is_present, is_ready
+from hack.controlplane import ControlPlane
+from hack.demo import scenario
+from hack.demo.clock import SimulatedClock
+from hack.demo.loaders import LoaderHost
+
+MODEL: Final = "chat"
+ADAPTER: Final = "sql"
+LOST: Final = "chat-a30"
+"""What is made for the backend that is taken out."""
+
+_KINDS: Final = "pods,modelservers,deployments,configmaps,modelroutes,models"
+"""Read one after the other: pods first, so that a route that leads to none did so before they were read."""
+
+_WITHOUT_IT: Final = '[{"op": "remove", "path": "/spec/backends/1"}]'
+_LOOK_SECONDS: Final = 0.5
+_PATIENCE_SECONDS: Final = 60.0
+_OK: Final = 200
+
+
+@dataclass(slots=True)
+class ModelStory:
+    """What was seen of the Model."""
+
+    active_seconds: float | None = None
+    """How long it took from the manifest until all backends served."""
+
+    answered: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The servers that answered a completion, by the name that was asked for, when all backends served."""
+
+    replicas: list[int] = field(default_factory=list)
+    """Ready engines, look by look."""
+
+    lost_seconds: float | None = None
+    """How long it took from the edit until nothing of the backend was left."""
+
+    gaps: list[str] = field(default_factory=list)
+    """What the route led to though no engine was behind it, once the Model had been active."""
+
+    answered_after: Sequence[str] = ()
+    """The servers that answered a completion of the adapter in the end."""
+
+
+@dataclass(kw_only=True)
+class ModelChapter:
+    """Plays the chapter; the engines are those of the demo, the loaders beside them are its own."""
+
+    control_plane: ControlPlane
+    clock: SimulatedClock
+    note: Callable[[str], None]
+    story: ModelStory = field(default_factory=ModelStory)
+
+    async def play(self) -> None:
+        """Play it all, until what is awaited is there or has taken too long."""
+        with LoaderHost(self.control_plane.directory / "loaders") as loaders:
+            began = time.monotonic()
+            await self._kubectl("apply", f"--filename={scenario.MODEL}")
+            self.note(f"$ kubectl apply -f {scenario.MODEL.relative_to(Path(__file__).parents[2])}")
+            if not await self._until(loaders, self._serves):
+                return
+            self.story.active_seconds = time.monotonic() - began
+            items = await self._items()
+            self.story.answered = {name: await _answered(items, name) for name in (MODEL, ADAPTER)}
+            self.note(f"model {MODEL} is active, its adapter {ADAPTER} is loaded")
+            scaled_by = self.clock.seconds + scenario.MODEL_SCALES_SECONDS
+            await self._until(loaders, lambda _: self._has_scaled() or self.clock.seconds > scaled_by)
+            began = time.monotonic()
+            self.note(f"$ kubectl patch model {MODEL} -n {scenario.NAMESPACE} --type=json -p '{_WITHOUT_IT}'")
+            await self._kubectl("patch", f"model/{MODEL}", "--type=json", f"--patch={_WITHOUT_IT}")
+            if await self._until(loaders, _is_lost):
+                self.story.lost_seconds = time.monotonic() - began
+                self.story.answered_after = await _answered(await self._items(), ADAPTER)
+
+    def _serves(self, items: Sequence[Json]) -> bool:
+        [model] = _of_kind(items, "Model")
+        conditions = (model.get("status") or {}).get("conditions") or []
+        is_active = any(item["type"] == "Active" and item["status"] == "True" for item in conditions)
+        loaded = [server for server, names in _routes(items).items() if ADAPTER in names]
+        return is_active and len(loaded) == len(model["spec"]["backends"]) and not _gaps(items)
+
+    def _has_scaled(self) -> bool:
+        return bool(self.story.replicas) and self.story.replicas[-1] > min(self.story.replicas)
+
+    async def _until(self, loaders: LoaderHost, is_so: Callable[[Sequence[Json]], bool]) -> bool:
+        """Look again and again, and have loaders follow the pods; returns whether it came to be so."""
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                while True:
+                    items = await self._items()
+                    lists = {item["metadata"]["name"]: item for item in _of_kind(items, "ConfigMap")}
+                    loaders.match(_of_kind(items, "Pod"), lists)
+                    if self.story.active_seconds is not None:
+                        self.story.replicas.append(len(_engines(items)))
+                        self.story.gaps += [gap for gap in _gaps(items) if gap not in self.story.gaps]
+                    if is_so(items):
+                        return True
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            return False
+
+    async def _items(self) -> list[Json]:
+        found = json.loads(await self._kubectl("get", _KINDS, "--output=json"))
+        items: list[Json] = found["items"]
+        return items
+
+    async def _kubectl(self, *arguments: str) -> str:
+        command = (*arguments, f"--namespace={scenario.NAMESPACE}")
+        return (await asyncio.to_thread(self.control_plane.kubectl, *command)).stdout
+
+
+def _of_kind(items: Sequence[Json], kind: str) -> list[Json]:
+    return [item for item in items if item["kind"] == kind]
+
+
+def _routes(items: Sequence[Json]) -> dict[str, set[str]]:
+    """Return which names of models lead to each server, by the route of the Model."""
+    found: dict[str, set[str]] = {}
+    for route in _of_kind(items, "ModelRoute"):
+        names = {route["spec"].get("modelName", ""), *route["spec"].get("loraAdapters", [])} - {""}
+        for rule in route["spec"]["rules"]:
+            named = ((rule.get("modelMatch") or {}).get("body") or {}).get("model")
+            for target in rule["targetModels"]:
+                found.setdefault(target["modelServerName"], set()).update({named} & names if named else names)
+    return found
+
+
+def _engines(items: Sequence[Json], server: str = "") -> list[Json]:
+    """Return the ready pods of the Model, or of one of its servers."""
+    labels = {"stowplan.dev/model": MODEL}
+    if server:
+        servers = [item for item in _of_kind(items, "ModelServer") if item["metadata"]["name"] == server]
+        if not servers:
+            return []
+        labels = servers[0]["spec"]["workloadSelector"]["matchLabels"]
+    pods = _of_kind(items, "Pod")
+    return [
+        pod
+        for pod in pods
+        if labels.items() <= (pod["metadata"].get("labels") or {}).items()
+        and is_present(pod)
+        and is_ready(pod)
+    ]
+
+
+def _gaps(items: Sequence[Json]) -> list[str]:
+    return [server for server in _routes(items) if not _engines(items, server)]
+
+
+def _is_lost(items: Sequence[Json]) -> bool:
+    kinds = ("ModelServer", "Deployment")
+    is_there = any(item["metadata"]["name"] == LOST for item in items if item["kind"] in kinds)
+    return not is_there and LOST not in _routes(items)
+
+
+async def _answered(items: Sequence[Json], model: str) -> list[str]:
+    """Ask an engine of each server that a name leads to for a completion; returns the servers that answer."""
+    found = []
+    async with aiohttp.ClientSession() as session:
+        for server, names in sorted(_routes(items).items()):
+            if model not in names:
+                continue
+            address = _engines(items, server)[0]["status"]["podIP"]
+            body = {"model": model, "prompt": "How many orders were there in May?"}
+            async with session.post(f"http://{address}:8000/v1/completions", json=body) as response:
+                if response.status == _OK:
+                    found.append(server)
+    return found

@@ -1,0 +1,89 @@
+"""The chapter of a Model: what must have been seen, and what is read from the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import yaml
+from support.models import errors_of
+
+from apiserver.schema.json import Json
+from controller.models.expansion import expand
+from hack.demo import checks, model_story, scenario
+from hack.demo.checks import Finding
+from hack.demo.history import History
+from hack.demo.model_story import ModelStory
+
+BOTH = ("chat-a30", "chat-t4")
+SEEN = ModelStory(
+    active_seconds=9.0,
+    answered={"chat": BOTH, "sql": BOTH},
+    replicas=[2, 2, 4, 3],
+    lost_seconds=6.0,
+    answered_after=("chat-t4",),
+)
+
+
+@pytest.mark.parametrize(
+    ("check", "story", "detail"),
+    [
+        (
+            checks.model_becomes_engines,
+            SEEN,
+            "active after 9 s; answered by chat: chat-a30, chat-t4; sql: chat-a30, chat-t4",
+        ),
+        (checks.model_scales, SEEN, "chat: 2 -> 4 replicas"),
+        (checks.backend_leaves_without_a_gap, SEEN, "gone after 6 s, sql is answered by chat-t4"),
+    ],
+)
+def test_what_was_seen_is_told(check: Callable[[History], Finding], story: ModelStory, detail: str) -> None:
+    """With its figures."""
+    finding = check(History(model=story))
+
+    assert finding.holds
+    assert finding.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("check", "story"),
+    [
+        (checks.model_becomes_engines, replace(SEEN, active_seconds=None)),
+        (checks.model_becomes_engines, replace(SEEN, answered={"chat": BOTH, "sql": ("chat-t4",)})),
+        (checks.model_becomes_engines, replace(SEEN, answered={"chat": BOTH})),
+        (checks.model_scales, replace(SEEN, replicas=[2, 2, 1])),
+        (checks.backend_leaves_without_a_gap, replace(SEEN, lost_seconds=None)),
+        (checks.backend_leaves_without_a_gap, replace(SEEN, gaps=["chat-a30"])),
+        (checks.backend_leaves_without_a_gap, replace(SEEN, answered_after=())),
+    ],
+)
+def test_what_was_not_seen_fails(check: Callable[[History], Finding], story: ModelStory) -> None:
+    """A single thing is missing each time."""
+    assert not check(History(model=story)).holds
+
+
+def pod_of(server: Json, *, is_ready: bool) -> Json:
+    """Return a pod that a ModelServer selects."""
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": server["spec"]["workloadSelector"]["matchLabels"]},
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "Ready", "status": str(is_ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+            ],
+        },
+    }
+
+
+def test_a_route_to_no_engine_is_a_gap() -> None:
+    """By the selectors of the servers, as a router reads them."""
+    value = yaml.safe_load(scenario.MODEL.read_text(encoding="utf-8"))
+    assert errors_of(value) == []
+    objects = [*expand(value).objects]
+    servers = [item for item in objects if item["kind"] == "ModelServer"]
+    pods = [pod_of(server, is_ready=server is servers[0]) for server in servers]
+
+    assert model_story._gaps([*objects, *pods]) == [servers[1]["metadata"]["name"]]
+    assert model_story._routes(objects) == {name: {"chat", "sql"} for name in reversed(BOTH)}
