@@ -37,9 +37,10 @@ import re, sys, time, urllib.request
 busy = re.compile(
     r"^(?:vllm:num_requests_(?:running|waiting)|sglang:num_(?:running|queue)_reqs)"
     r"(?:{.*})? +([0-9.e+]+)", re.MULTILINE)
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 time.sleep(float(sys.argv[2]))
 while True:
-    with urllib.request.urlopen(sys.argv[1], timeout=5) as answer:
+    with direct.open(sys.argv[1], timeout=5) as answer:
         if not any(float(value) for value in busy.findall(answer.read().decode())):
             break
     time.sleep(1)
