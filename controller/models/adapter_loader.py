@@ -35,6 +35,9 @@ MOST_FETCHES = 4
 MOST_CHARACTERS = 300
 """Of a failure that is told."""
 
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks the engine, whatever proxy is set for what fetches."""
+
 
 class Fetch:
     """An adapter that is being fetched."""
@@ -188,7 +191,7 @@ class Loader:
             headers["Authorization"] = f"Bearer {token}"
         request = urllib.request.Request(self._options["engine"] + path, body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:
+            with _DIRECT.open(request, timeout=timeout_seconds) as answer:
                 return bytes(answer.read())
         except urllib.error.URLError as error:
             if isinstance(error.reason, ConnectionRefusedError):
@@ -246,8 +249,8 @@ def main() -> None:
     while True:
         try:
             loader.turn()
-        except (OSError, ValueError) as error:
-            _tell(f"the list of adapters cannot be read: {error}")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            _tell(f"the list of adapters cannot be read: {error!r}")
         time.sleep(TURN_SECONDS)
 
 

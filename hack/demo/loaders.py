@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from apiserver.schema.json import Json
-from controller.models.adapters import LOADER, listed
+from controller.models.adapters import LIST, LOADER, PROGRAM
 from controller.observe.pods import is_ready
 
 _HF: Final = """#!/bin/sh
@@ -26,7 +26,6 @@ case $2 in
 *) touch "$4/adapter_config.json" ;;
 esac
 """
-_LIST: Final = "adapters.json"
 _PATIENCE_SECONDS: Final = 10.0
 
 
@@ -72,18 +71,21 @@ class LoaderHost:
         volume = next(item for item in pod["spec"]["volumes"] if item["name"] == LOADER)
         list_name = volume["configMap"]["name"]
         self._write(folder, lists.get(list_name, {}))
-        *words, last = container["command"]
-        options = json.loads(last)
+        options = json.loads(container["command"][-1])
         options |= {
             "host": address,
             "engine": options["engine"].replace("127.0.0.1", address),
             "root": str(folder),
-            "list": str(folder / _LIST),
+            "list": str(folder / LIST),
         }
-        environment = {**os.environ, "PATH": f"{self._programs}:{os.environ['PATH']}"}
+        environment = {
+            **os.environ,
+            "PATH": f"{self._programs}:{os.environ['PATH']}",
+            "http_proxy": "http://127.0.0.1:1",  # as where weights come through one: no engine is behind it
+        }
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, *words[1:], json.dumps(options)],
+                [sys.executable, str(folder / PROGRAM), json.dumps(options)],
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -97,10 +99,11 @@ class LoaderHost:
             raise RuntimeError(f"a loader that was told to end did so with code {process.returncode}")
 
     def _write(self, folder: Path, config_map: Json) -> None:
-        """Replace a list at once, as the kubelet does."""
-        fresh = folder / "fresh"
-        fresh.write_text(json.dumps(listed(config_map)), encoding="utf-8")
-        fresh.rename(folder / _LIST)
+        """Replace each file at once, as the kubelet does."""
+        for name, text in (config_map.get("data") or {LIST: "{}"}).items():
+            fresh = folder / "fresh"
+            fresh.write_text(text, encoding="utf-8")
+            fresh.rename(folder / name)
 
 
 def _loader_of(pod: Json) -> Json:
