@@ -15,6 +15,7 @@ from hack.demo import checks, model_story, scenario
 from hack.demo.checks import Finding
 from hack.demo.history import History
 from hack.demo.model_story import ModelStory
+from hack.demo.profiles import profile_of
 
 BOTH = ("chat-a30", "chat-t4")
 SEEN = ModelStory(
@@ -77,7 +78,7 @@ def pod_of(server: Json, *, is_ready: bool) -> Json:
     }
 
 
-def test_a_route_to_no_engine_is_a_gap() -> None:
+def test_the_sample_is_simulated_and_a_route_to_no_engine_is_a_gap() -> None:
     """By the selectors of the servers, as a router reads them."""
     value = yaml.safe_load(scenario.MODEL.read_text(encoding="utf-8"))
     assert errors_of(value) == []
@@ -85,5 +86,7 @@ def test_a_route_to_no_engine_is_a_gap() -> None:
     servers = [item for item in objects if item["kind"] == "ModelServer"]
     pods = [pod_of(server, is_ready=server is servers[0]) for server in servers]
 
+    for template in (item["spec"]["template"] for item in objects if item["kind"] == "Deployment"):
+        assert profile_of({"metadata": {"name": "p"}, "spec": template["spec"]}).model_id == "chat"
     assert model_story._gaps([*objects, *pods]) == [servers[1]["metadata"]["name"]]
     assert model_story._routes(objects) == {name: {"chat", "sql"} for name in reversed(BOTH)}
