@@ -63,7 +63,8 @@ class Director:
             raise NotReadyError(f"not every pod is Ready after {_READY_SECONDS:.0f} s") from error
 
     def _is_set(self) -> bool:
-        engines = [len(router.engines) for router in self.traffic.fleet.routers.values()]
+        routers = self.traffic.fleet.routers
+        engines = [len(routers[name].engines) for name in (*scenario.load(), *scenario.bound_load())]
         return all(engines) and sum(engines) == len(self.stage.pods())
 
     async def run_engines(self) -> None:

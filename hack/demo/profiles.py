@@ -1,6 +1,6 @@
 """What a pod says of the engine that is simulated for it: arguments of its template, and annotations.
 
-Pods of a Model have no annotations of their own: in their place are variables of the engine.
+Pods of a Model have no annotations of their own: in their place are further arguments of the engine.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ PREFILL_ANNOTATION = "simulation.stowplan.dev/prefill-parms"
 START_UP_ANNOTATION = "simulation.stowplan.dev/start-up"
 """Seconds such as `20s` from a place on a node until the pod is Ready; kwok waits for that long."""
 
-_VARIABLES = {
-    "SIMULATION_DECODE_PARMS": DECODE_ANNOTATION,
-    "SIMULATION_PREFILL_PARMS": PREFILL_ANNOTATION,
+_FLAGS = {
+    "--simulated-decode-parms": DECODE_ANNOTATION,
+    "--simulated-prefill-parms": PREFILL_ANNOTATION,
 }
 _SECONDS = re.compile(r"[0-9]{1,4}s\Z")
 _MODEL_FLAG = "--model="
@@ -54,13 +54,17 @@ def start_up_seconds_of(pod: Json) -> float:
 
 
 def _said(pod: Json) -> dict[str, str]:
-    variables = {
-        _VARIABLES[item["name"]]: str(item.get("value"))
-        for container in pod["spec"]["containers"]
-        for item in container.get("env") or []
-        if item["name"] in _VARIABLES
-    }
-    return variables | (pod["metadata"].get("annotations") or {})
+    pairs = pairwise(_words(pod["spec"]))
+    arguments = {_FLAGS[flag]: text for flag, text in pairs if flag in _FLAGS}
+    return arguments | (pod["metadata"].get("annotations") or {})
+
+
+def _words(spec: Json) -> list[str]:
+    return [
+        word
+        for container in spec["containers"]
+        for word in (*(container.get("command") or []), *(container.get("args") or []))
+    ]
 
 
 def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
@@ -82,11 +86,7 @@ def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
 
 
 def _model(spec: Json) -> str:
-    arguments: list[str] = [
-        text
-        for container in spec["containers"]
-        for text in (*(container.get("command") or []), *(container.get("args") or []))
-    ]
+    arguments = _words(spec)
     models = [text.removeprefix(_MODEL_FLAG) for text in arguments if text.startswith(_MODEL_FLAG)]
     models += [name for flag, name in pairwise(arguments) if flag == _SERVED_FLAG]
     if len(models) != 1:
