@@ -89,9 +89,10 @@ class ModelChapter:
     def _serves(self, items: Sequence[Json]) -> bool:
         [model] = _of_kind(items, "Model")
         conditions = (model.get("status") or {}).get("conditions") or []
-        is_active = any(item["type"] == "Active" and item["status"] == "True" for item in conditions)
+        said = {item["type"]: item["status"] for item in conditions}
         loaded = [server for server, names in _routes(items).items() if ADAPTER in names]
-        return is_active and len(loaded) == len(model["spec"]["backends"]) and not _gaps(items)
+        is_well = said.get("Active") == "True" and said.get("Failed") == "False"
+        return is_well and len(loaded) == len(model["spec"]["backends"])
 
     def _has_scaled(self) -> bool:
         return bool(self.story.replicas) and self.story.replicas[-1] > min(self.story.replicas)

@@ -80,7 +80,7 @@ MODEL_CHAPTER = Chapter(
 MODEL_LOAD_SECONDS = 15.0
 """When the load of the Model begins, after its chapter did."""
 
-MODEL_SCALES_SECONDS = 45.0
+MODEL_SCALES_SECONDS = 60.0
 """How long the Model may take to scale, its load's beginning included."""
 
 GIVES_WAY_SECONDS = 40.0

@@ -81,6 +81,7 @@ The control plane, Stowplan and the engines go on until Ctrl-C. In another termi
   kubectl describe va llama-70b-h100 -n demo    # one of them with conditions and events
   kubectl get variantautoscalings.v1alpha1.llmd.ai llama-70b-h100 -n demo -o yaml   # its older version
   kubectl get aspb -n demo                      # what the policy scales; `describe` says why
+  kubectl describe model chat -n demo           # one Model, and what it waits for
   kubectl get hpa -n demo -w                    # watch the HorizontalPodAutoscaler follow
   kubectl get events -n demo --field-selector involvedObject.kind=VariantAutoscaling
   kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/demo/wva_desired_replicas'
