@@ -49,7 +49,7 @@ def process(control_plane: ControlPlane, installation: Installation) -> Iterator
         yield started
     finally:
         started.stop(patience_seconds=20.0)
-        kubectl("delete", "node", NODE)
+        control_plane.kubectl("delete", "node", NODE)
 
 
 ROUTE = {

@@ -20,8 +20,9 @@ from controller.models.expansion import ExpansionSettings
 from controller.models.loading import wanted_paths
 from controller.models.standing import ChildKey, key_of
 from controller.observe.said import UnreadableMetricsError
-from controller.reconcilers.model import ModelReconciler, ModelTools
+from controller.reconcilers.model import FIELD_MANAGER, ModelReconciler, ModelTools
 from controller.reconcilers.model_adapters import AdapterReader
+from controller.reconcilers.status_writer import StatusWriter
 
 if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
@@ -39,17 +40,20 @@ class Namespace(Cluster):
         self.pages: dict[str, Json] = {}
         self.applied: list[str] = []
         now = datetime(2026, 1, 1, tzinfo=UTC)
-        self._reconciler = ModelReconciler(
-            ModelTools(
-                cluster=self,
-                events=EventRecorder(self, controller="models", instance="one"),
-                world=self,
-                adapters=AdapterReader(self),
-                settings=ExpansionSettings(),
-                now=lambda: now,
-                is_leading=lambda: True,
-            )
+        writer = StatusWriter(
+            cluster=self,
+            events=EventRecorder(self, controller="models", instance="one"),
+            field_manager=FIELD_MANAGER,
+            is_leading=lambda: True,
         )
+        tools = ModelTools(
+            writer=writer,
+            world=self,
+            adapters=AdapterReader(self),
+            settings=ExpansionSettings(),
+            now=lambda: now,
+        )
+        self._reconciler = ModelReconciler(tools)
 
     async def ask_for(self, *names: str) -> None:
         """Have the Model ask for some adapters, and work on it until nothing changes."""
