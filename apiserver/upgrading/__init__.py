@@ -6,5 +6,6 @@ definitions            the CustomResourceDefinition at each stage of the way
 steps                  what is left to do, from what is there: so a run that was cut off is simply run again
 execution              doing it, one step after the other: proving, rewriting, reshaping, waiting
 report, text           what is said, as JSON or for people
+verb, runs, options    the frame: connect, look, plan, do; `stowplan uninstall` has the same
 upgrade, downgrade     the two verbs
 """

@@ -13,6 +13,7 @@ from apiserver.kinds.registry import KINDS
 from apiserver.upgrading.accounts import Account, account
 from apiserver.upgrading.controller_checks import check_our_own
 from apiserver.upgrading.definitions import is_given_back, served_versions
+from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Finding, accepted, note, ok, problem
 from apiserver.upgrading.gather import gather
 from apiserver.upgrading.options import parser
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
             snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
         )
 
-    return run(options, plan, shape=shape)
+    return run(options, plan, Execution.starter(per_second=options.rate, shape=shape))
 
 
 def planned(

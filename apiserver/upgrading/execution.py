@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS
 from apiserver.kinds.llmd.shapes import Shape
@@ -28,38 +28,14 @@ from apiserver.upgrading.proving import prove
 from apiserver.upgrading.reaching import UnreadableError
 from apiserver.upgrading.reshaping import disown, forget, reshape, sweep
 from apiserver.upgrading.resources import resource_of
-from apiserver.upgrading.retrying import Pace, retried
+from apiserver.upgrading.retrying import Pace, patiently, retried
 from apiserver.upgrading.rewriting import rewrite, verify
+from apiserver.upgrading.runs import Done, StoppedError, performed
 from apiserver.upgrading.steps import Action, Step
+from apiserver.upgrading.verb import Doer, Starter
 from apiserver.upgrading.waiting import until_served, until_stored
 
 _PAUSES_SECONDS: Final = (0.1,) * 19
-
-
-class StoppedError(Exception):
-    """A step could not be finished: what is wrong with which objects, and how to go on."""
-
-    def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
-        super().__init__(message)
-        self.failures = failures
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Done:
-    """What a step did, in one sentence, and how long that took."""
-
-    step: Step
-    result: str
-    seconds: float
-
-    def as_json(self) -> Json:
-        """Return what was done as an entry of `done`."""
-        return {
-            "action": self.step.action.value,
-            "kind": self.step.kind.crd_name,
-            "result": self.result,
-            "seconds": round(self.seconds, 2),
-        }
 
 
 class Execution:
@@ -98,13 +74,19 @@ class Execution:
             Action.SWEEP: self._sweep,
         }
 
+    @classmethod
+    def starter(cls, *, per_second: float, shape: Shape | None = None) -> Starter[Step]:
+        """Return what begins an execution."""
+
+        async def start(cluster: Cluster, progress: Progress) -> Doer[Step]:
+            namespace = await patiently(partial(installed_namespace, cluster))
+            return cls(cluster, progress, per_second=per_second, shape=shape, namespace=namespace).do
+
+        return start
+
     async def do(self, step: Step) -> Done:
         """Do one step. Raises StoppedError, NotTakenUpError, ContendedError and ClusterError."""
-        began = time.monotonic()
-        self._progress.begin(step.title)
-        result = await self._actions[step.action](step)
-        self._progress.end(result)
-        return Done(step=step, result=result, seconds=time.monotonic() - began)
+        return await performed(step, self._actions[step.action], self._progress)
 
     async def _serve(self, step: Step) -> str:
         kind = step.kind

@@ -1,8 +1,9 @@
-"""What both verbs can be told."""
+"""What verbs that change a cluster step by step can be told."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,10 @@ object cannot be taken along; 2 wrong usage, or no cluster to speak to
 """
 
 
-def parser(verb: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """Return a parser with the options that both verbs have."""
+def parser(
+    verb: str, description: str, epilog: str, *, acceptable: Sequence[str] = ACCEPTABLE
+) -> argparse.ArgumentParser:
+    """Return a parser with the options that all of them have; `acceptable` are checks."""
     made = argparse.ArgumentParser(
         prog=program(verb),
         description=description,
@@ -31,10 +34,10 @@ def parser(verb: str, description: str, epilog: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--accept",
         action="append",
-        choices=ACCEPTABLE,
+        choices=acceptable,
         default=[],
         metavar="CHECK",
-        help=f"go on in spite of what this check finds ({' or '.join(ACCEPTABLE)}); may be repeated",
+        help=f"go on in spite of what this check finds ({' or '.join(acceptable)}); may be repeated",
     )
     made.add_argument(
         "--rate",

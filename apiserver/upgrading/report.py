@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 
 from apiserver.kinds.llmd.shapes import shape_of
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.definitions import is_ours, served_versions, storage_version, stored_versions
-from apiserver.upgrading.execution import Done
-from apiserver.upgrading.findings import Failure, Finding, Verdict
+from apiserver.upgrading.findings import Finding
+from apiserver.upgrading.runs import Run
 from apiserver.upgrading.snapshot import Snapshot
 from apiserver.upgrading.steps import Step
-
-
-class Outcome(StrEnum):
-    """How a run ended."""
-
-    NOTHING_TO_DO = "nothing to do"
-    PLANNED = "planned"
-    DONE = "done"
-    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,47 +39,20 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """One run."""
+class Report(Run[Step]):
+    """One run of `upgrade` or `downgrade`."""
 
-    verb: str
-    cluster: str
     definitions: tuple[Found, ...]
     objects: int
     shapes: dict[str, int]
-    checks: tuple[Finding, ...]
-    steps: tuple[Step, ...]
     accounts: tuple[Account, ...] = ()
-    outcome: Outcome = Outcome.PLANNED
-    done: tuple[Done, ...] = ()
-    error: str = ""
-    failures: tuple[Failure, ...] = ()
-    advice: tuple[str, ...] = field(default=())
-    """What to do next, one command or sentence each."""
-
-    @property
-    def problems(self) -> tuple[Finding, ...]:
-        """What stops the run before it begins."""
-        return tuple(item for item in self.checks if item.verdict is Verdict.PROBLEM)
 
     def as_json(self) -> Json:
         """Return the document that `-o json` prints."""
-        return {
-            "verb": self.verb,
-            "cluster": self.cluster,
-            "outcome": self.outcome.value,
+        return Run.as_json(self) | {
             "definitions": [item.as_json() for item in self.definitions],
             "objects": {"total": self.objects, "byShape": self.shapes},
-            "checks": [item.as_json() for item in self.checks],
-            "steps": [
-                {"action": step.action.value, "kind": step.kind.crd_name, "title": step.title}
-                for step in self.steps
-            ],
             "changes": [item.as_json() for item in self.accounts if item.lost or item.made_up],
-            "done": [item.as_json() for item in self.done],
-            "error": self.error,
-            "failures": [item.as_json() for item in self.failures],
-            "advice": list(self.advice),
         }
 
 

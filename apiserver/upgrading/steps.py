@@ -57,6 +57,10 @@ class Step:
         """What the step does, for people."""
         return _TITLES[self.action].format(name=self.kind.crd_name, version=self.version)
 
+    def as_json(self) -> Json:
+        """Return what the step does, for programs."""
+        return {"action": self.action.value, "kind": self.kind.crd_name}
+
 
 _TITLES = {
     Action.INSTALL: "install the definition {name}",

@@ -9,7 +9,8 @@ from typing import Final
 
 from apiserver.upgrading.accounts import Account
 from apiserver.upgrading.findings import Finding, Verdict
-from apiserver.upgrading.report import Outcome, Report
+from apiserver.upgrading.report import Report
+from apiserver.upgrading.runs import Outcome, Run, S
 
 _MOST_OBJECTS_SHOWN: Final = 20
 _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -36,10 +37,10 @@ def printed(line: Line, *, is_coloured: bool) -> str:
     return f"\x1b[{tone}m{text}\x1b[0m" if is_coloured and tone else text
 
 
-def plan_lines(report: Report) -> Iterator[Line]:
+def plan_lines(report: Run[S]) -> Iterator[Line]:
     """Yield what was found, checked and planned."""
     yield Tone.HEADING, f"stowplan {report.verb} of {report.cluster}"
-    if report.definitions:
+    if isinstance(report, Report) and report.definitions:
         yield from _found(report)
     yield Tone.HEADING, "checks"
     for finding in report.checks:
@@ -48,10 +49,11 @@ def plan_lines(report: Report) -> Iterator[Line]:
         yield Tone.HEADING, "steps"
         for position, step in enumerate(report.steps, start=1):
             yield Tone.PLAIN, f"  {position}. {step.title}"
-    yield from _changes(report.accounts)
+    if isinstance(report, Report):
+        yield from _changes(report.accounts)
 
 
-def end_lines(report: Report) -> Iterator[Line]:
+def end_lines(report: Run[S]) -> Iterator[Line]:
     """Yield how it ended, and what comes next."""
     match report.outcome:
         case Outcome.NOTHING_TO_DO:

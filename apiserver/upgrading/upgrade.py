@@ -10,6 +10,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
 from apiserver.upgrading.controller_checks import check_upstream
+from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Finding, accepted
 from apiserver.upgrading.gather import gather
 from apiserver.upgrading.object_checks import check_objects
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
         return planned(snapshot, cluster.host, accept=options.accept)
 
-    return run(options, plan)
+    return run(options, plan, Execution.starter(per_second=options.rate))
 
 
 def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:

@@ -1,4 +1,4 @@
-"""The frame of both verbs: connect, look, plan, print, do, print; and the exit code."""
+"""The frame of verbs that change a cluster: connect, look, plan, print, do, print; and the exit code."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotConfigured, Unauthorized
-from apiserver.cluster.installed import installed_namespace
-from apiserver.kinds.llmd.shapes import Shape
-from apiserver.upgrading.execution import Done, Execution, StoppedError
 from apiserver.upgrading.progress import Progress
-from apiserver.upgrading.report import Outcome, Report
-from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.rewriting import ContendedError
+from apiserver.upgrading.runs import Done, Outcome, Run, S, StoppedError
 from apiserver.upgrading.text import Line, end_lines, plan_lines, printed
 from apiserver.upgrading.waiting import NotTakenUpError
 
@@ -29,13 +24,15 @@ _STOPPED: Final = 1
 _USAGE: Final = 2
 _INTERRUPTED: Final = 130
 
-Planner = Callable[[Cluster], Awaitable[Report]]
+Planner: TypeAlias = Callable[[Cluster], Awaitable[Run[S]]]
+Doer: TypeAlias = Callable[[S], Awaitable[Done]]
+Starter: TypeAlias = Callable[[Cluster, Progress], Awaitable[Doer[S]]]
 
 
-def run(options: argparse.Namespace, plan: Planner, *, shape: Shape | None = None) -> int:
-    """Run a verb whose report `plan` makes; returns the exit code."""
+def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int:
+    """Run a verb; returns the exit code. `plan` says what is to be done, and `start` returns what does it."""
     try:
-        return asyncio.run(_run(options, plan, shape))
+        return asyncio.run(_run(options, plan, start))
     except NotConfigured as error:
         print(f"stowplan: {error.message}", file=sys.stderr)  # noqa: T201 (speaking to a person)
         return _USAGE
@@ -53,14 +50,14 @@ def run(options: argparse.Namespace, plan: Planner, *, shape: Shape | None = Non
         return _INTERRUPTED
 
 
-async def _run(options: argparse.Namespace, plan: Planner, shape: Shape | None) -> int:
+async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int:
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         report = await plan(cluster)
         is_text = options.output == "text"
         if is_text:
             _print(plan_lines(report))
         if report.steps and options.apply and not report.problems:
-            report = await _applied(cluster, report, options, shape)
+            report = await _applied(cluster, report, options, start)
         report = _ended(report)
     if is_text:
         _print(end_lines(report))
@@ -69,7 +66,7 @@ async def _run(options: argparse.Namespace, plan: Planner, shape: Shape | None) 
     return _STOPPED if report.outcome is Outcome.STOPPED else _DONE
 
 
-def _ended(report: Report) -> Report:
+def _ended(report: Run[S]) -> Run[S]:
     if report.problems:
         count = len(report.problems)
         problems = f"{count} problem{'' if count == 1 else 's'} to solve"
@@ -79,17 +76,16 @@ def _ended(report: Report) -> Report:
 
 
 async def _applied(
-    cluster: Cluster, report: Report, options: argparse.Namespace, shape: Shape | None
-) -> Report:
+    cluster: Cluster, report: Run[S], options: argparse.Namespace, start: Starter[S]
+) -> Run[S]:
     """Do the steps of a report; what they did, or where they stopped."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
-    namespace = await patiently(partial(installed_namespace, cluster))
-    execution = Execution(cluster, progress, per_second=options.rate, shape=shape, namespace=namespace)
+    do = await start(cluster, progress)
     done: list[Done] = []
     try:
         for step in report.steps:
-            done.append(await execution.do(step))  # noqa: PERF401 (what was done before an error counts)
+            done.append(await do(step))  # noqa: PERF401 (what was done before an error counts)
     except StoppedError as error:
         stopped = replace(report, outcome=Outcome.STOPPED, done=tuple(done), advice=())
         return replace(stopped, error=str(error), failures=error.failures)

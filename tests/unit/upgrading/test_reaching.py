@@ -11,11 +11,12 @@ from support.memory_cluster import Fault, MemoryCluster
 
 from apiserver.cluster.errors import ClusterError, Forbidden, Throttled, Unavailable
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.upgrading.execution import Execution, StoppedError
+from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import Proof, prove
 from apiserver.upgrading.reaching import UnreadableError
 from apiserver.upgrading.retrying import Pace
+from apiserver.upgrading.runs import StoppedError
 from apiserver.upgrading.steps import Action, Step
 
 OBJECTS = (legacy_variant("s2"), profiled_variant("s1"))

@@ -20,12 +20,14 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.upgrading import downgrade, upgrade
 from apiserver.upgrading.accounts import account
 from apiserver.upgrading.comparison import difference
+from apiserver.upgrading.execution import Execution
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.options import parser
 from apiserver.upgrading.progress import Progress
 from apiserver.upgrading.proving import there_and_back
-from apiserver.upgrading.report import Outcome, Report
+from apiserver.upgrading.report import Report
 from apiserver.upgrading.retrying import Pace, each
+from apiserver.upgrading.runs import Outcome
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
 from apiserver.upgrading.verb import run
@@ -100,7 +102,7 @@ def test_what_is_wanting_is_told_apart(
         raise error
 
     options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan) == code
+    assert run(options, plan, Execution.starter(per_second=1.0)) == code
     assert capsys.readouterr().err == want
 
 

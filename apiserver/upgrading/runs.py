@@ -1,0 +1,101 @@
+"""One run of a verb that looks at a cluster, plans steps, and does them only when it is told to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from apiserver.schema.json import Json
+from apiserver.upgrading.findings import Failure, Finding, Verdict
+from apiserver.upgrading.progress import Progress
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    NOTHING_TO_DO = "nothing to do"
+    PLANNED = "planned"
+    DONE = "done"
+    STOPPED = "stopped"
+
+
+class StoppedError(Exception):
+    """A step could not be finished: what is wrong with which objects, and how to go on."""
+
+    def __init__(self, message: str, failures: tuple[Failure, ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
+class Task(Protocol):
+    """A step as it is told of."""
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+
+    def as_json(self) -> Json:
+        """Return what it does, for programs."""
+
+
+S = TypeVar("S", bound=Task)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """What a step did, in one sentence, and how long that took."""
+
+    step: Task
+    result: str
+    seconds: float
+
+    def as_json(self) -> Json:
+        """Return what was done as an entry of `done`."""
+        return self.step.as_json() | {"result": self.result, "seconds": round(self.seconds, 2)}
+
+
+async def performed(step: S, work: Callable[[S], Awaitable[str]], progress: Progress) -> Done:
+    """Do one step, and say when it begins and ends. Raises what the work raises."""
+    began = time.monotonic()
+    progress.begin(step.title)
+    result = await work(step)
+    progress.end(result)
+    return Done(step=step, result=result, seconds=time.monotonic() - began)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run(Generic[S]):
+    """What was found out, is to be done and was done."""
+
+    verb: str
+    cluster: str
+    checks: tuple[Finding, ...]
+    steps: tuple[S, ...]
+    outcome: Outcome = Outcome.PLANNED
+    done: tuple[Done, ...] = ()
+    error: str = ""
+    failures: tuple[Failure, ...] = ()
+    advice: tuple[str, ...] = ()
+    """What to do next, one command or sentence each."""
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """What stops the run before it begins."""
+        return tuple(item for item in self.checks if item.verdict is Verdict.PROBLEM)
+
+    def as_json(self) -> Json:
+        """Return the document that `-o json` prints."""
+        return {
+            "verb": self.verb,
+            "cluster": self.cluster,
+            "outcome": self.outcome.value,
+            "checks": [item.as_json() for item in self.checks],
+            "steps": [step.as_json() | {"title": step.title} for step in self.steps],
+            "done": [item.as_json() for item in self.done],
+            "error": self.error,
+            "failures": [item.as_json() for item in self.failures],
+            "advice": list(self.advice),
+        }
