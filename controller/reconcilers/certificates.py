@@ -16,6 +16,7 @@ import structlog
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import AlreadyExists, NotFound
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.resource import (
     API_SERVICES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -35,6 +36,7 @@ from controller.reconcilers.authority import (
     leaf_data,
     leaf_of,
 )
+from controller.reconcilers.former_claim import API_SERVICE, TARGET, ClaimRecord, is_ours
 
 AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, no secret)
 LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -42,9 +44,6 @@ LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
     "stowplan-apiserver-tls": ("stowplan-apiserver",),
 }
 """Secrets that pods mount, and the Services that lead to these pods."""
-
-API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
-API_SERVICE_TARGET: Final = "stowplan-apiserver"
 
 _log = structlog.get_logger(__name__)
 
@@ -67,6 +66,7 @@ class CertificateReconciler:
         self._cluster = cluster
         self._settings = settings
         self._now = now
+        self._claims = ClaimRecord(cluster, namespace=settings.namespace, name=LEASE_NAME)
 
     async def reconcile(self) -> None:
         """Do what is due. Raises ClusterError when the API server refuses; calling again is safe."""
@@ -147,6 +147,8 @@ class CertificateReconciler:
             item = await self._cluster.get(resource, name)
         except NotFound:
             return False  # not installed: external metrics and the kinds of others are components
+        if resource is API_SERVICES and not is_ours(item):
+            await self._claims.see(item)
         operations = patch(item)
         if operations:
             await self._cluster.patch_json(resource, name, operations)
@@ -184,10 +186,11 @@ def _conversion_patch(definition: Json, trusted: str) -> list[Json]:
 
 
 def _api_service_patch(service: Json, trusted: str) -> list[Json]:
-    target = service["spec"].get("service") or {}
-    if target.get("name") != API_SERVICE_TARGET or service["spec"].get("caBundle") == trusted:
+    if not is_ours(service) or service["spec"].get("caBundle") == trusted:
         return []  # somebody else's, or done
     return [
-        {"op": "test", "path": "/spec/service/name", "value": API_SERVICE_TARGET},
+        {"op": "test", "path": "/spec/service/name", "value": TARGET},
+        # An owner before us may have said so, and whoever applies our claim over it leaves that.
+        {"op": "add", "path": "/spec/insecureSkipTLSVerify", "value": False},
         {"op": "add", "path": "/spec/caBundle", "value": trusted},
     ]

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
-from apiserver.cluster.resource import LEASES
 from apiserver.schema.json import Json
 from controller.observe.orders import PREFIX
+from controller.reconcilers.lease_annotation import annotate, read_lease
 
 ANNOTATION: Final = f"{PREFIX}evictions"
 """Moments of the last hour, such as `2026-01-01T12:00:20Z x2, 2026-01-01T12:10:20Z x1`."""
@@ -23,7 +22,6 @@ ANNOTATION: Final = f"{PREFIX}evictions"
 MOST_AT_ONCE: Final = 10_000
 """More evictions of one moment nobody has ever allowed."""
 
-_TRIES: Final = 5
 _TIMES: Final = " x"
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -41,24 +39,11 @@ class EvictionRecord:
 
         Raises the ClusterError of what is refused, and ValueError where somebody else wrote the annotation.
         """
-        return moments_in(await self._lease())
+        return moments_in(await read_lease(self._cluster, self._namespace, self._name))
 
     async def write(self, moments: Iterable[float]) -> None:
         """Put a record in the place of the last one. Raises the ClusterError of what is refused."""
-        for _ in range(_TRIES):
-            try:
-                lease = await self._lease()
-                await self._cluster.replace(LEASES, annotated(lease, moments))
-            except Conflict:
-                continue  # the elector renews it all the time
-            return
-        raise Unavailable(f"lease {self._name} is written by others all the time")
-
-    async def _lease(self) -> Json:
-        try:
-            return await self._cluster.get(LEASES, self._name, namespace=self._namespace)
-        except NotFound as error:
-            raise ClusterError(error.message) from None  # no pod is gone, as it would seem to who evicts
+        await annotate(self._cluster, self._namespace, self._name, ANNOTATION, record_of(moments))
 
 
 def moments_in(lease: Json) -> tuple[float, ...]:
@@ -73,14 +58,10 @@ def moments_in(lease: Json) -> tuple[float, ...]:
     return tuple(found)
 
 
-def annotated(lease: Json, moments: Iterable[float]) -> Json:
-    """Return a Lease with a record of moments, to the second above: none is forgotten too early."""
+def record_of(moments: Iterable[float]) -> str:
+    """Return the record of moments, to the second above: none is forgotten too early."""
     counts = Counter(-int(-moment // 1) for moment in moments)
-    text = ", ".join(
+    return ", ".join(
         f"{datetime.fromtimestamp(moment, UTC).strftime(_MOMENT)}{_TIMES}{times}"
         for moment, times in sorted(counts.items())
     )
-    metadata = lease["metadata"]
-    return lease | {
-        "metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | {ANNOTATION: text}}
-    }

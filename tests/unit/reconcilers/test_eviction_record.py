@@ -7,16 +7,23 @@ from datetime import UTC, datetime
 import pytest
 
 from apiserver.cluster.lease_record import LeaseOptions, claimed
-from controller.reconcilers.eviction_record import ANNOTATION, annotated, moments_in
+from apiserver.schema.json import Json
+from controller.reconcilers.eviction_record import ANNOTATION, moments_in, record_of
+from controller.reconcilers.lease_annotation import annotated
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MOMENTS = [NOON.timestamp() + seconds for seconds in (0.2, 0.9, 600)]
 LEASE = {"metadata": {"name": "lease", "annotations": {"theirs": "kept"}}, "spec": {"holderIdentity": "me"}}
 
 
+def recorded(moments: list[float]) -> Json:
+    """Return the Lease with a record."""
+    return annotated(LEASE, ANNOTATION, record_of(moments))
+
+
 def test_a_record_is_read_as_it_was_written() -> None:
     """To the second above, evictions of one second together; what others wrote stays."""
-    written = annotated(LEASE, MOMENTS)
+    written = recorded(MOMENTS)
 
     assert written["spec"] == LEASE["spec"]
     told = "2026-01-01T12:00:01Z x2, 2026-01-01T12:10:00Z x1"
@@ -26,14 +33,14 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 def test_no_record_is_no_eviction() -> None:
     """Neither on a Lease of before, nor after an hour in which there was none."""
-    assert moments_in({"metadata": {}}) == moments_in(annotated(LEASE, [])) == ()
+    assert moments_in({"metadata": {}}) == moments_in(recorded([])) == ()
 
 
 def test_renewing_the_lease_keeps_the_record() -> None:
     """And so does who takes it over."""
     for identity in ("me", "other"):
         options = LeaseOptions(namespace="ns", name="lease", identity=identity)
-        assert moments_in(claimed(annotated(LEASE, MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
+        assert moments_in(claimed(recorded(MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
 
 
 @pytest.mark.parametrize("times", ["x0", "x-3", "x", "3", "x999999999999999", "x1.5", ""])
