@@ -27,6 +27,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "explain": ("controller.explaining.run", "say why a variant has the replicas that it has"),
     "upgrade": ("apiserver.upgrading.upgrade", "take a live cluster to this release's definitions"),
     "downgrade": ("apiserver.upgrading.downgrade", "give a live cluster back to an earlier release"),
+    "uninstall": ("controller.uninstalling.uninstall", "take Stowplan out of a cluster"),
 }
 """Each verb: the module whose `main(arguments)` runs it and returns an exit code, and what it is for."""
 

@@ -58,7 +58,7 @@ def _deployments(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
     for lease in snapshot.leases:
-        if lease["metadata"]["name"] == name and _is_held(lease.get("spec") or {}, snapshot.now):
+        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
             holder = lease["spec"]["holderIdentity"]
             place = f"{lease['metadata']['namespace']}/{name}"
             stop = (
@@ -76,7 +76,8 @@ def _held_lease(snapshot: Snapshot, name: str) -> Iterator[Finding]:
 _STOP_OURS: Final = "kubectl --namespace {namespace} scale deployment stowplan-controller --replicas=0"
 
 
-def _is_held(spec: Json, now: datetime) -> bool:
+def is_held(spec: Json, now: datetime) -> bool:
+    """Tell whether the spec of a Lease names a holder whose time has not run out."""
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return False
     lifetime = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))

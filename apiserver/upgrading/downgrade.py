@@ -40,8 +40,8 @@ A run that was cut off is simply run again: it goes on with what is left.
 _ADVICE: Final = (
     "next: apply the definition of {release} over what was left,",
     "  kubectl apply --server-side --force-conflicts -f variantautoscalings-crd.yaml",
-    "then start its controller, and take away what is left of Stowplan without its definitions,",
-    "  kubectl delete -k manifests/overlays/without-crds",
+    "then start its controller, and take away what is left of Stowplan,",
+    "  stowplan uninstall --apply",
 )
 
 
@@ -78,7 +78,7 @@ def planned(
 ) -> Report:
     """Return the plan for what was found."""
     if snapshot.denied:
-        return denied_report("downgrade", cluster, tuple(check_permissions(snapshot)))
+        return denied_report("downgrade", cluster, tuple(check_permissions(snapshot.denied)))
     accounts = tuple(account(item, shape) for item in snapshot.objects)
     is_clean = not any(item.is_reshaped for item in accounts)
     is_annotated = any(item.is_annotated for item in accounts)
@@ -127,7 +127,7 @@ def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete:
 
 
 def _checks(snapshot: Snapshot) -> Iterator[Finding]:
-    yield from check_permissions(snapshot)
+    yield from check_permissions(snapshot.denied)
     yield from check_definition(snapshot, VARIANT_AUTOSCALING)
     yield from check_owners(snapshot, VARIANT_AUTOSCALING)
     yield from check_our_own(snapshot)

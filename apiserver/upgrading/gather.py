@@ -24,7 +24,7 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.upgrading.controller_checks import OUR_LEASE, UPSTREAM_LEASE, is_upstream
 from apiserver.upgrading.definitions import served_versions
-from apiserver.upgrading.permission_checks import needed
+from apiserver.upgrading.permission_checks import Permission, needed
 from apiserver.upgrading.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
 from apiserver.upgrading.retrying import patiently
 from apiserver.upgrading.snapshot import Snapshot, Webhook
@@ -34,7 +34,7 @@ from apiserver.upgrading.webhook_checks import CONFIGURATION, SERVING_SECRET
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
     """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
     namespace = await installed_namespace(cluster)
-    if denied := await _denied(cluster, converting, namespace):
+    if denied := await denied_of(cluster, needed(converting, namespace)):
         return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
     found = {
         kind.crd_name: await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name) for kind in kinds
@@ -119,9 +119,10 @@ async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, 
     return (base64.b64decode(text) if text else None), False
 
 
-async def _denied(cluster: Cluster, kind: Kind, namespace: str) -> tuple[str, ...]:
+async def denied_of(cluster: Cluster, permissions: Iterable[Permission]) -> tuple[str, ...]:
+    """Return which of the permissions the user does not have, in words."""
     denied = []
-    for permission in needed(kind, namespace):
+    for permission in permissions:
         answer = await cluster.create(SELF_SUBJECT_ACCESS_REVIEWS, permission.as_review())
         if not answer["status"].get("allowed"):
             denied.append(str(permission))

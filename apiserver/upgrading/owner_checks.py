@@ -11,10 +11,12 @@ from apiserver.upgrading.definitions import condition, served_versions, stored_v
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot
 
-_HELM_RELEASE: Final = "meta.helm.sh/release-name"
+HELM_RELEASE: Final = "meta.helm.sh/release-name"
+"""Annotation of what a Helm release installed."""
 _RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")
 """Field managers, by how they begin, that write again what they once wrote."""
-_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name", "olm.managed")
+DELIVERY_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name", "olm.managed")
+"""Annotations and labels of what a delivery tool keeps as it is."""
 _PEOPLE: Final = ("kubectl", "stowplan", "kube-apiserver", "before-first-apply")
 _CHECK: Final = "owners"
 
@@ -67,7 +69,7 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             f"{name} goes when {owner['kind']} {owner['name']} goes, and every object with it",
             f"take the ownerReference out of {name} (kubectl edit crd {name}), or --accept {_CHECK}",
         )
-    if release := annotations.get(_HELM_RELEASE):
+    if release := annotations.get(HELM_RELEASE):
         yield problem(
             _CHECK,
             f"{name} belongs to the Helm release {release}: its next upgrade writes the old definition over"
@@ -76,14 +78,15 @@ def _owners(live: Json, name: str) -> Iterator[Finding]:
             " upgrade, and only then take the definition out of the chart (Helm goes by the manifest of the"
             f" release, not by the live object); or --accept {_CHECK}",
         )
-    for mark in (mark for mark in _MARKS if mark in annotations or mark in labels):
+    for mark in (mark for mark in DELIVERY_MARKS if mark in annotations or mark in labels):
         yield problem(
             _CHECK,
             f"{name} is kept as it is by a delivery tool ({mark}), which would undo the upgrade",
             f"take the definition out of what it delivers, or --accept {_CHECK}",
         )
     for manager in sorted(_managers(live)):
-        if manager.startswith(_RECONCILERS) and not any(mark in {**annotations, **labels} for mark in _MARKS):
+        is_marked = any(mark in {**annotations, **labels} for mark in DELIVERY_MARKS)
+        if manager.startswith(_RECONCILERS) and not is_marked:
             yield problem(
                 _CHECK,
                 f"{name} was written by {manager}, which may write it again",

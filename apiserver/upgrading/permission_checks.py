@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.upgrading.findings import Finding, ok, problem
-from apiserver.upgrading.snapshot import Snapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,12 +69,12 @@ def needed(kind: Kind, namespace: str) -> tuple[Permission, ...]:
     )
 
 
-def check_permissions(snapshot: Snapshot) -> Iterator[Finding]:
+def check_permissions(denied: Sequence[str]) -> Iterator[Finding]:
     """Yield whether anything that is needed is denied."""
-    if snapshot.denied:
+    if denied:
         yield problem(
             "permissions",
-            f"you may not {', '.join(snapshot.denied)}",
+            f"you may not {', '.join(denied)}",
             "run this as somebody who may, such as a member of cluster-admin",
         )
     else:

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
     """Return the plan for what was found."""
     if snapshot.denied:
-        return denied_report("upgrade", cluster, tuple(check_permissions(snapshot)))
+        return denied_report("upgrade", cluster, tuple(check_permissions(snapshot.denied)))
     return Report(
         verb="upgrade",
         cluster=cluster,
@@ -65,7 +65,7 @@ def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> 
 
 def _checks(snapshot: Snapshot) -> list[Finding]:
     return [
-        *check_permissions(snapshot),
+        *check_permissions(snapshot.denied),
         *check_definition(snapshot, VARIANT_AUTOSCALING),
         *check_owners(snapshot, VARIANT_AUTOSCALING),
         *check_objects(snapshot, VARIANT_AUTOSCALING),

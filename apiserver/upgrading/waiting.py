@@ -44,7 +44,7 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
 
     await _until(is_served, f"{kind.crd_name} does not serve {', '.join(versions)}")
     if kind.has_conversion:
-        await _settle(cluster)
+        await settle(cluster)
 
 
 async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
@@ -55,7 +55,7 @@ async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
         return found is not None and found.get("storageVersionHash") == storage_hash(kind, version)
 
     await _until(is_stored, f"{kind.crd_name} is not stored in {version}")
-    await _settle(cluster)
+    await settle(cluster)
 
 
 def storage_hash(kind: Kind, version: str) -> str:
@@ -77,7 +77,7 @@ async def _until(holds: Callable[[], Awaitable[bool]], complaint: str) -> None:
         raise NotTakenUpError(f"{complaint} after {_PATIENCE_SECONDS:.0f} s; run this again")
 
 
-async def _settle(cluster: Cluster) -> None:
+async def settle(cluster: Cluster) -> None:
     """Give the handlers of requests, and other API servers, the moment that discovery is ahead of them."""
     try:
         found = await cluster.list(

@@ -13,12 +13,12 @@ import pytest
 from support.manifests import listed
 from support.model_engines import ModelEngines
 from support.models import GPU, POLICY, backend, loading_backend, model, worker
+from support.models_process import models_process
 
 from controller.models.expansion import expand
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
-from hack.installation.models import start_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +44,9 @@ def process(control_plane: ControlPlane, installation: Installation) -> Iterator
     """Run the controller of Models with the rights that its manifests give."""
     control_plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
     create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
-    started = start_models(control_plane)
-    try:
+    with models_process(control_plane) as started:
         yield started
-    finally:
-        started.stop(patience_seconds=20.0)
-        control_plane.kubectl("delete", "node", NODE)
+    control_plane.kubectl("delete", "node", NODE)
 
 
 ROUTE = {

@@ -15,7 +15,7 @@ TERMINATION_SECONDS = 30
 
 
 def test_everything_goes_and_nothing_hangs(installed: Installed) -> None:
-    """By the commands of the README: the claim first, then the base, with an object of ours still there."""
+    """By kubectl alone: the claim first, then the base, with an object of ours still there."""
     control_plane = installed.node.control_plane
     control_plane.apply(variant("left") | {"metadata": {"name": "left", "namespace": "default"}})
     began = time.monotonic()

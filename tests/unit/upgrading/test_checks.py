@@ -225,7 +225,7 @@ def test_the_way_to_conversion(webhook: dict[str, Any], want: str) -> None:
 
 def test_permissions_are_asked_for_one_by_one() -> None:
     """What is denied is said in the words of a role."""
-    (message,) = problems(check_permissions(replace(EMPTY, denied=("update variantautoscalings.llmd.ai",))))
+    (message,) = problems(check_permissions(("update variantautoscalings.llmd.ai",)))
 
     assert message == "you may not update variantautoscalings.llmd.ai"
     assert {

@@ -1,0 +1,117 @@
+"""What must be in order before anything is removed, and what stays."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from apiserver.cluster.resource import MODELS
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import storage_version, stored_versions
+from apiserver.upgrading.findings import Finding, note, ok, problem
+from apiserver.upgrading.owner_checks import DELIVERY_MARKS, HELM_RELEASE
+from apiserver.upgrading.permission_checks import check_permissions
+from controller.uninstalling.snapshot import Snapshot
+from controller.uninstalling.steps import goes, is_converted
+
+ACCEPTABLE: Final = ("owners", "templates")
+"""Checks whose problems a person may accept."""
+
+_MOST_NAMED: Final = 5
+
+
+def uninstall_checks(snapshot: Snapshot, *, with_objects: bool) -> tuple[Finding, ...]:
+    """Return what was checked."""
+    found = [*check_permissions(snapshot.denied)]
+    if not snapshot.denied:
+        found += _owners(snapshot)
+        found += _templates(snapshot)
+        found += _claim(snapshot)
+        for kind in KINDS:
+            found += _objects(snapshot, kind, with_objects=with_objects)
+        found += _namespace(snapshot)
+    return tuple(found)
+
+
+def _owners(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield who else has installed what we are about to remove."""
+    kept, releases = defaultdict[str, list[str]](list), set[str]()
+    for item in (*snapshot.found, *snapshot.webhooks):
+        annotations, labels = item.metadata.get("annotations") or {}, item.metadata.get("labels") or {}
+        for mark in DELIVERY_MARKS:
+            if mark in annotations or mark in labels:
+                kept[mark].append(str(item))
+        if HELM_RELEASE in annotations:
+            releases.add(annotations[HELM_RELEASE])
+    for mark, items in sorted(kept.items()):
+        yield problem(
+            "owners",
+            f"a delivery tool ({mark}) would install again {_some(items)}",
+            "take them out of what it delivers, without pruning, or --accept owners",
+        )
+    for release in sorted(releases):
+        yield note(
+            "owners",
+            f"Helm installed this as the release {release}, and keeps a record of it",
+            f"when this is done: helm uninstall {release} --namespace {snapshot.namespace}",
+        )
+    if not kept and not releases:
+        yield ok("owners", "no delivery tool would install it again")
+
+
+def _templates(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.dependents:
+        yield problem(
+            "templates",
+            f"new pods would not run without Stowplan: {_some(list(snapshot.dependents))}",
+            "take that out of their templates first, or --accept templates",
+        )
+    else:
+        yield ok("templates", "no template of pods asks for what only Stowplan gives")
+
+
+def _claim(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.api_service is None:
+        return
+    if snapshot.former is not None:
+        yield ok("claim", f"external.metrics.k8s.io goes back to {'/'.join(snapshot.former.service)}")
+    else:
+        yield note(
+            "claim",
+            "external.metrics.k8s.io will have no owner: none from before that is still there is known",
+            "if there was one, apply its APIService again",
+        )
+
+
+def _objects(snapshot: Snapshot, kind: Kind, *, with_objects: bool) -> Iterator[Finding]:
+    """Yield what becomes of the objects of a kind, if there are any."""
+    count, definition = snapshot.objects.get(kind.crd_name, 0), snapshot.definitions.get(kind.crd_name)
+    if not count:
+        return
+    also = " and what they became" if kind.kind == MODELS.kind else ""
+    if definition is None:
+        yield note("kept", f"{kind.crd_name} is not ours; it stays, with its objects{also}: {count}")
+    elif goes(snapshot, kind.crd_name, with_objects=with_objects):
+        yield note("deleted", f"{kind.crd_name} goes, with its objects{also}: {count}")
+    else:
+        yield note("kept", f"{kind.crd_name} stays, with its objects{also}: {count}", "--delete-objects")
+        if is_converted(definition) and stored_versions(definition) != (storage_version(definition),):
+            yield problem(
+                "definition",
+                f"{kind.crd_name} may have objects in {', '.join(stored_versions(definition))}, and without"
+                " conversion only one version can be served",
+                "stowplan upgrade --apply rewrites them, stowplan downgrade gives them back",
+            )
+
+
+def _namespace(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.strangers:
+        content = _some(list(snapshot.strangers))
+        yield note("kept", f"the namespace {snapshot.namespace} stays, since there is also {content}")
+
+
+def _some(items: list[str]) -> str:
+    rest = len(items) - _MOST_NAMED
+    return "; ".join(items[:_MOST_NAMED]) + (f"; and {rest} more" if rest > 0 else "")

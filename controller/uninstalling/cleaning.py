@@ -1,0 +1,86 @@
+"""Takes what we wrote out of objects of others; who writes at the same time wins, and it is tried anew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, PODS, Resource
+from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.schema.json import Json
+from apiserver.upgrading.retrying import Pace, each, steadily
+from apiserver.upgrading.runs import StoppedError
+from controller.observe.leaving import marks
+from controller.reconcilers.closing import reopen
+from controller.reconcilers.placing import LetIn
+from controller.uninstalling.gather import annotated, read_marked
+
+_ROUNDS: Final = 5
+"""Pods are written by others, too: what had changed is looked at anew."""
+
+
+async def clean(cluster: Cluster, pace: Pace) -> str:
+    """Open gates, and take our marks and taint away, until none is left; return what was done."""
+    gates = costs = nodes = 0
+    marked = await read_marked(cluster)
+    for _ in range(_ROUNDS):
+        if not marked:
+            return f"gates opened: {gates}, deletion costs taken off: {costs}, nodes opened: {nodes}"
+        gates += await _patched(
+            cluster, PODS, [(pod, LetIn(pod=pod, node=None).patch()) for pod in marked.gated], pace
+        )
+        costs += await _patched(cluster, PODS, [(pod, _uncosted(pod)) for pod in marked.costly], pace)
+        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace))
+        marked = await read_marked(cluster)
+    raise StoppedError(f"others write all the time what still has our marks ({marked}): run this again")
+
+
+async def forget_writers(cluster: Cluster, pace: Pace) -> str:
+    """Take out of bindings who wrote them, which only our webhooks wrote and our controller read."""
+    done = 0
+    for _ in range(_ROUNDS):
+        found = await annotated(cluster)
+        if not found:
+            return f"bindings changed: {done}"
+        changes = [(item, _change(item, {WRITTEN_BY: None})) for item in found]
+        done += await _patched(cluster, AUTOSCALING_POLICY_BINDINGS, changes, pace)
+    raise StoppedError("the note comes back to AutoscalingPolicyBindings: run this again")
+
+
+def _uncosted(pod: Json) -> Json:
+    annotations = {name: value for mark in marks([pod], keep=1) for name, value in mark.annotations.items()}
+    return _change(pod, annotations)
+
+
+def _change(item: Json, annotations: Json) -> Json:
+    return {"metadata": {"resourceVersion": item["metadata"]["resourceVersion"], "annotations": annotations}}
+
+
+async def _patched(
+    cluster: Cluster, resource: Resource, changes: Sequence[tuple[Json, Json]], pace: Pace
+) -> int:
+    """Write merge patches; return how many were taken, without those of objects that have changed since."""
+
+    async def write(change: tuple[Json, Json]) -> bool:
+        metadata = change[0]["metadata"]
+        patch = partial(
+            cluster.patch_merge, resource, metadata["name"], change[1], namespace=metadata["namespace"]
+        )
+        return await _taken(patch)
+
+    return sum(await each(changes, write, pace))
+
+
+async def _opened(cluster: Cluster, node: str) -> bool:
+    return await _taken(partial(reopen, cluster, node))
+
+
+async def _taken(write: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        await steadily(write)
+    except (Conflict, NotFound):
+        return False
+    return True

@@ -1,0 +1,257 @@
+"""Reads the snapshot that everything is decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound
+from apiserver.cluster.heartbeat import LEASE_NAME
+from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.resource import (
+    API_SERVICES,
+    AUTOSCALING_POLICY_BINDINGS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    Resource,
+)
+from apiserver.cluster.selection import Selection
+from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.controller_checks import is_held
+from apiserver.upgrading.definitions import is_given_back, storage_version
+from apiserver.upgrading.definitions import is_ours as is_definition_ours
+from apiserver.upgrading.gather import denied_of, read_definition
+from apiserver.upgrading.permission_checks import Permission
+from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import patiently
+from controller.observe.leaving import OURS as OUR_COST
+from controller.reconcilers.closing import is_closed
+from controller.reconcilers.former_claim import API_SERVICE, FormerClaim, former_claim, is_ours
+from controller.reconcilers.placing import GATE, is_gated
+from controller.uninstalling.installed import (
+    CLUSTER_ROLE_BINDINGS,
+    LEASE_NAMES,
+    REMOVED,
+    ROLE_BINDINGS,
+    SELECTOR,
+    SERVICE_ACCOUNTS,
+    WEBHOOK_CONFIGURATIONS,
+    Found,
+    is_for_us,
+)
+from controller.uninstalling.namespace_content import strangers
+from controller.uninstalling.snapshot import Marked, Snapshot
+
+_SCHEDULER: Final = "stowplan-packed"
+_PRIORITIES: Final = "stowplan-accelerators-"
+
+
+async def gather(cluster: Cluster) -> Snapshot:
+    """Read all that is decided on, or only what is denied. Raises ClusterError when that cannot be read."""
+    namespace = await installation(cluster)
+    if denied := await denied_of(cluster, needed()):
+        return Snapshot(namespace=namespace, denied=denied)
+    found = [item for resource in REMOVED for item in await find(cluster, resource, namespace)]
+    live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
+    objects = {
+        kind.crd_name: await count(cluster, kind, definition)
+        for kind, definition in live
+        if definition is not None
+    }
+    claim = await _maybe(cluster, API_SERVICES, API_SERVICE)
+    is_claimed = claim is not None and is_ours(claim)
+    webhooks = [
+        item for resource in WEBHOOK_CONFIGURATIONS for item in await find(cluster, resource, namespace)
+    ]
+    own = namespace in await _own_namespaces(cluster)
+    within = [f"{item.resource.kind} {item.name}" for item in found if item.namespace == namespace]
+    return Snapshot(
+        namespace=namespace,
+        found=tuple(found),
+        webhooks=tuple(webhooks),
+        leaders=await leaders(cluster, namespace),
+        marked=await read_marked(cluster),
+        dependents=tuple(await _dependents(cluster)),
+        definitions={
+            kind.crd_name: item for kind, item in live if item is not None and _is_of_us(kind, item)
+        },
+        objects=objects,
+        annotated=len(await annotated(cluster)),
+        api_service=claim if is_claimed else None,
+        former=await read_former(cluster, namespace) if is_claimed else None,
+        is_namespace_ours=own,
+        strangers=await strangers(cluster, namespace, within) if own else (),
+    )
+
+
+def needed() -> Iterator[Permission]:
+    """Yield what the verb does, in all namespaces."""
+    for resource in (
+        *REMOVED,
+        *WEBHOOK_CONFIGURATIONS,
+        CUSTOM_RESOURCE_DEFINITIONS,
+        API_SERVICES,
+        NAMESPACES,
+    ):
+        for verb in ("list", "delete"):
+            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
+    for resource in (PODS, NODES, AUTOSCALING_POLICY_BINDINGS):
+        for verb in ("list", "patch"):
+            yield Permission(group=resource.group, resource=resource.plural, verb=verb)
+    for resource in (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES):
+        yield Permission(group=resource.group, resource=resource.plural, verb="update")
+    for kind in KINDS:
+        for verb in ("list", "update") if kind.has_conversion else ("list",):
+            yield Permission(group=kind.group, resource=kind.plural, verb=verb)
+
+
+async def find(cluster: Cluster, resource: Resource, namespace: str) -> list[Found]:
+    """Return the objects of ours of one kind."""
+    if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
+        items = await _kept(cluster, resource, lambda item: is_for_us(item, namespace))
+        items += await _listed(cluster, resource, namespace, SELECTOR)
+        items = list({item["metadata"]["uid"]: item for item in items}.values())
+    elif resource is LEASES:
+        items = await _listed(cluster, resource, namespace)
+        items = [item for item in items if item["metadata"]["name"] in LEASE_NAMES]
+    else:
+        items = await _listed(cluster, resource, namespace, SELECTOR)
+    return [Found(resource=resource, metadata=item["metadata"]) for item in items]
+
+
+async def leaders(cluster: Cluster, namespace: str) -> tuple[str, ...]:
+    """Return the Leases of ours that somebody holds now."""
+    leases = [await _maybe(cluster, LEASES, name, namespace) for name in LEASE_NAMES]
+    now = datetime.now(UTC)
+    return tuple(item["metadata"]["name"] for item in leases if item and is_held(item.get("spec") or {}, now))
+
+
+async def read_marked(cluster: Cluster) -> Marked:
+    """Return what of ours is in pods and nodes."""
+    pods = await _kept(cluster, PODS, lambda pod: is_gated(pod) or OUR_COST in _annotations(pod))
+    nodes = await _kept(cluster, NODES, is_closed)
+    return Marked(
+        gated=tuple(filter(is_gated, pods)),
+        costly=tuple(pod for pod in pods if OUR_COST in _annotations(pod)),
+        closed=tuple(node["metadata"]["name"] for node in nodes),
+    )
+
+
+async def annotated(cluster: Cluster) -> list[Json]:
+    """Return the bindings in which our webhooks noted who wrote them."""
+    return await _kept(cluster, AUTOSCALING_POLICY_BINDINGS, lambda item: WRITTEN_BY in _annotations(item))
+
+
+async def count(cluster: Cluster, kind: Kind, definition: Json) -> int:
+    """Return how many objects of a kind there are, as they are stored: that needs no conversion."""
+    resource = resource_of(kind, storage_version(definition))
+    listed = await patiently(partial(cluster.list, resource, metadata_only=True))
+    return len(listed["items"])
+
+
+async def installation(cluster: Cluster) -> str:
+    """Return where Stowplan is installed: when most is gone, its accounts say it, and then the namespace."""
+    called = await installed_namespace(cluster)
+    listed = await cluster.list(
+        SERVICE_ACCOUNTS,
+        label_selector=SELECTOR,
+        field_selector="metadata.name=stowplan-controller",
+        metadata_only=True,
+    )
+    places = [str(item["metadata"]["namespace"]) for item in listed["items"]]
+    places = places or await _own_namespaces(cluster)
+    return called if called in places or not places else places[0]
+
+
+async def _own_namespaces(cluster: Cluster) -> list[str]:
+    """Return the namespaces that manifests of ours made."""
+    return [item["metadata"]["name"] for item in await _listed(cluster, NAMESPACES, "", SELECTOR)]
+
+
+async def read_former(cluster: Cluster, namespace: str) -> FormerClaim | None:
+    """Return who had external metrics before us, if that is known and its Service is there."""
+    lease = await _maybe(cluster, LEASES, LEASE_NAME, namespace)
+    former = former_claim(lease) if lease else None
+    if former is None:
+        return None
+    place, name = former.service
+    return former if await _maybe(cluster, SERVICES, name, place) else None
+
+
+async def _dependents(cluster: Cluster) -> list[str]:
+    """Return the workloads of others whose new pods would not run without us."""
+    found = []
+    for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS):
+        for item in await _kept(cluster, resource, lambda item: any(_wants(item))):
+            metadata, wants = item["metadata"], ", ".join(dict.fromkeys(_wants(item)))
+            found.append(f"{resource.kind} {metadata['namespace']}/{metadata['name']}: {wants}")
+    return found
+
+
+def _wants(workload: Json) -> Iterator[str]:
+    """Yield what of ours the pods of a workload ask for."""
+    spec = workload["spec"]
+    group = spec.get("leaderWorkerTemplate") or {}
+    for template in (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")):
+        pod = (template or {}).get("spec") or {}
+        if any(gate["name"] == GATE for gate in pod.get("schedulingGates") or []):
+            yield f"the scheduling gate {GATE}"
+        if pod.get("schedulerName") == _SCHEDULER:
+            yield f"the scheduler {_SCHEDULER}"
+        if str(pod.get("priorityClassName") or "").startswith(_PRIORITIES):
+            yield f"the priority class {pod['priorityClassName']}"
+
+
+def _is_of_us(kind: Kind, definition: Json) -> bool:
+    """Tell whether a definition is ours: our label stays where an earlier release's own is applied."""
+    return is_given_back(kind, definition) if kind.has_conversion else is_definition_ours(definition)
+
+
+def _annotations(item: Json) -> Json:
+    return item["metadata"].get("annotations") or {}
+
+
+async def _listed(
+    cluster: Cluster, resource: Resource, namespace: str, selector: str | None = None
+) -> list[Json]:
+    """List metadata, in our namespace where the kind has one; nothing of a kind that is not installed."""
+    place = namespace if resource.namespaced else None
+    try:
+        found = await cluster.list(resource, namespace=place, label_selector=selector, metadata_only=True)
+    except NotFound:
+        return []
+    return list(found["items"])
+
+
+async def _kept(cluster: Cluster, resource: Resource, wanted: Callable[[Json], bool]) -> list[Json]:
+    """List whole objects, in all namespaces, and keep those that are wanted."""
+    selection = Selection(resource=resource)
+    try:
+        items, _ = await patiently(
+            lambda: cluster.list_kept(selection, lambda item: item if wanted(item) else None)
+        )
+    except NotFound:
+        return []
+    return [item for item in items if item is not None]
+
+
+async def _maybe(
+    cluster: Cluster, resource: Resource, name: str, namespace: str | None = None
+) -> Json | None:
+    try:
+        return await cluster.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None

@@ -1,0 +1,139 @@
+"""What manifests and processes of ours leave in a cluster, by kind, in the order in which it is deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from apiserver.cluster.heartbeat import LEASE_NAME
+from apiserver.cluster.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    LEASES,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    SERVICES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
+from apiserver.schema.json import Json
+
+PART_OF: Final = "app.kubernetes.io/part-of"
+"""The label by which an object says what it belongs to."""
+OURS: Final = "stowplan"
+"""What it says on objects of ours."""
+SELECTOR: Final = f"{PART_OF}={OURS}"
+"""Selects what manifests and processes of ours made."""
+ACCOUNT_PREFIX: Final = "stowplan-"
+"""What the names of our service accounts begin with."""
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_CERT_MANAGER: Final = "cert-manager.io"
+
+SERVICE_ACCOUNTS: Final = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
+ROLE_BINDINGS: Final = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    group=_RBAC, version="v1", plural="clusterrolebindings", kind="ClusterRoleBinding", namespaced=False
+)
+
+WEBHOOK_CONFIGURATIONS: Final = (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+"""They go before the pods that answer them."""
+
+LEASE_NAMES: Final = (LEASE_NAME, "stowplan-models", "stowplan-scheduler")
+"""Leases by which our processes lead; nobody labels them."""
+
+REMOVED: Final = (
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    SERVICES,
+    Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy"),
+    Resource(group="monitoring.coreos.com", version="v1", plural="podmonitors", kind="PodMonitor"),
+    # Before the Secrets, which cert-manager would write anew.
+    Resource(group=_CERT_MANAGER, version="v1", plural="certificates", kind="Certificate"),
+    Resource(group=_CERT_MANAGER, version="v1", plural="issuers", kind="Issuer"),
+    SECRETS,
+    CONFIG_MAPS,
+    Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota"),
+    LEASES,
+    ROLE_BINDINGS,
+    Resource(group=_RBAC, version="v1", plural="roles", kind="Role"),
+    CLUSTER_ROLE_BINDINGS,
+    Resource(group=_RBAC, version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False),
+    Resource(
+        group="flowcontrol.apiserver.k8s.io",
+        version="v1",
+        plural="flowschemas",
+        kind="FlowSchema",
+        namespaced=False,
+    ),
+    Resource(
+        group="scheduling.k8s.io",
+        version="v1",
+        plural="priorityclasses",
+        kind="PriorityClass",
+        namespaced=False,
+    ),
+    # The namespace of the installation is known by its accounts: the last of what is in it.
+    SERVICE_ACCOUNTS,
+    # Fences, when nobody is left whom they hold.
+    Resource(
+        group=_ADMISSION,
+        version="v1",
+        plural="validatingadmissionpolicybindings",
+        kind="ValidatingAdmissionPolicyBinding",
+        namespaced=False,
+    ),
+    Resource(
+        group=_ADMISSION,
+        version="v1",
+        plural="validatingadmissionpolicies",
+        kind="ValidatingAdmissionPolicy",
+        namespaced=False,
+    ),
+)
+"""Everything but definitions, webhook configurations, the claim to external metrics and the namespace."""
+
+_ACTING: Final = ("controller", "models", "scheduler")
+ACTING_PODS: Final = f"app.kubernetes.io/name={OURS},app.kubernetes.io/component in ({','.join(_ACTING)})"
+"""Selects the pods of processes that write into objects of others, or schedule."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """One object of ours."""
+
+    resource: Resource
+    metadata: Json
+
+    def __str__(self) -> str:
+        within = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.resource.kind} {within}{self.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.metadata["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty without one."""
+        return str(self.metadata.get("namespace") or "")
+
+    @property
+    def is_acting(self) -> bool:
+        """Whether it is the Deployment of such pods."""
+        component = (self.metadata.get("labels") or {}).get("app.kubernetes.io/component")
+        return self.resource is DEPLOYMENTS and component in _ACTING
+
+
+def is_for_us(binding: Json, namespace: str) -> bool:
+    """Tell whether a binding gives rights to our accounts and to nobody else."""
+    subjects = binding.get("subjects") or []
+    return bool(subjects) and all(
+        subject["kind"] == "ServiceAccount"
+        and subject.get("namespace") == namespace
+        and subject["name"].startswith(ACCOUNT_PREFIX)
+        for subject in subjects
+    )

@@ -1,0 +1,75 @@
+"""What is in our namespace that is not of ours: it must not go with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound, Unavailable
+from apiserver.cluster.resource import Resource
+from apiserver.schema.json import Json
+from apiserver.upgrading.retrying import patiently
+from controller.uninstalling.installed import OURS, PART_OF
+
+_DERIVED: Final = frozenset({"events", "endpoints", "endpointslices"})
+"""Made by the cluster from other objects, or about them."""
+_MEASURED: Final = "metrics.k8s.io"
+"""Groups whose objects are measurements end so."""
+_OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+
+
+async def strangers(cluster: Cluster, namespace: str, ours: Collection[str]) -> tuple[str, ...]:
+    """Return what is in a namespace beside `ours`, as `Kind name`, without what goes with its owner."""
+    silent: list[str] = []
+    resources = await _resources(cluster, silent)
+    listed = await asyncio.gather(*(_listed(cluster, resource, namespace) for resource in resources))
+    found = {
+        f"{resource.kind} {item['metadata']['name']}"
+        for resource, items in zip(resources, listed, strict=True)
+        for item in items
+        if _is_of_somebody(resource.kind, item["metadata"])
+    }
+    return tuple(sorted((found - {*ours}) | {*silent}))
+
+
+def _is_of_somebody(kind: str, metadata: Json) -> bool:
+    is_ours = (metadata.get("labels") or {}).get(PART_OF) == OURS
+    goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
+    return not (is_ours or goes or (kind, metadata["name"]) in _OF_EVERY_NAMESPACE)
+
+
+async def _resources(cluster: Cluster, silent: list[str]) -> list[Resource]:
+    """Return every namespaced collection that can be listed, in the preferred version of its group."""
+    groups = (await cluster.get_path("/apis")).get("groups") or []
+    versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
+    described = await asyncio.gather(*(_described(cluster, silent, *version) for version in versions))
+    return [resource for resources in described for resource in resources]
+
+
+async def _described(cluster: Cluster, silent: list[str], group: str, version: str) -> list[Resource]:
+    """Return the collections of one version; where whoever serves it does not answer, note that."""
+    if group.endswith(_MEASURED):
+        return []
+    try:
+        found = await cluster.get_path(f"/apis/{group}/{version}" if group else f"/api/{version}")
+    except NotFound:
+        return []
+    except Unavailable:
+        silent.append(f"whatever {group}/{version} serves, since it does not answer")
+        return []
+    return [
+        Resource(group=group, version=version, plural=item["name"], kind=item["kind"])
+        for item in found.get("resources") or []
+        if item["namespaced"] and "list" in item["verbs"] and item["name"] not in _DERIVED
+    ]
+
+
+async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> list[Json]:
+    try:
+        read = partial(cluster.list, resource, namespace=namespace, metadata_only=True)
+        return list((await patiently(read))["items"])
+    except NotFound:
+        return []  # its definition went meanwhile

@@ -1,0 +1,208 @@
+"""Does the steps, one after the other. Each is safe to do twice, and none relies on the memory of another."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.resource import (
+    API_SERVICES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+)
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.upgrading.definitions import served_versions, storage_version
+from apiserver.upgrading.gather import read_definition
+from apiserver.upgrading.progress import Progress
+from apiserver.upgrading.reshaping import disown
+from apiserver.upgrading.resources import resource_of
+from apiserver.upgrading.retrying import Pace, comes_true, each, retried, steadily
+from apiserver.upgrading.runs import Done, StoppedError, performed
+from apiserver.upgrading.waiting import NotTakenUpError, settle, until_served
+from controller.reconcilers.former_claim import is_ours
+from controller.uninstalling.cleaning import clean, forget_writers
+from controller.uninstalling.gather import count, find, leaders, read_former
+from controller.uninstalling.installed import ACTING_PODS, PART_OF, REMOVED, WEBHOOK_CONFIGURATIONS, Found
+from controller.uninstalling.namespace_content import strangers
+from controller.uninstalling.steps import Action, Step, disowned
+
+_PATIENCE_SECONDS: Final = 120.0
+_PAUSES_SECONDS: Final = (0.1,) * 19
+_KINDS: Final = {kind.crd_name: kind for kind in KINDS}
+
+
+class Removal:
+    """Does steps on one cluster. `namespace` is that of Stowplan itself."""
+
+    def __init__(
+        self, cluster: Cluster, progress: Progress, *, namespace: str, per_second: float, with_objects: bool
+    ) -> None:
+        self._cluster = cluster
+        self._progress = progress
+        self._namespace = namespace
+        self._pace = Pace(per_second=per_second, tell=progress.tell)
+        self._with_objects = with_objects
+        self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
+            Action.STOP: self._stop,
+            Action.CLEAN: lambda _: clean(self._cluster, self._pace),
+            Action.RETURN: self._release,
+            Action.RELEASE: self._release,
+            Action.UNHOOK: self._unhook,
+            Action.FORGET: lambda _: forget_writers(self._cluster, self._pace),
+            Action.WITHDRAW: self._withdraw,
+            Action.DELETE: self._delete_definition,
+            Action.REMOVE: self._remove,
+            Action.LEAVE: self._leave,
+        }
+
+    async def do(self, step: Step) -> Done:
+        """Do one step. Raises StoppedError, NotTakenUpError and ClusterError."""
+        return await performed(step, self._actions[step.action], self._progress)
+
+    async def _stop(self, _: Step) -> str:
+        """Delete what acts, and wait until it does not any more."""
+        found = [item for item in await find(self._cluster, DEPLOYMENTS, self._namespace) if item.is_acting]
+        await self._delete(found)
+
+        async def is_at_rest() -> bool:
+            listed = await self._cluster.list(
+                PODS, namespace=self._namespace, label_selector=ACTING_PODS, metadata_only=True
+            )
+            return not listed["items"] and not await leaders(self._cluster, self._namespace)
+
+        if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
+            holders = ", ".join(await leaders(self._cluster, self._namespace)) or "pods"
+            raise NotTakenUpError(f"{holders} still there after {_PATIENCE_SECONDS:.0f} s; run this again")
+        return "nothing of ours acts any more"
+
+    async def _release(self, step: Step) -> str:
+        """Give the claim to external metrics back to whoever had it, if that is known; else delete it."""
+
+        async def attempt() -> str:
+            claim = await self._cluster.get(API_SERVICES, step.subject)
+            if not is_ours(claim):
+                return f"{step.subject} is somebody else's by now"
+            former = await read_former(self._cluster, self._namespace)
+            if former is None:
+                await self._cluster.delete(API_SERVICES, step.subject, uid=claim["metadata"]["uid"])
+                return f"{step.subject} deleted"
+            labels = {
+                name: value
+                for name, value in (claim["metadata"].get("labels") or {}).items()
+                if name != PART_OF
+            }
+            metadata = claim["metadata"] | {"labels": labels | former.labels}
+            await self._cluster.replace(API_SERVICES, claim | {"metadata": metadata, "spec": former.spec})
+            return f"{step.subject} leads to {'/'.join(former.service)}"
+
+        try:
+            return await retried(attempt, Conflict, _PAUSES_SECONDS)
+        except NotFound:
+            return f"{step.subject} is gone"
+
+    async def _unhook(self, _: Step) -> str:
+        for resource in WEBHOOK_CONFIGURATIONS:
+            await self._delete(await find(self._cluster, resource, self._namespace))
+        await settle(self._cluster)
+        return "no webhook of ours is called"
+
+    async def _withdraw(self, step: Step) -> str:
+        """Serve the version that is stored alone; entries of others in managedFields could not be read."""
+        kind = _KINDS[step.subject]
+        live = await read_definition(self._cluster, kind)
+        if live is None:
+            return f"{step.subject} is gone"
+        stored = storage_version(live)
+        for version in served_versions(live):
+            if version != stored:
+                left = f"{kind.group}/{version}"
+                _, failures = await disown(self._cluster, resource_of(kind, stored), left, self._pace)
+                if failures:
+                    raise StoppedError(
+                        f"{len(failures)} objects could not be written; run this again", failures
+                    )
+        await self._write_definition(kind, unconverted)
+        await self._write_definition(kind, disowned)
+        await until_served(self._cluster, kind, (stored,))
+        return f"{step.subject} serves {stored} alone"
+
+    async def _write_definition(self, kind: Kind, wanted: Callable[[Json], Json]) -> None:
+        async def attempt() -> None:
+            live = await read_definition(self._cluster, kind)
+            if live is not None and (changed := wanted(live)) != live:
+                await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, changed)
+
+        await retried(attempt, Conflict, _PAUSES_SECONDS)
+
+    async def _delete_definition(self, step: Step) -> str:
+        kind = _KINDS[step.subject]
+        live = await read_definition(self._cluster, kind)
+        if live is not None:
+            if not self._with_objects and await count(self._cluster, kind, live):
+                raise StoppedError(f"objects of {step.subject} were created meanwhile; run this again")
+            await self._delete([Found(resource=CUSTOM_RESOURCE_DEFINITIONS, metadata=live["metadata"])])
+
+        async def is_gone() -> bool:
+            return await read_definition(self._cluster, kind) is None
+
+        await self._until(is_gone, step.subject)
+        return f"{step.subject} deleted"
+
+    async def _remove(self, _: Step) -> str:
+        deleted = 0
+        for resource in REMOVED:
+            found = await find(self._cluster, resource, self._namespace)
+            await self._delete(found)
+            deleted += len(found)
+        return f"{deleted} objects deleted"
+
+    async def _leave(self, step: Step) -> str:
+        found = await strangers(self._cluster, step.subject, ())
+        if found:
+            raise StoppedError(f"{step.subject} is not deleted: there is also {'; '.join(found)}")
+        try:
+            await self._cluster.delete(NAMESPACES, step.subject)
+        except NotFound:
+            return f"{step.subject} is gone"
+        except Conflict:
+            pass  # it is on its way
+
+        async def is_gone() -> bool:
+            listed = await self._cluster.list(NAMESPACES, field_selector=f"metadata.name={step.subject}")
+            return not listed["items"]
+
+        await self._until(is_gone, f"the namespace {step.subject}")
+        return f"{step.subject} deleted"
+
+    async def _until(self, is_gone: Callable[[], Awaitable[bool]], what: str) -> None:
+        if not await comes_true(is_gone, within_seconds=_PATIENCE_SECONDS):
+            raise NotTakenUpError(f"{what} is still there after {_PATIENCE_SECONDS:.0f} s; run this again")
+
+    async def _delete(self, found: Sequence[Found]) -> None:
+        await each(found, self._delete_one, self._pace)
+
+    async def _delete_one(self, item: Found) -> None:
+        delete = partial(
+            self._cluster.delete,
+            item.resource,
+            item.name,
+            namespace=item.namespace or None,
+            uid=item.metadata["uid"],
+        )
+        with suppress(NotFound, Conflict):  # it is gone; what has its name now is another one
+            await steadily(delete)
+
+
+def unconverted(definition: Json) -> Json:
+    """Return a definition with the version that is stored alone, which needs no conversion."""
+    spec = definition["spec"]
+    versions = [version for version in spec["versions"] if version["storage"]]
+    return definition | {"spec": spec | {"versions": versions, "conversion": {"strategy": "None"}}}

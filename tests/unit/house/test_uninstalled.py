@@ -1,0 +1,55 @@
+"""What the manifests install is what `stowplan uninstall` knows to remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controller.uninstalling.installed import REMOVED, WEBHOOK_CONFIGURATIONS
+
+MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
+APART = {"CustomResourceDefinition", "APIService", "Namespace"}
+NO_OBJECTS = {"Kustomization", "Component", "KubeSchedulerConfiguration"}
+LABEL = {"app.kubernetes.io/part-of": "stowplan"}
+
+
+def documents() -> list[tuple[Path, dict[str, Any]]]:
+    """Read all that is shipped but the samples."""
+    return [
+        (path, item)
+        for path in MANIFESTS.rglob("*.yaml")
+        if "samples" not in path.parts
+        for item in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    ]
+
+
+def test_every_kind_that_is_installed_is_known() -> None:
+    """With its API, so that its collection is found."""
+    installed = {
+        (item["kind"], item["apiVersion"])
+        for _, item in documents()
+        if item["kind"] not in NO_OBJECTS | APART
+    }
+    known = {(resource.kind, resource.api_version) for resource in (*REMOVED, *WEBHOOK_CONFIGURATIONS)}
+
+    assert installed <= known
+
+
+def test_every_object_has_our_label() -> None:
+    """Its own, or that of the kustomization of its folder."""
+    folders = {
+        path.parent
+        for path, item in documents()
+        if item["kind"] == "Kustomization" and any(it["pairs"] == LABEL for it in item.get("labels", []))
+    }
+    bare = [
+        f"{path}: {item['kind']} {item['metadata']['name']}"
+        for path, item in documents()
+        if item["kind"] not in NO_OBJECTS
+        and path.parent not in folders
+        and not LABEL.items() <= item["metadata"].get("labels", {}).items()
+    ]
+
+    assert bare == []

@@ -1,0 +1,195 @@
+"""A removal that dies after every single write ends where one that is left alone ends."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.manifests import variant
+from support.memory_cluster import CutOffError
+from support.memory_store import MemoryStore
+
+from apiserver.cluster.resource import (
+    API_SERVICES,
+    AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    VARIANT_AUTOSCALINGS,
+    Resource,
+)
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.models import MODEL
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
+from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.progress import Progress
+from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
+from controller.uninstalling.gather import gather, installation
+from controller.uninstalling.installed import PART_OF, REMOVED, ROLE_BINDINGS, SERVICE_ACCOUNTS
+from controller.uninstalling.removal import Removal
+from controller.uninstalling.uninstall import planned
+
+PLACE = "inference"
+OURS = {PART_OF: "stowplan"}
+KEPT = {"customresourcedefinitions", "variantautoscalings", "autoscalingpolicybindings"}
+FORMER = {"labels": {PART_OF: "keda"}, "spec": {"service": {"namespace": "keda", "name": "adapter"}}}
+
+
+def named(name: str, namespace: str = "", **fields: Any) -> Json:
+    """Return an object."""
+    place = {"namespace": namespace} if namespace else {}
+    return {"metadata": {"name": name} | place | fields.pop("metadata", {}), **fields}
+
+
+def ours(name: str, namespace: str = PLACE, **fields: Any) -> Json:
+    """Return an object that has our label."""
+    return named(name, namespace, metadata={"labels": OURS}, **fields)
+
+
+def defined(kind: Kind) -> tuple[Resource, Json]:
+    """Return the definition of a kind of ours."""
+    conditions = [{"type": "Established", "status": "True"}]
+    stored = {"storedVersions": [kind.storage_version.name], "conditions": conditions}
+    return CUSTOM_RESOURCE_DEFINITIONS, crd_manifest(kind) | {"status": stored}
+
+
+def acting(component: str) -> list[tuple[Resource, Json]]:
+    """Return the Deployment of a process that acts, and the Lease that it holds."""
+    labels = OURS | {"app.kubernetes.io/component": component}
+    lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
+    noted = {"annotations": {ANNOTATION: json.dumps(FORMER)}}
+    name = f"stowplan-{component}"
+    return [
+        (DEPLOYMENTS, named(name, PLACE, metadata={"labels": labels}, spec={"template": {}})),
+        (LEASES, named(name, PLACE, metadata=noted, spec=lease)),
+    ]
+
+
+def cluster(*, is_ours: bool = True) -> MemoryStore:
+    """Return a cluster on which everything was installed, and a controller has died in its work."""
+    costs = {"stowplan.dev/pod-deletion-cost": "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
+    gates = [{"name": "stowplan.dev/placement"}, {"name": "theirs"}]
+    taints = [
+        {"key": "stowplan.dev/moving", "effect": "NoSchedule"},
+        {"key": "theirs", "effect": "NoSchedule"},
+    ]
+    account = {"kind": "ServiceAccount", "name": "stowplan-controller", "namespace": PLACE}
+    client = {"service": {"namespace": PLACE}}
+    usual = [resource for resource in REMOVED if resource not in {DEPLOYMENTS, LEASES, ROLE_BINDINGS}]
+    objects: list[tuple[Resource, Json]] = [
+        (NAMESPACES, ours(PLACE, "") if is_ours else named(PLACE)),
+        *((resource, ours("stowplan", PLACE if resource.namespaced else "")) for resource in usual),
+        (SERVICE_ACCOUNTS, ours("stowplan-controller")),
+        (DEPLOYMENTS, ours("stowplan-webhooks", spec={"template": {}})),
+        *acting("controller"),
+        *acting("models"),
+        (ROLE_BINDINGS, named("scaling", "tenant", subjects=[account])),
+        (ROLE_BINDINGS, named("theirs", "tenant", subjects=[account | {"namespace": "tenant"}])),
+        (VALIDATING_WEBHOOK_CONFIGURATIONS, ours("stowplan", "", webhooks=[{"clientConfig": client}])),
+        (PODS, named("waits", "tenant", spec={"schedulingGates": gates}, status={})),
+        (PODS, named("goes", "tenant", metadata={"annotations": costs}, spec={}, status={})),
+        (NODES, named("n1", spec={"taints": taints})),
+        (SERVICES, named("adapter", "keda")),
+        (API_SERVICES, ours(API_SERVICE, "", spec={"service": {"namespace": PLACE, "name": TARGET}})),
+        defined(VARIANT_AUTOSCALING),
+        defined(MODEL),
+        defined(AUTOSCALING_POLICY_BINDING),
+        (VARIANT_AUTOSCALINGS, variant("a") | named("a", "tenant")),
+        (
+            AUTOSCALING_POLICY_BINDINGS,
+            named("b", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}", "their": "1"}}),
+        ),
+    ]
+    return MemoryStore(objects)
+
+
+async def remove(store: MemoryStore, *, with_objects: bool) -> bool:
+    """Run the verb once; whether there was something to do."""
+    report = planned(await gather(store), "memory", with_objects=with_objects)
+    assert not report.problems
+    progress = Progress(io.StringIO(), steps=len(report.steps))
+    removal = Removal(
+        store, progress, namespace=await installation(store), per_second=1e9, with_objects=with_objects
+    )
+    for step in report.steps:
+        await removal.do(step)
+    return bool(report.steps)
+
+
+async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
+    """Run it again and again, dying after each write; how often."""
+    deaths = 0
+    while True:
+        store.writes_left = 1
+        try:
+            await remove(store, with_objects=with_objects)
+        except CutOffError:
+            deaths += 1
+        else:
+            return deaths
+
+
+def said(store: MemoryStore) -> dict[tuple[str, str, str], Json]:
+    """Return what is there, without versions."""
+    return {
+        key: item | {"metadata": item["metadata"] | {"resourceVersion": ""}}
+        for key, item in store.objects.items()
+    }
+
+
+@pytest.mark.parametrize("with_objects", [False, True], ids=["objects stay", "objects go"])
+def test_it_ends_the_same_wherever_it_dies(*, with_objects: bool) -> None:
+    """And what is left is what others have, without our marks."""
+    left_alone, interrupted = cluster(), cluster()
+    asyncio.run(remove(left_alone, with_objects=with_objects))
+    deaths = asyncio.run(removed_one_by_one(interrupted, with_objects=with_objects))
+
+    assert deaths > len(REMOVED)
+    assert said(interrupted) == said(left_alone)
+    assert not asyncio.run(remove(left_alone, with_objects=with_objects))
+    left = {key: item for key, item in said(left_alone).items() if key[0] not in KEPT}
+    assert sorted(left) == [
+        ("apiservices", "", API_SERVICE),
+        ("nodes", "", "n1"),
+        ("pods", "tenant", "goes"),
+        ("pods", "tenant", "waits"),
+        ("rolebindings", "tenant", "theirs"),
+        ("services", "keda", "adapter"),
+    ]
+    assert left["nodes", "", "n1"]["spec"]["taints"] == [{"key": "theirs", "effect": "NoSchedule"}]
+    assert left["pods", "tenant", "waits"]["spec"]["schedulingGates"] == [{"name": "theirs"}]
+    assert not left["pods", "tenant", "goes"]["metadata"]["annotations"]
+    claim = left["apiservices", "", API_SERVICE]
+    assert (claim["metadata"]["labels"], claim["spec"]) == (FORMER["labels"], FORMER["spec"])
+    kept = {key[2]: item for key, item in left_alone.objects.items() if key[0] in KEPT}
+    if with_objects:
+        assert kept == {}
+    else:
+        assert sorted(kept) == ["a", AUTOSCALING_POLICY_BINDING.crd_name, "b", VARIANT_AUTOSCALING.crd_name]
+        assert kept["b"]["metadata"]["annotations"] == {"their": "1"}
+
+
+def test_a_namespace_of_others_stays_with_what_they_have_in_it() -> None:
+    """Whether they made it, or only put something there."""
+    theirs, shared = cluster(is_ours=False), cluster()
+    shared.objects["configmaps", PLACE, "theirs"] = {"metadata": {"name": "theirs", "namespace": PLACE}}
+    for store in (theirs, shared):
+        asyncio.run(remove(store, with_objects=True))
+
+    assert ("namespaces", "", PLACE) in theirs.objects
+    assert {key for key in shared.objects if PLACE in key} == {
+        ("namespaces", "", PLACE),
+        (CONFIG_MAPS.plural, PLACE, "theirs"),
+    }

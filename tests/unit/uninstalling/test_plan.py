@@ -1,0 +1,214 @@
+"""What is planned, from what is there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apiserver.cluster.resource import DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.kinds.kthena.models import MODEL
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.findings import Verdict
+from controller.reconcilers.former_claim import ANNOTATION, FormerClaim, former_claim
+from controller.uninstalling.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
+from controller.uninstalling.removal import unconverted
+from controller.uninstalling.snapshot import Marked, Snapshot
+from controller.uninstalling.steps import Action, disowned, is_owned
+from controller.uninstalling.uninstall import planned
+
+VARIANTS = VARIANT_AUTOSCALING.crd_name
+
+
+def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
+    """Return our definition as a cluster has it."""
+    return crd_manifest(VARIANT_AUTOSCALING) | {"status": {"storedVersions": list(stored)}}
+
+
+def deployment(component: str, **metadata: Any) -> Found:
+    """Return a Deployment of ours."""
+    labels = {"app.kubernetes.io/component": component}
+    metadata = {"name": f"stowplan-{component}", "namespace": "stowplan-system", "labels": labels} | metadata
+    return Found(resource=DEPLOYMENTS, metadata=metadata)
+
+
+CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
+FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
+WEBHOOKS = (Found(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, metadata={"name": "stowplan"}),)
+NOTHING = Snapshot(namespace="stowplan-system")
+ALL = Snapshot(
+    namespace="stowplan-system",
+    found=(deployment("controller"), deployment("webhooks")),
+    webhooks=WEBHOOKS,
+    marked=Marked(closed=("n1",)),
+    definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL)},
+    objects={VARIANTS: 2, MODEL.crd_name: 0},
+    annotated=1,
+    api_service=CLAIM,
+    is_namespace_ours=True,
+)
+
+STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
+WITHDRAW, DELETE, FORGET, REMOVE, LEAVE = (
+    Action.WITHDRAW,
+    Action.DELETE,
+    Action.FORGET,
+    Action.REMOVE,
+    Action.LEAVE,
+)
+PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
+    "nothing is installed": (NOTHING, []),
+    "everything is installed": (
+        ALL,
+        [STOP, CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+    ),
+    "a process leads that no Deployment of ours runs": (
+        replace(NOTHING, leaders=("stowplan-models",)),
+        [STOP, CLEAN],
+    ),
+    "a run was cut off when the controllers had stopped": (
+        replace(ALL, found=(deployment("webhooks"),)),
+        [CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+    ),
+    "the former owner of external metrics is known": (
+        replace(NOTHING, api_service=CLAIM, former=FORMER),
+        [Action.RETURN],
+    ),
+    "somebody else has something in our namespace": (
+        replace(NOTHING, is_namespace_ours=True, strangers=("ConfigMap theirs",)),
+        [],
+    ),
+    "only a definition with objects is left, without conversion": (
+        replace(NOTHING, definitions={VARIANTS: unconverted(definition())}, objects={VARIANTS: 2}),
+        [],
+    ),
+    "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
+def test_the_steps_follow_from_what_is_there(snapshot: Snapshot, want: list[Action]) -> None:
+    """What acts stops first, and what answers the API server goes when it calls nobody any more."""
+    assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
+
+
+def test_objects_go_only_when_asked() -> None:
+    """And the plan says how many."""
+    kept, deleted = (planned(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
+
+    assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
+    assert WITHDRAW not in [step.action for step in deleted.steps]
+    assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
+    assert f"{VARIANTS} goes, with its objects: 2" in [item.message for item in deleted.checks]
+
+
+PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
+    "templates that ask for us": (
+        replace(ALL, dependents=("Deployment a/b: the scheduling gate stowplan.dev/placement",)),
+        "templates",
+        "new pods would not run without Stowplan: Deployment a/b",
+    ),
+    "a delivery tool": (
+        replace(ALL, found=(deployment("webhooks", annotations={"argocd.argoproj.io/tracking-id": "x"}),)),
+        "owners",
+        "would install again Deployment stowplan-system/stowplan-webhooks",
+    ),
+    "objects that are stored in another version": (
+        replace(ALL, definitions={VARIANTS: definition(stored=("v1alpha1", "v1alpha2"))}),
+        "definition",
+        "may have objects in v1alpha1, v1alpha2",
+    ),
+    "a right that is missing": (
+        replace(NOTHING, denied=("delete secrets",)),
+        "permissions",
+        "may not delete",
+    ),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "check", "words"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_problems_stop_it_before_it_begins(snapshot: Snapshot, check: str, words: str) -> None:
+    """Those that can be meant to be so can be accepted."""
+    report = planned(snapshot, "https://cluster")
+    accepted = planned(snapshot, "https://cluster", accept=("owners", "templates"))
+
+    (found,) = report.problems
+    assert found.check == check
+    assert words in found.message
+    assert bool(accepted.problems) == (check not in {"owners", "templates"})
+
+
+def test_helm_is_told_of_and_no_problem() -> None:
+    """Helm keeps nothing as it is, but it keeps a record."""
+    found = (deployment("webhooks", annotations={"meta.helm.sh/release-name": "plan"}),)
+    (owner,) = (item for item in planned(replace(ALL, found=found), "").checks if item.check == "owners")
+
+    assert owner.verdict is Verdict.NOTE
+    assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
+
+
+def test_the_document_has_the_frame_of_the_other_verbs() -> None:
+    """And nothing about shapes."""
+    document = planned(ALL, "https://cluster").as_json()
+
+    assert {"verb", "cluster", "outcome", "checks", "steps", "done", "error", "failures"} <= document.keys()
+    assert document["steps"][2] == {
+        "action": "release",
+        "subject": "v1beta1.external.metrics.k8s.io",
+        "title": "delete the claim to v1beta1.external.metrics.k8s.io",
+    }
+
+
+def account(name: str = "stowplan-controller", namespace: str = "stowplan-system") -> dict[str, str]:
+    """Return a subject of a binding."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+BINDINGS = {
+    "of our account": ([account()], True),
+    "of nobody": ([], False),
+    "of ours and of somebody else": ([account(), account("theirs")], False),
+    "of a namesake elsewhere": ([account(namespace="tenant")], False),
+    "of a user": ([{"kind": "User", "name": "stowplan-controller"}], False),
+}
+
+
+@pytest.mark.parametrize(("subjects", "want"), BINDINGS.values(), ids=BINDINGS.keys())
+def test_rights_go_that_only_our_accounts_have(subjects: list[dict[str, str]], want: bool) -> None:
+    """Wherever they were given."""
+    assert is_for_us({"subjects": subjects}, "stowplan-system") is want
+    assert not CLUSTER_ROLE_BINDINGS.namespaced
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"labels": 1, "spec": {}}', "[" * 9000])
+def test_a_record_of_a_claim_that_is_none_is_no_claim(text: str) -> None:
+    """Whoever may write the Lease may write anything there."""
+    assert former_claim({"metadata": {"annotations": {ANNOTATION: text}}}) is None
+
+
+def test_a_claim_is_read_as_it_was_recorded() -> None:
+    """Labels, too: ours go with the claim."""
+    said = {"labels": {"app.kubernetes.io/part-of": "keda"}, "spec": FORMER.spec}
+    lease = {"metadata": {"annotations": {ANNOTATION: json.dumps(said)}}}
+
+    assert former_claim(lease) == FormerClaim(labels=said["labels"], spec=FORMER.spec)
+    assert former_claim({"metadata": {}}) is None
+
+
+def test_a_definition_is_left_that_needs_nobody() -> None:
+    """The version that is stored, and no field that another applier would be in conflict with."""
+    entries = [
+        {"manager": "kubectl", "operation": "Apply"},
+        {"manager": "stowplan", "operation": "Update"},
+        {"manager": "stowplan", "operation": "Update", "subresource": "status"},
+    ]
+    live = unconverted(definition())
+    left = disowned(live | {"metadata": live["metadata"] | {"managedFields": entries}})
+
+    assert [version["name"] for version in left["spec"]["versions"]] == ["v1alpha2"]
+    assert left["spec"]["conversion"] == {"strategy": "None"}
+    assert left["metadata"]["managedFields"] == [entries[0], entries[2]]
+    assert not is_owned(left)
