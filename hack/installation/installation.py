@@ -15,7 +15,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import adapted, kustomization
+from hack.installation.manifests import ROOT, adapted, kustomization
 from hack.installation.mounts import SecretMount
 
 NAMESPACE: Final = "stowplan-system"
@@ -38,7 +38,8 @@ class Installation:
 
     `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
     documents, by component. `apply` puts manifests there in place of kubectl. `without_definitions` leaves
-    those of the kinds to `stowplan upgrade`: the controller is not ready before it has been.
+    those of the kinds to `stowplan upgrade`: the controller is not ready before it has been. `source` is the
+    tree whose manifests and code are used.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Installation:
         settings: Mapping[str, dict[str, Any]] | None = None,
         apply: Callable[[str], object] | None = None,
         without_definitions: bool = False,
+        source: Path = ROOT,
     ) -> None:
         self._control_plane = control_plane
         self._manifests = "overlays/without-crds" if without_definitions else manifests
@@ -57,6 +59,7 @@ class Installation:
         self._settings = settings or {}
         self._apply_with = apply
         self._without_definitions = without_definitions
+        self._source = source
         self._processes: dict[str, Process] = {}
         self._mounts: dict[str, SecretMount] = {}
         self._addresses: dict[str, str] = {}
@@ -130,7 +133,7 @@ class Installation:
     def _apply(self) -> None:
         kubectl = self._control_plane.kubectl
         folder = self._control_plane.directory / "kustomization"
-        kustomization(folder, manifests=self._manifests, namespace=self._namespace)
+        kustomization(folder, manifests=self._manifests, namespace=self._namespace, source=self._source)
         rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
         manifests, claim = adapted(rendered, addresses)
@@ -161,7 +164,10 @@ class Installation:
         path = control_plane.directory / f"{name}.yaml"
         path.write_text(yaml.safe_dump(_merged(document, self._settings.get(name, {}))), encoding="utf-8")
         self._processes[name] = Process(
-            f"stowplan-{name}", _command(name, path), directory=control_plane.directory
+            f"stowplan-{name}",
+            _command(name, path),
+            directory=control_plane.directory,
+            working_directory=self._source,
         )
 
     def _wait_for_mount(self, name: str) -> None:

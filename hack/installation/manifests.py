@@ -14,11 +14,14 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _NOT_HERE: Final = frozenset({"Deployment", "PodDisruptionBudget"})
 
 
-def kustomization(folder: Path, *, manifests: str, namespace: str) -> Path:
-    """Write what a user would to install a folder of ours, with the metrics API, into a namespace."""
+def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path = ROOT) -> Path:
+    """Write what a user would to install a folder of ours, with the metrics API, into a namespace.
+
+    `source` is the tree that has the manifests.
+    """
     folder.mkdir(exist_ok=True)
     resources = [
-        os.path.relpath(ROOT / "manifests" / name, folder) for name in (manifests, "external-metrics")
+        os.path.relpath(source / "manifests" / name, folder) for name in (manifests, "external-metrics")
     ]
     document = {"namespace": namespace, "resources": resources}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
