@@ -15,7 +15,7 @@ from apiserver.serving.authority import covers, expiry_of, is_issued_by
 from apiserver.upgrading.findings import Finding, note, ok, problem
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 
-SERVING_SECRET: Final = "stowplan-webhooks-tls"  # noqa: S105 (a name, no secret)
+SERVING_SECRET: Final = "stowplan-webhooks-certificate"  # noqa: S105 (a name, no secret)
 CONFIGURATION: Final = "stowplan"
 """Name of our webhook configurations."""
 

@@ -1,7 +1,8 @@
 """Issues the certificates of our processes and tells the API server whom to trust.
 
-In this order: the authority, its bundle into every object that calls us, and then the leaves. Another
-replica that does the same at the same time loses a write, and reads anew a moment later.
+In this order: the authority, its bundle into every object that calls us, and then the leaves. The manifests
+bring the Secrets, empty. Another replica that does the same at the same time loses a write, and reads anew a
+moment later.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 import structlog
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import AlreadyExists, NotFound
+from apiserver.cluster.errors import NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.resource import (
     API_SERVICES,
@@ -40,8 +41,8 @@ from controller.reconcilers.former_claim import API_SERVICE, TARGET, ClaimRecord
 
 AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, no secret)
 LEAVES: Final[Mapping[str, tuple[str, ...]]] = {
-    "stowplan-webhooks-tls": ("stowplan-webhooks", "stowplan-conversion"),
-    "stowplan-apiserver-tls": ("stowplan-apiserver",),
+    "stowplan-webhooks-certificate": ("stowplan-webhooks", "stowplan-conversion"),
+    "stowplan-apiserver-certificate": ("stowplan-apiserver",),
 }
 """Secrets that pods mount, and the Services that lead to these pods."""
 
@@ -69,7 +70,10 @@ class CertificateReconciler:
         self._claims = ClaimRecord(cluster, namespace=settings.namespace, name=LEASE_NAME)
 
     async def reconcile(self) -> None:
-        """Do what is due. Raises ClusterError when the API server refuses; calling again is safe."""
+        """Do what is due. Raises ClusterError when the API server refuses or a Secret is missing.
+
+        Calling again is safe.
+        """
         authority = await self._authority()
         trusted = base64.b64encode(authority.trusted).decode()
         is_fresh = await self._inject_everywhere(trusted)
@@ -103,7 +107,7 @@ class CertificateReconciler:
         known = authority_of(_data(secret))
         wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=self._now())
         if wanted != known:
-            await self._write(secret, AUTHORITY_SECRET, "Opaque", wanted.as_data())
+            await self._fill(secret, wanted.as_data())
             _log.info("authority issued", secret=AUTHORITY_SECRET)
         return wanted
 
@@ -118,29 +122,16 @@ class CertificateReconciler:
         names = tuple(dns for service in services for dns in service_names(service, namespace))
         wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=self._now())
         if wanted != known:
-            await self._write(secret, name, "kubernetes.io/tls", leaf_data(wanted))
+            await self._fill(secret, leaf_data(wanted))
             _log.info("certificate issued", secret=name, names=names)
 
-    async def _read(self, name: str) -> Json | None:
-        try:
-            return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
-        except NotFound:
-            return None
+    async def _read(self, name: str) -> Json:
+        return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
 
-    async def _write(self, secret: Json | None, name: str, kind: str, data: Mapping[str, bytes]) -> None:
+    async def _fill(self, secret: Json, data: Mapping[str, bytes]) -> None:
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        if secret is not None:
-            # The resource version that was read goes along: whoever wrote since wins.
-            await self._cluster.replace(SECRETS, secret | {"data": encoded})
-            return
-        labels = {"app.kubernetes.io/part-of": "stowplan"}
-        metadata = {"name": name, "namespace": self._settings.namespace, "labels": labels}
-        body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": encoded}
-        try:
-            await self._cluster.create(SECRETS, body)
-        except AlreadyExists:
-            _log.info("another replica was first", secret=name)
-            raise
+        # The resource version that was read goes along: whoever wrote since wins.
+        await self._cluster.replace(SECRETS, secret | {"data": encoded})
 
     async def _inject(self, resource: Resource, name: str, patch: Callable[[Json], list[Json]]) -> bool:
         try:
@@ -156,8 +147,8 @@ class CertificateReconciler:
         return bool(operations)
 
 
-def _data(secret: Json | None) -> Mapping[str, bytes]:
-    encoded = (secret or {}).get("data") or {}
+def _data(secret: Json) -> Mapping[str, bytes]:
+    encoded = secret.get("data") or {}
     return {key: base64.b64decode(text) for key, text in encoded.items()}
 
 

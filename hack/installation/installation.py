@@ -157,7 +157,7 @@ class Installation:
             },
         }
         if name != "controller":
-            mount = SecretMount(control_plane, namespace=self._namespace, name=f"stowplan-{name}-tls")
+            mount = SecretMount(control_plane, namespace=self._namespace, name=f"stowplan-{name}-certificate")
             mount.start()
             self._mounts[name] = mount
             document["serving"]["certificateDirectory"] = str(mount.directory)

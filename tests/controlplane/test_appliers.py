@@ -28,6 +28,8 @@ TRUSTING = (
     ("apiservice", "v1beta1.external.metrics.k8s.io", "{.spec.caBundle}"),
 )
 """Where the controller writes beside whoever applies."""
+SECRETS = ("stowplan-authority", "stowplan-webhooks-certificate", "stowplan-apiserver-certificate")
+"""What it fills in."""
 
 
 class Stage:
@@ -71,6 +73,7 @@ class Stage:
         """Return the fields that others have in what is applied."""
         objects = [(kind, name) for kind, name, _ in TRUSTING]
         fields = [managed(self.plane, kind, name) for kind, name in objects]
+        fields += [managed(self.plane, "secret", name, HERE) for name in SECRETS]
         fields.append(managed(self.plane, "configmap", "accelerator-unit-costs", HERE))
         return [{who: what for who, what in found.items() if who != self.applier.manager} for found in fields]
 
@@ -101,8 +104,8 @@ def test_applying_again_changes_nothing(stage: Stage) -> None:
         assert stage.versions(stage.desired) == versions
         assert stage.foreign() == foreign
 
-    trusted = [any("caBundle" in json.dumps(what) for what in found.values()) for found in foreign[:-1]]
-    assert all(trusted)
+    written = [json.dumps([*found.values()]) for found in foreign[:-1]]
+    assert all("caBundle" in said or "f:tls.key" in said for said in written)
     assert "f:data" in foreign[-1]["operator"]
     assert stage.plane.kubectl("get", "va", "a", "--output=name").stdout  # conversion and webhooks answer
 

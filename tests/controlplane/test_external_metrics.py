@@ -140,15 +140,14 @@ def provide_certificate(control_plane: ControlPlane, authority: Authority) -> No
     """Do what the controller would: issue the serving certificate and publish its authority."""
     pair: KeyPair = authority.server("stowplan-apiserver", names=(SERVICE,))
     control_plane.kubectl("create", "namespace", SYSTEM)
-    control_plane.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "stowplan-apiserver-tls", "namespace": SYSTEM},
-            "type": "kubernetes.io/tls",
-            "data": {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)},
-        }
-    )
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "stowplan-apiserver-certificate", "namespace": SYSTEM},
+        "data": {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)},
+    }
+    # By no manager that applies the manifests, which say nothing of the data.
+    control_plane.kubectl("create", "--filename=-", input=json.dumps(secret))
     service = {"namespace": SYSTEM, "name": "stowplan-apiserver", "port": 9443}
     api_service: dict[str, Any] = {
         "apiVersion": "apiregistration.k8s.io/v1",

@@ -92,10 +92,14 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
 
 def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[dict[str, Any]]) -> None:
     """Names are those of the Services, and trust goes wherever the API server calls us."""
-    leaves = {item["spec"]["secretName"]: item["spec"] for item in rendered if item["kind"] == "Certificate"}
+    leaves = {
+        item["spec"]["secretName"]: item["spec"]["dnsNames"]
+        for item in rendered
+        if item["kind"] == "Certificate"
+    }
     services = ("stowplan-webhooks", "stowplan-conversion")
-    assert leaves["stowplan-webhooks-tls"]["dnsNames"] == [f"{name}.{ELSEWHERE}.svc" for name in services]
-    assert leaves["stowplan-apiserver-tls"]["dnsNames"] == [f"stowplan-apiserver.{ELSEWHERE}.svc"]
+    assert leaves["stowplan-webhooks-certificate"] == [f"{name}.{ELSEWHERE}.svc" for name in services]
+    assert leaves["stowplan-apiserver-certificate"] == [f"stowplan-apiserver.{ELSEWHERE}.svc"]
     injected = {
         (item["kind"], item["metadata"]["name"])
         for item in rendered
