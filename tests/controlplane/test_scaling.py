@@ -217,12 +217,10 @@ def test_the_right_is_good_for_scaling_in_one_namespace_and_nothing_else(bench: 
     assert not {"a"} & {*found["metadata"].get("labels", {}), *found["metadata"].get("annotations", {})}
     assert "finalizers" not in found["metadata"]
 
-    image = {"spec": {"template": {"spec": {"containers": [{"name": "vllm", "image": "evil"}]}}}}
-    whole = ("patch", "deploy/chat", f"--patch={json.dumps(image)}", CONTROLLER)
-    refused = bench.control_plane.kubectl(*whole, f"--namespace={bench.namespace}", check=False)
-    assert "cannot patch resource" in refused.stderr
+    whole = ("auth", "can-i", "patch", "deploy/chat", CONTROLLER, f"--namespace={bench.namespace}")
     elsewhere = ("auth", "can-i", "update", "deployments/scale", CONTROLLER, "--namespace=default")
-    assert bench.control_plane.kubectl(*elsewhere, check=False).stdout.strip() == "no"
+    for asked in (whole, elsewhere):
+        assert bench.control_plane.kubectl(*asked, check=False).stdout.strip() == "no"
 
 
 class NoEngines:

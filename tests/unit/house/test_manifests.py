@@ -72,12 +72,17 @@ def test_the_right_to_evict_is_given_apart() -> None:
         for verb in rule["verbs"]
     }
 
-    assert granted == {("pods/eviction", "create"), ("nodes", "patch")}
+    assert granted == {
+        ("pods/eviction", "create"),
+        ("poddisruptionbudgets", "get"),
+        ("nodes", "get"),
+        ("nodes", "patch"),
+    }
     assert not granted & base
 
 
 def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
-    """In all namespaces the controller may only ask who may scale."""
+    """In all namespaces the controller may only read bindings and ask who may scale."""
     objects = {
         (item["kind"], item["metadata"]["name"]): item for item in manifests("../scaling/rbac-scaling.yaml")
     }
@@ -96,7 +101,10 @@ def test_the_right_to_scale_is_given_apart_and_bound_nowhere() -> None:
             for verb in rule["verbs"]
         }
 
-    assert rules(objects["ClusterRole", bound["roleRef"]["name"]]) == {("subjectaccessreviews", "create")}
+    assert rules(objects["ClusterRole", bound["roleRef"]["name"]]) == {
+        ("subjectaccessreviews", "create"),
+        ("autoscalingpolicybindings", "get"),
+    }
     assert rules(unbound) == {
         (f"{kind}/scale", verb)
         for kind in ("deployments", "statefulsets", "leaderworkersets")
