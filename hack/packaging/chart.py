@@ -17,10 +17,11 @@ from typing import Final
 import yaml
 
 from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
 from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation
 from hack.packaging.templating import Expression, template
-from hack.packaging.values import values_file, values_schema
+from hack.packaging.values import Pods, values_file, values_schema
 
 PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
 SINGLE_REPLICA: Final = f"{COMPONENTS}single-replica"
@@ -117,7 +118,7 @@ class _Sources:
             _when(part, name): _expressed(objects[name])
             for part, objects in self._patched.items()
             if name in objects
-        }
+        } | _placed(self.shipped[name])
         text = "---\n" + _in_namespace(template(_expressed(self.shipped[name]), variants))
         condition = self._condition(name)
         return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
@@ -130,6 +131,18 @@ class _Sources:
             "CustomResourceDefinition": "$.Values.crds",
             "ResourceQuota": "$.Values.priorityClass.quota",
         }.get(name[0], "")
+
+
+def _placed(item: Json) -> dict[str, Json]:
+    """Return a Deployment with each of the values that its pods have no field for, where that is set."""
+    if item["kind"] != "Deployment":
+        return {}
+    forms = {}
+    for prop in node_of(Pods).properties:
+        value = f"$.Values.pods.{prop.name}"
+        forms[value] = _expressed(item)
+        forms[value]["spec"]["template"]["spec"][prop.name] = _value(value)
+    return forms
 
 
 def _in_namespace(text: str) -> str:

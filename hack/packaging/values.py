@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import yaml
 
+from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.core.names import DnsLabel
+from apiserver.kinds.core.references import LocalObjectReference
 from apiserver.metrics.config import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.descriptions import summary
@@ -194,6 +196,43 @@ class PriorityClass:
 
 
 @declaration()
+class Toleration:
+    """A taint of nodes that does not keep the pods away."""
+
+    key: Maybe[Text] = UNSET
+    """Key of the taint; without one, every key with the operator Exists."""
+
+    operator: Maybe[Literal["Equal", "Exists", "Lt", "Gt"]] = UNSET
+    """How the value of the taint is compared; Equal without one."""
+
+    value: Maybe[str] = UNSET
+    """The value that is compared with."""
+
+    effect: Maybe[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = UNSET
+    """Effect of the taint; every one without it."""
+
+    toleration_seconds: Maybe[int] = UNSET
+    """How long the pods stay, with the effect NoExecute; for ever without it."""
+
+
+@declaration()
+class Pods:
+    """Where all pods run, and how their images are pulled."""
+
+    node_selector: Maybe[dict[str, str]] = UNSET
+    """Labels of the nodes."""
+
+    tolerations: Annotated[tuple[Toleration, ...], Items(maximum=64)] = ()
+    """Taints of nodes that do not keep them away."""
+
+    affinity: Affinity = Affinity()
+    """Nodes and pods that they must or should be near or away from. Spread over nodes they are already."""
+
+    image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], Items(maximum=64)] = ()
+    """Secrets in the namespace of the release with the credentials of the registry."""
+
+
+@declaration()
 class ChartValues:
     """Values of the chart. All objects are in the namespace of the release."""
 
@@ -226,6 +265,7 @@ class ChartValues:
     scaling: Scaling
     scheduler: Scheduler
     priority_class: PriorityClass
+    pods: Pods
 
 
 def values_file(shipped: Json) -> str:
@@ -253,7 +293,7 @@ def _lines(node: Node, shipped: Json, pad: str = "") -> Iterator[str]:
             yield f"{pad}{prop.name}:"
             yield from _lines(prop.node, shipped.get(prop.name, {}), f"{pad}  ")
         else:  # what a configuration leaves out has the defaults of the process
-            default = {} if declared is not None else prop.default
+            default = prop.default if prop.has_default and declared is None else {}
             yield f"{pad}{prop.name}: {json.dumps(default)}"
 
 

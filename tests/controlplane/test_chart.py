@@ -107,10 +107,17 @@ def test_without_definitions_nothing_else_is_missing(helm: Helm) -> None:
 
 
 def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
-    """Resources, the priority and its quota, and who gives the right to scale."""
+    """Resources, the priority and its quota, where pods run, and who gives the right to scale."""
+    pods = {
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "imagePullSecrets": [{"name": "registry"}],
+    }
     values = switched_on("scaling", "scheduler") | {
         "webhooks": {"resources": {"limits": {"memory": "1Gi"}}, "replicas": 3},
         "priorityClass": {"name": "ours", "pods": 40},
+        "pods": pods,
         "global": {"of": "a chart above"},
     }
     values["scaling"]["namespaces"] = ["chat", "123"]
@@ -125,6 +132,8 @@ def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
     }
     assert [spec["replicas"] for spec in deployments.values()] == [2, 2, 1, 3]
     assert {spec["template"]["spec"]["priorityClassName"] for spec in deployments.values()} == {"ours"}
+    for spec in deployments.values():
+        assert spec["template"]["spec"].items() >= pods.items()
     assert quota["hard"] == {"pods": "40"}
     assert quota["scopeSelector"]["matchExpressions"][0]["values"] == ["ours"]
     command = ("rolebinding", "stowplan-controller-scaling", "--clusterrole=stowplan-controller-scaling")
@@ -152,6 +161,10 @@ def test_values_that_kustomize_has_no_word_for(helm: Helm) -> None:
         "a setting out of its bounds": (
             {"apiserver": {"config": {"staleAfterSeconds": 0}}},
             "at '/apiserver/config/staleAfterSeconds': minimum:",
+        ),
+        "an effect that taints do not have": (
+            {"pods": {"tolerations": [{"effect": "NoRun"}]}},
+            "at '/pods/tolerations/0/effect': value must be one of",
         ),
         "no replicas": ({"webhooks": {"replicas": 0}}, "at '/webhooks/replicas': minimum:"),
         "a text for a switch": ({"evictions": "yes"}, "at '/evictions': got string, want boolean"),
