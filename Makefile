@@ -56,6 +56,16 @@ fuzz-laws: setup ## Draw twenty times as many objects and reviews for the laws o
 oracles: setup ## Hold the definitions against what releases demand, every page's promise, and a second judge of 20,000 objects of each kind: about ten minutes
 	STOWPLAN_JUDGED=20000 $(RUN) -m pytest tests/contract $(ARGS)
 
+.PHONY: rights
+rights: setup ## Take away every right of every account, one after the other, and see who tells of it: about a quarter of an hour
+	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/controlplane/test_rights.py $(ARGS)
+
+OLDEST := $(addprefix tests/controlplane/test_,parts.py components.py namespace.py samples.py admission.py \
+  both_versions.py fences.py loop.py)
+.PHONY: oldest
+oldest: setup ## Install and use what is shipped on the oldest Kubernetes that is supported: about five minutes, the first time ten more
+	STOWPLAN_KUBERNETES=oldest $(RUN) -m pytest $(OLDEST) $(ARGS)
+
 .PHONY: clusters
 clusters: setup ## Count how often the real scheduler places what a plan says fits, in 400 clusters and 8 ways: about ten minutes
 	$(RUN) -m hack.clusters $(ARGS)

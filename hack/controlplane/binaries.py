@@ -16,7 +16,7 @@ from pathlib import Path
 from hack.controlplane.build import build
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.lock import locked
-from hack.controlplane.modules import KUBERNETES, KWOK, PROMETHEUS, Binary, GoModule
+from hack.controlplane.modules import KWOK, PROMETHEUS, Binary, GoModule, chosen_kubernetes
 from hack.controlplane.progress import ProgressLine
 
 _VERSION_SECONDS = 10.0
@@ -27,7 +27,7 @@ def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dic
 
     Raises ToolchainMissingError or BuildFailedError.
     """
-    modules = (KUBERNETES, KWOK, *((PROMETHEUS,) if prometheus else ()))
+    modules = (chosen_kubernetes(os.environ), KWOK, *((PROMETHEUS,) if prometheus else ()))
     provided: dict[str, Path] = {}
     for module in modules:
         provided |= provide_module(module, progress)

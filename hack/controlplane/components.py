@@ -86,7 +86,7 @@ def etcd(layout: Layout) -> Component:
         "log-level": "warn",
     }
     probe = Probe(
-        url=f"{client}/readyz", authority=layout.pki("etcd-ca.crt"), client=layout.pki("etcd-client")
+        url=f"{client}/health", authority=layout.pki("etcd-ca.crt"), client=layout.pki("etcd-client")
     )
     return _component("etcd", layout, flags, probe=probe)
 
@@ -101,7 +101,7 @@ def kube_apiserver(layout: Layout) -> Component:
         "tls-private-key-file": layout.pki("apiserver.key"),
         "client-ca-file": layout.pki("ca.crt"),
         "authorization-mode": "Node,RBAC",
-        "enable-admission-plugins": "NodeRestriction",
+        "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
         "allow-privileged": "true",
         "endpoint-reconciler-type": "lease" if layout.is_routed else "none",
         "feature-gates": _FEATURE_GATES,

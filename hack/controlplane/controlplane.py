@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +31,7 @@ from hack.controlplane.workspace import Workspace
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2
 _CREDENTIAL_LIFE = "24h"
+_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 _LISTENERS = (
     "etcd",
     "etcd-peer",
@@ -253,7 +255,9 @@ class ControlPlane:
         self._start_and_wait(*(make(self._layout) for make in wanted))
         if self._wanted["kube-controller-manager"]:
             # Every component says it is ready before a pod may be created in the default namespace.
-            self.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace=default")
+            there = replace(self._probes["kube-apiserver"], url=f"{self.server}{_DEFAULT_ACCOUNT}")
+            manager = self._processes["kube-controller-manager"]
+            wait_until_ready(manager, there, patience_seconds=_READY_SECONDS)
         self._progress.say(f"control plane ready at {self.server} in {time.monotonic() - started_time:.1f} s")
 
     def _start_and_wait(self, *started: Component) -> None:

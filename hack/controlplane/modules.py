@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _HERE = Path(__file__).parent
@@ -114,6 +115,22 @@ KUBERNETES = GoModule(
     usual_minutes=8,
 )
 """Kubernetes itself and its database."""
+
+OLDEST_KUBERNETES = replace(KUBERNETES, folder=_HERE / "kubernetes-oldest")
+"""The same of the oldest minor version that is supported."""
+
+
+def chosen_kubernetes(environment: Mapping[str, str]) -> GoModule:
+    """Return the release that `$STOWPLAN_KUBERNETES` chooses: `newest`, unless it says `oldest`.
+
+    Raises LookupError for another word.
+    """
+    word = environment.get("STOWPLAN_KUBERNETES", "newest")
+    releases = {"newest": KUBERNETES, "oldest": OLDEST_KUBERNETES}
+    if word not in releases:
+        raise LookupError(f"STOWPLAN_KUBERNETES is {word!r}; it may be {' or '.join(releases)}")
+    return releases[word]
+
 
 KWOK = GoModule(
     folder=_HERE / "kwok",

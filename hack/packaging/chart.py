@@ -19,6 +19,7 @@ import yaml
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
+from hack.controlplane.modules import OLDEST_KUBERNETES
 from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation
 from hack.packaging.templating import Expression, template
 from hack.packaging.values import Pods, values_file, values_schema
@@ -243,6 +244,7 @@ def _in_namespaces(value: str, role: str, account: str) -> str:
 
 
 def _description() -> str:
+    oldest = OLDEST_KUBERNETES.version(OLDEST_KUBERNETES.binaries[0])
     project = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     chart = {
         "apiVersion": "v2",
@@ -251,7 +253,7 @@ def _description() -> str:
         "type": "application",
         "version": project["version"],
         "appVersion": project["version"],
-        "kubeVersion": ">=1.31.0-0",
+        "kubeVersion": f">={oldest[: oldest.rindex('.')]}.0-0",
         "keywords": project["keywords"],
     }
     return yaml.safe_dump(chart, sort_keys=False, width=110)

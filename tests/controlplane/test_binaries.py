@@ -13,7 +13,15 @@ from hack.controlplane.binaries import built_directory, find_binaries, same_mino
 from hack.controlplane.build import build
 from hack.controlplane.errors import BuildFailedError, ToolchainMissingError
 from hack.controlplane.lock import locked, try_lock
-from hack.controlplane.modules import KUBERNETES, KWOK, PROMETHEUS, Binary, GoModule
+from hack.controlplane.modules import (
+    KUBERNETES,
+    KWOK,
+    OLDEST_KUBERNETES,
+    PROMETHEUS,
+    Binary,
+    GoModule,
+    chosen_kubernetes,
+)
 from hack.controlplane.progress import Estimate, ProgressLine, spoken
 
 
@@ -96,6 +104,14 @@ def test_versions_come_from_go_mod() -> None:
     assert same_minor(versions["etcd"], "3.6.0")
     assert versions["prometheus"].startswith("3.")
     assert f"gitVersion=v{versions['kubectl']} " in KUBERNETES.rendered_linker_flags()
+
+
+def test_a_word_chooses_the_release_of_kubernetes() -> None:
+    """The newest without one; what is no word for a release is refused."""
+    assert chosen_kubernetes({}) is KUBERNETES
+    assert chosen_kubernetes({"STOWPLAN_KUBERNETES": "oldest"}) is OLDEST_KUBERNETES
+    with pytest.raises(LookupError, match="it may be newest or oldest"):
+        chosen_kubernetes({"STOWPLAN_KUBERNETES": "1.30"})
 
 
 @pytest.fixture

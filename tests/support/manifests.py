@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+from typing import Any, Final
+
+from hack.controlplane.modules import OLDEST_KUBERNETES, chosen_kubernetes
 
 Manifest = dict[str, Any]
+
+_EXACTLY: Final[Manifest] = {} if chosen_kubernetes(os.environ) is OLDEST_KUBERNETES else {"tolerance": "0"}
+"""What no HorizontalPodAutoscaler of the oldest release has: there small differences are ignored."""
 
 PERF_PARMS = {
     "decodeParms": {"alpha": "20.58", "beta": "0.41"},
@@ -78,7 +84,7 @@ def autoscaler(name: str, *, most: int = 10, least: int = 1) -> Manifest:
     """Return a HorizontalPodAutoscaler that follows the decision for a variant, at once and exactly."""
     metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": name}}}
     policy = {"type": "Pods", "value": 20, "periodSeconds": 15}
-    direction = {"tolerance": "0", "stabilizationWindowSeconds": 0, "policies": [policy]}
+    direction = _EXACTLY | {"stabilizationWindowSeconds": 0, "policies": [policy]}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -15,6 +15,7 @@ from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
 from controller.policies.correcting import Limit
 from controller.reconcilers.status import UNPLANNED
+from hack.controlplane.modules import KUBERNETES, OLDEST_KUBERNETES
 
 TOP = Path(__file__).resolve().parents[3]
 TROUBLESHOOTING = TOP / "docs" / "troubleshooting.md"
@@ -110,3 +111,14 @@ def _has_test(file: Path, name: str) -> bool:
         file.exists()
         and re.search(rf"^(?:async )?def {name}\(", file.read_text("utf-8"), re.MULTILINE) is not None
     )
+
+
+def test_the_versions_of_kubernetes_are_those_that_are_built() -> None:
+    """The newest has all tests, the oldest those of `make oldest`."""
+    text = text_of(TOP / "docs" / "installing.md")
+    readme = text_of(TOP / "README.md")
+    newest, oldest = (it.version(it.binaries[0]) for it in (KUBERNETES, OLDEST_KUBERNETES))
+
+    assert re.search(rf"^\| {re.escape(newest)} \| all tests", text, re.MULTILINE)
+    assert re.search(rf"^\| {re.escape(oldest)} \| `make oldest`", text, re.MULTILINE)
+    assert f"Needs Kubernetes {oldest.rpartition('.')[0]} or newer" in readme
