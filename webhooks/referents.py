@@ -6,6 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from apiserver.cluster.cache import Cache
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import (
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from apiserver.schema.kind import Reference
 
 _LOOK_AGAIN_SECONDS: Final = 60.0
+
+_log = structlog.get_logger(__name__)
 
 NAMED: Final = (
     DEPLOYMENTS,
@@ -108,16 +112,23 @@ async def _until_served(cluster: Cluster, resource: Resource) -> None:
     """Wait until the cluster serves a kind: its definition may be installed later, or never.
 
     The right to list a kind comes with its definition, and is asked for before it is known to be missing.
+    That is told once.
     """
+    has_told = False
     while True:
         try:
             await cluster.list_selection(Selection(resource=resource, metadata_only=True), page_size=1)
-        except (NotFound, Forbidden):
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        except NotFound:
+            pass
+        except Forbidden as error:
+            if not has_told:
+                _log.info("no advice about other objects of a kind", kind=resource.kind, why=error.message)
+            has_told = True
         except ClusterError:
             return  # the cache waits out whatever it is, and says so
         else:
             return
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _bare(found: Json) -> Json:

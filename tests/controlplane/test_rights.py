@@ -1,0 +1,152 @@
+"""Every right is taken away once, and what needs it tells so.
+
+`make rights` does it for all of them; here it is one of each sort.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+from support.campaign import TIMES
+from support.rights import shipped_rules
+from support.rights_needed import ELSEWHERE, NEEDS, READERS, process_of
+from support.rights_stage import RightsStage, rights_stage
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden
+from apiserver.cluster.event_series import SERIES_INTERVAL
+from apiserver.cluster.events import EventRecorder
+from controller.planning.decision import Move
+from controller.reconcilers.allowing import ask, spent_budget
+from controller.reconcilers.rounds import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from support.rights import Rule
+
+    from apiserver.schema.json import Json
+
+pytestmark = pytest.mark.controlplane
+
+READING = ("list", "watch")
+SAMPLE = {
+    "stowplan-controller: resourcequotas": "list",
+    "stowplan-controller: variantautoscalings/status": "patch",
+    "stowplan-models: services": "create",
+    "stowplan-webhooks: subjectaccessreviews": "create",
+}
+RULES = {str(rule): rule for rule in shipped_rules()}
+CASES = [
+    pytest.param(rule, verb, id=f"{verb} by {name}")
+    for name, rule in RULES.items()
+    for verb in rule.verbs
+    if name in NEEDS and (name, verb) not in ELSEWHERE
+    if TIMES > 1 or SAMPLE.get(name) == verb
+]
+ROLES = [rule for rule in RULES.values() if rule.role in READERS]
+MOVE = Move(namespace="default", name="chat", node="rights", replicas=1, benefits=())
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[RightsStage]:
+    """Run every part on a control plane of its own."""
+    with rights_stage() as started:
+        yield started
+
+
+@pytest.mark.parametrize(("rule", "verb"), CASES)
+def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: Rule, verb: str) -> None:
+    """In its log or in a status, where the feature is told of, in the words of the API server."""
+    need, process = NEEDS[str(rule)], process_of(rule)
+    denied = [rule.denial(verb, resource) for resource in rule.rule["resources"]]
+    # Each kind is listed and watched by itself; of other requests the first that is refused is told.
+    wanted = (
+        [[sentence] for sentence in denied]
+        if verb in READING
+        else [[need.instead] if need.instead else denied]
+    )
+
+    with stage.without(rule, verb):
+        stage.restart(process, None if verb in READING else need.use)
+        if verb == "delete":
+            stage.shrink()
+        told = [stage.until_told(process, *sentences) for sentences in wanted]
+
+    where = "watch interrupted" if verb == "watch" else need.told
+    assert all(where in line for line in told), told
+
+
+@pytest.mark.parametrize("rule", ROLES if TIMES > 1 else ROLES[:1], ids=str)
+def test_who_reads_and_edits_needs_the_role(stage: RightsStage, rule: Rule) -> None:
+    """As the controller of HorizontalPodAutoscalers, or as a user whom somebody gives the role."""
+    user = READERS[rule.role]
+    found = {}
+    with stage.bound(rule, user):
+        for verb in rule.verbs:
+            before = stage.may(user, rule, verb, want=True)
+            with stage.without(rule, verb):
+                found[verb] = before, stage.may(user, rule, verb, want=False)
+
+    assert found == dict.fromkeys(rule.verbs, (True, False))
+
+
+async def _evict(cluster: Cluster, pod: Json) -> None:
+    await ask(cluster, Target(pod=pod, move=MOVE), dry_run=True)
+
+
+async def _spend(cluster: Cluster, pod: Json) -> None:
+    spec = {"selector": {"matchLabels": {"app": "chat"}}}
+    budget = {"metadata": {"namespace": "default", "name": "chat"}, "spec": spec}
+    await spent_budget(cluster, [budget], [Target(pod=pod, move=MOVE)] * 2)
+
+
+async def _repeat(cluster: Cluster, pod: Json) -> None:
+    """Say the same again when that is to be written."""
+    start = datetime.now(UTC)
+    times = (start + number * (SERIES_INTERVAL + timedelta(seconds=1)) for number in itertools.count())
+    recorder = EventRecorder(cluster, controller="test", instance="test", now=lambda: next(times))
+    writing = asyncio.create_task(recorder.run())
+    with capture_logs() as lines:
+        for _ in range(2):
+            recorder.record(pod, type="Normal", reason="Tried", action="Try", note="a right")
+            await recorder.flush()
+    writing.cancel()
+    for line in lines:
+        raise Forbidden(line["error"])
+
+
+@pytest.mark.parametrize(
+    ("name", "verb", "use"),
+    [
+        ("stowplan-controller-evictions: pods/eviction", "create", _evict),
+        ("stowplan-controller-evictions: poddisruptionbudgets", "get", _spend),
+        ("stowplan-controller: events", "patch", _repeat),
+        ("stowplan-models: events", "patch", _repeat),
+    ],
+)
+def test_what_is_seldom_done_needs_its_right(
+    stage: RightsStage, name: str, verb: str, use: Callable[[Cluster, Json], Awaitable[None]]
+) -> None:
+    """Done by the code that does it in the process, with the token of the account."""
+    rule = RULES[name]
+    kubeconfig = stage.plane.service_account_kubeconfig("stowplan-system", f"stowplan-{process_of(rule)}")
+    (pod, *_) = json.loads(stage.plane.kubectl("get", "pods", "--selector=app=chat", "--output=json").stdout)[
+        "items"
+    ]
+
+    async def done() -> None:
+        async with await Cluster.connect(kubeconfig) as cluster:
+            await use(cluster, pod)
+
+    asyncio.run(done())
+    with stage.without(rule, verb), pytest.raises(Forbidden) as refused:
+        asyncio.run(done())
+
+    assert rule.denial(verb, rule.rule["resources"][0]) in refused.value.message

@@ -1,0 +1,58 @@
+"""Every right that the shipped manifests give, read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from hack.installation.manifests import ROOT
+
+_MANIFESTS: Final = ROOT / "manifests"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a role."""
+
+    kind: str
+    role: str
+    rule: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Return what the rule is called, such as `stowplan-controller: pods`."""
+        names = self.rule.get("resourceNames", [])
+        called = [*self.rule["resources"], *([f"({', '.join(names)})"] if names else [])]
+        return f"{self.role}: {' '.join(called)}"
+
+    def denial(self, verb: str, resource: str) -> str:
+        """Return what the API server says to who may not do this."""
+        return f'cannot {verb} resource "{resource}" in API group "{self.rule["apiGroups"][0]}"'
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What may be done."""
+        return tuple(self.rule["verbs"])
+
+
+def shipped_rules() -> list[Rule]:
+    """Return the rules of every role in the manifests."""
+    return [Rule(role["kind"], role["metadata"]["name"], rule) for role in _roles() for rule in role["rules"]]
+
+
+def shipped_accounts() -> list[str]:
+    """Return the names of every ServiceAccount in the manifests."""
+    return sorted(item["metadata"]["name"] for item in _objects() if item["kind"] == "ServiceAccount")
+
+
+def _roles() -> Iterator[dict[str, Any]]:
+    return (item for item in _objects() if item["kind"] in ("Role", "ClusterRole"))
+
+
+def _objects() -> Iterator[dict[str, Any]]:
+    for path in sorted(_MANIFESTS.rglob("*.yaml")):
+        if path.relative_to(_MANIFESTS).parts[0] not in ("samples", "crds"):
+            found = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+            yield from (item for item in found if item and "metadata" in item)

@@ -1,0 +1,176 @@
+"""What each right of a process is for, and where its loss is told: a row for every rule of the manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from support.rights import Rule
+from support.rights_stage import RightsStage
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The feature that goes with a right."""
+
+    feature: str
+    told: str
+    """What the line has beside the sentence of the API server: an event of the log, or a condition."""
+
+    use: Callable[[RightsStage], None] = RightsStage.renew
+    """What makes the process use the right, where that is not to list or watch."""
+
+    instead: str = ""
+    """What is said where it is not the right itself that the API server misses."""
+
+
+def process_of(rule: Rule) -> str:
+    """Return the process whose account a role is for."""
+    return next(
+        name for name in ("apiserver", "controller", "models", "webhooks") if name in rule.role.split("-")
+    )
+
+
+_WATCH: Final = "watch interrupted"
+_CERTIFICATES: Final = "certificates not finished"
+_LEASE: Final = "lease not reached"
+_EVENT: Final = "event not written"
+_ADVICE: Final = "no advice about other objects of a kind"
+_DYNAMIC: Final = "going on without devices of Dynamic Resource Allocation"
+_MODEL: Final = "Model Failed"
+_SCALING: Final = "AutoscalingPolicyBinding ScalingActive"
+_WEBHOOK_CONFIGURATIONS: Final = (
+    "mutatingwebhookconfigurations validatingwebhookconfigurations"
+    " (stowplan, stowplan-kthena, stowplan-inference-extension)"
+)
+
+NEEDS: Final[dict[str, Need]] = {
+    "stowplan-apiserver: variantautoscalings": Need("metrics out of decisions", _WATCH),
+    "stowplan-apiserver: configmaps (extension-apiserver-authentication)": Need(
+        "knowing the front proxy, without which every request is refused", _WATCH
+    ),
+    "stowplan-apiserver: leases (stowplan-controller)": Need(
+        "decisions that are confirmed stay valid", _WATCH
+    ),
+    "stowplan-apiserver-kthena: autoscalingpolicybindings": Need(
+        "metrics out of bindings", "going on without AutoscalingPolicyBindings"
+    ),
+    "stowplan-controller: variantautoscalings": Need("deciding at all", _WATCH),
+    "stowplan-controller: variantautoscalings/status": Need("publishing decisions", "cycle not finished"),
+    "stowplan-controller: deployments statefulsets": Need("targets", _WATCH),
+    "stowplan-controller: horizontalpodautoscalers": Need("who else scales a target", _WATCH),
+    "stowplan-controller: nodes pods": Need("what runs, and where there is room", _WATCH),
+    "stowplan-controller: pods": Need(
+        "the order in which pods go, and the scheduling gate", "pods with our scheduling gate wait"
+    ),
+    "stowplan-controller: resourcequotas": Need("planning within quotas", "going on without quotas"),
+    "stowplan-controller: leaderworkersets": Need(
+        "targets that are LeaderWorkerSets", "going on without LeaderWorkerSets"
+    ),
+    "stowplan-controller: resourceslices resourceclaims resourceclaimtemplates deviceclasses": Need(
+        "accelerators by Dynamic Resource Allocation", _DYNAMIC
+    ),
+    "stowplan-controller: nodepools": Need(
+        "nodes that Karpenter could add", "going on without the node pools of Karpenter"
+    ),
+    "stowplan-controller: poddisruptionbudgets": Need(
+        "knowing which evictions are allowed", "going on without disruption budgets"
+    ),
+    "stowplan-controller: events": Need("events", _EVENT),
+    f"stowplan-controller: {_WEBHOOK_CONFIGURATIONS}": Need(
+        "trust in the webhooks", _CERTIFICATES, RightsStage.forget
+    ),
+    "stowplan-controller: customresourcedefinitions (variantautoscalings.llmd.ai)": Need(
+        "trust in conversion", _CERTIFICATES, RightsStage.forget
+    ),
+    "stowplan-controller: apiservices (v1beta1.external.metrics.k8s.io)": Need(
+        "trust in the metrics API", _CERTIFICATES, RightsStage.forget
+    ),
+    "stowplan-controller: configmaps": Need("prices and service classes", _WATCH),
+    "stowplan-controller: secrets (stowplan-authority, stowplan-webhooks-certificate,"
+    " stowplan-apiserver-certificate)": Need("issuing certificates", _CERTIFICATES, RightsStage.forget),
+    "stowplan-controller: leases": Need("the first leader", _LEASE, RightsStage.vacate),
+    "stowplan-controller: leases (stowplan-controller)": Need("one leader at a time", _LEASE),
+    "stowplan-controller-kthena: autoscalingpolicies autoscalingpolicybindings": Need(
+        "deciding on bindings", "going on without AutoscalingPolic"
+    ),
+    "stowplan-controller-kthena: autoscalingpolicybindings/status": Need(
+        "publishing decisions on bindings", "cycle of the bindings not finished"
+    ),
+    "stowplan-controller-evictions: pods/eviction": Need("moving replicas", ""),
+    "stowplan-controller-evictions: poddisruptionbudgets": Need("evicting several pods of one budget", ""),
+    "stowplan-controller-evictions: nodes": Need(
+        "keeping new pods off a node meanwhile", "node is not open to new pods", RightsStage.taint
+    ),
+    "stowplan-controller-scaling-reviews: subjectaccessreviews": Need(
+        "scaling by the author's rights", _SCALING
+    ),
+    "stowplan-controller-scaling-reviews: autoscalingpolicybindings": Need(
+        "scaling what the binding says now", _SCALING
+    ),
+    "stowplan-controller-scaling: deployments/scale statefulsets/scale": Need("scaling", _SCALING),
+    "stowplan-controller-scaling: leaderworkersets/scale": Need("scaling LeaderWorkerSets", _SCALING),
+    "stowplan-webhooks: subjectaccessreviews": Need("who may scale a target may name it", "refused"),
+    "stowplan-webhooks: deployments statefulsets": Need("warning of targets that are not there", _ADVICE),
+    "stowplan-webhooks: horizontalpodautoscalers": Need("warning of targets that others scale", _ADVICE),
+    "stowplan-webhooks: variantautoscalings": Need("warning of targets that others name", _ADVICE),
+    "stowplan-webhooks: configmaps": Need("warning of service classes that are not there", _WATCH),
+    "stowplan-webhooks-inference-extension: inferencepools": Need(
+        "warning of pools that are not there", _ADVICE
+    ),
+    "stowplan-webhooks-kthena: autoscalingpolicies autoscalingpolicybindings": Need(
+        "warning of policies that are not there", _ADVICE
+    ),
+    "stowplan-webhooks-kthena: modelservers": Need("warning of servers that are not there", _ADVICE),
+    "stowplan-models: models": Need("expanding Models", _WATCH),
+    "stowplan-models: models/status": Need("saying how a Model stands", "not finished"),
+    "stowplan-models: models/finalizers": Need(
+        "deleting a Model after what it became",
+        _MODEL,
+        instead="cannot set blockOwnerDeletion",
+    ),
+    "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need("autoscaling of backends", _MODEL),
+    "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL),
+    "stowplan-models: deployments": Need("running backends", _MODEL),
+    "stowplan-models: leaderworkersets": Need("running backends over several nodes", _MODEL),
+    "stowplan-models: deployments/scale": Need(
+        "bindings of Deployments by this account", _MODEL, instead="may"
+    ),
+    "stowplan-models: leaderworkersets/scale": Need(
+        "bindings of LeaderWorkerSets by this account", _MODEL, instead="may"
+    ),
+    "stowplan-models: horizontalpodautoscalers": Need("scaling backends", _MODEL),
+    "stowplan-models: services": Need("reaching backends", _MODEL),
+    "stowplan-models: pods": Need("why replicas are not ready", _WATCH),
+    "stowplan-models: customresourcedefinitions (modelinfers.workload.volcano.sh)": Need(
+        "leaving Models to the upstream controller", _WATCH
+    ),
+    "stowplan-models: events": Need("events about Models", _EVENT),
+    "stowplan-models: leases": Need("the first leader", _LEASE, RightsStage.vacate),
+    "stowplan-models: leases (stowplan-models)": Need("one leader at a time", _LEASE),
+    "stowplan-scheduler: leases": Need("the first leader", ""),
+    "stowplan-scheduler: leases (stowplan-scheduler)": Need("one leader at a time", ""),
+}
+"""By rule, as `support.rights` calls it."""
+
+READERS: Final = {
+    "stowplan-metrics-reader": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+    **{
+        f"stowplan-{role}{family}": role
+        for role in ("edit", "view")
+        for family in ("", "-inference-extension", "-kthena")
+    },
+}
+"""Roles of others, and who has them: the autoscaler by our binding, users whom somebody gives them."""
+
+ELSEWHERE: Final = {
+    ("stowplan-controller: events", "patch"),
+    ("stowplan-models: events", "patch"),
+    ("stowplan-controller-evictions: pods/eviction", "create"),
+    ("stowplan-controller-evictions: poddisruptionbudgets", "get"),
+    ("stowplan-scheduler: leases", "create"),
+    ("stowplan-scheduler: leases (stowplan-scheduler)", "get"),
+    ("stowplan-scheduler: leases (stowplan-scheduler)", "update"),
+}
+"""Rights that no object alone makes a process use."""
