@@ -241,22 +241,6 @@ def test_without_the_front_proxys_certificate_nothing_is_told(cluster: Cluster, 
     assert (status["code"], status["reason"]) == (401, "Unauthorized")
 
 
-def test_the_api_may_not_scale(cluster: Cluster) -> None:
-    """Its service account reads VariantAutoscalings and no more: only the autoscaler scales."""
-    account = f"--as=system:serviceaccount:{SYSTEM}:stowplan-apiserver"
-    allowed = {
-        question: cluster.kubectl("auth", "can-i", *question.split(), account, check=False).stdout.strip()
-        for question in (
-            "list variantautoscalings.llmd.ai",
-            "patch variantautoscalings.llmd.ai",
-            "patch deployments/scale",
-            "get secrets",
-        )
-    }
-
-    assert [*allowed.values()] == ["yes", "no", "no", "no"]
-
-
 def wait_until_held(cluster: Cluster, name: str) -> None:
     """Wait until the autoscaler says that it has no metric to act on."""
     condition = "--for=condition=ScalingActive=False"

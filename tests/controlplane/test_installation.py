@@ -1,4 +1,4 @@
-"""Our processes as a cluster runs them: their rights, their ends, and what is left when one is gone."""
+"""Our processes as a cluster runs them: their ends, and what is left when one is gone."""
 
 from __future__ import annotations
 
@@ -17,31 +17,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-ACCOUNTS = ("webhooks", "apiserver", "controller")
-FORBIDDEN = (
-    ("update", "deployments/scale"),
-    ("patch", "deployments"),
-    ("delete", "pods"),
-    ("list", "secrets"),
-    ("update", "variantautoscalings.llmd.ai"),
-    ("create", "clusterrolebindings"),
-)
+COMPONENTS = ("webhooks", "apiserver", "controller")
 
 
-@pytest.mark.parametrize("account", ACCOUNTS)
-@pytest.mark.parametrize(("verb", "resource"), FORBIDDEN, ids=lambda value: value)
-def test_none_of_our_accounts_may(
-    control_plane: ControlPlane, installation: Installation, account: str, verb: str, resource: str
-) -> None:
-    """Only the HorizontalPodAutoscaler scales; nobody of ours reads other people's Secrets."""
-    user = f"--as=system:serviceaccount:stowplan-system:stowplan-{account}"
-
-    finished = control_plane.kubectl("auth", "can-i", verb, resource, user, "--all-namespaces", check=False)
-
-    assert finished.stdout.strip() == "no"
-
-
-@pytest.mark.parametrize("component", ACCOUNTS)
+@pytest.mark.parametrize("component", COMPONENTS)
 def test_every_process_measures_itself(installation: Installation, component: str) -> None:
     """Build, memory and requests, for Prometheus."""
     with urllib.request.urlopen(installation.metrics_url(component), timeout=30) as answer:  # noqa: S310 (loopback)
@@ -51,7 +30,7 @@ def test_every_process_measures_itself(installation: Installation, component: st
     assert "process_resident_memory_bytes" in text
 
 
-@pytest.mark.parametrize("component", ACCOUNTS)
+@pytest.mark.parametrize("component", COMPONENTS)
 def test_killing_a_process_changes_no_replica_count(
     control_plane: ControlPlane, installation: Installation, namespace: str, component: str
 ) -> None:
@@ -83,7 +62,7 @@ def test_killing_a_process_changes_no_replica_count(
     control_plane.kubectl("wait", "hpa/chat", f"--namespace={namespace}", active, "--timeout=90s")
 
 
-@pytest.mark.parametrize("component", ACCOUNTS)
+@pytest.mark.parametrize("component", COMPONENTS)
 def test_sigterm_ends_a_process_cleanly(installation: Installation, component: str) -> None:
     """It says that it stops, and every line of its log is JSON."""
     process = installation.processes[component]

@@ -93,7 +93,7 @@ def test_all_parts_go_together(control_plane: ControlPlane, rendered: list[dict[
 def test_every_certificate_of_cert_manager_is_for_its_services(rendered: list[dict[str, Any]]) -> None:
     """Names are those of the Services, and trust goes wherever the API server calls us."""
     leaves = {
-        item["spec"]["secretName"]: item["spec"]["dnsNames"]
+        item["spec"]["secretName"]: item["spec"].get("dnsNames")
         for item in rendered
         if item["kind"] == "Certificate"
     }

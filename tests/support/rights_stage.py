@@ -33,12 +33,18 @@ _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     }
 }
 _ISSUED: Final = {
-    "secret/stowplan-apiserver-certificate": "data",
-    "validatingwebhookconfiguration/stowplan": "webhooks.0.clientConfig.caBundle",
-    "crd/variantautoscalings.llmd.ai": "spec.conversion.webhook.clientConfig.caBundle",
-    "apiservice/v1beta1.external.metrics.k8s.io": "spec.caBundle",
+    "secret/stowplan-apiserver-certificate": ("/data", r"{.data.tls\.crt}"),
+    "validatingwebhookconfiguration/stowplan": (
+        "/webhooks/0/clientConfig/caBundle",
+        "{.webhooks[0].clientConfig.caBundle}",
+    ),
+    "crd/variantautoscalings.llmd.ai": (
+        "/spec/conversion/webhook/clientConfig/caBundle",
+        "{.spec.conversion.webhook.clientConfig.caBundle}",
+    ),
+    "apiservice/v1beta1.external.metrics.k8s.io": ("/spec/caBundle", "{.spec.caBundle}"),
 }
-"""What the controller writes for certificates, and where."""
+"""What the controller writes for certificates, and where, as a patch and as kubectl say it."""
 
 _GATED: Final = {"schedulingGates": [{"name": "stowplan.dev/placement"}]}
 
@@ -76,8 +82,8 @@ class RightsStage:
 
     def forget(self) -> None:
         """Take away what the controller issued and injected."""
-        for what, path in _ISSUED.items():
-            patch = json.dumps([{"op": "remove", "path": f"/{path.replace('.', '/')}"}])
+        for what, (path, _) in _ISSUED.items():
+            patch = json.dumps([{"op": "remove", "path": path}])
             self.plane.kubectl("patch", what, f"--namespace={_SYSTEM}", "--type=json", f"--patch={patch}")
         self._has_forgotten = True
 
@@ -143,9 +149,9 @@ class RightsStage:
         return found
 
     def _until_issued(self) -> None:
-        for what, path in _ISSUED.items():
-            is_there = f"--for=jsonpath={{.{path.replace('webhooks.0', 'webhooks[0]')}}}"
-            self.plane.kubectl("wait", what, f"--namespace={_SYSTEM}", is_there, "--timeout=60s")
+        for what, (_, path) in _ISSUED.items():
+            is_there = (f"--for=jsonpath={path}", "--timeout=60s")
+            self.plane.kubectl("wait", what, f"--namespace={_SYSTEM}", *is_there)
         self._has_forgotten = False
 
     def _log(self, process: str) -> list[str]:
