@@ -101,7 +101,7 @@ def kube_apiserver(layout: Layout) -> Component:
         "tls-private-key-file": layout.pki("apiserver.key"),
         "client-ca-file": layout.pki("ca.crt"),
         "authorization-mode": "Node,RBAC",
-        "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
+        "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
         "endpoint-reconciler-type": "lease" if layout.is_routed else "none",
         "feature-gates": _FEATURE_GATES,

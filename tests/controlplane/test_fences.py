@@ -129,8 +129,8 @@ def _patch(control_plane: ControlPlane, what: str, patch: object, *options: str)
 
 @pytest.fixture(scope="module", autouse=True)
 def _reading(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
-    """Let the account get what kubectl reads before it patches, and own what only who deletes may own."""
-    role = ("clusterrole", "fences", "--verb=get,delete", "--resource=pods,nodes")
+    """Let the account get what kubectl reads before it patches; it lists and watches only."""
+    role = ("clusterrole", "fences", "--verb=get", "--resource=pods,nodes")
     account = "--serviceaccount=stowplan-system:stowplan-controller"
     control_plane.kubectl("create", *role)
     control_plane.kubectl("create", "clusterrolebinding", "fences", "--clusterrole=fences", account)

@@ -125,20 +125,18 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-webhooks-kthena: modelservers": Need("warning of servers that are not there", _ADVICE),
     "stowplan-models: models": Need("expanding Models", _WATCH),
     "stowplan-models: models/status": Need("saying how a Model stands", "not finished"),
-    "stowplan-models: models/finalizers": Need(
-        "deleting a Model after what it became",
-        _MODEL,
-        instead="cannot set blockOwnerDeletion",
-    ),
+    "stowplan-models: models/finalizers": Need("deleting a Model after what it became", ""),
     "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need("autoscaling of backends", _MODEL),
     "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL),
     "stowplan-models: deployments": Need("running backends", _MODEL),
     "stowplan-models: leaderworkersets": Need("running backends over several nodes", _MODEL),
     "stowplan-models: deployments/scale": Need(
-        "bindings of Deployments by this account", _MODEL, instead="may"
+        "bindings of Deployments by this account", _MODEL, instead='cannot update "deployments/scale.apps"'
     ),
     "stowplan-models: leaderworkersets/scale": Need(
-        "bindings of LeaderWorkerSets by this account", _MODEL, instead="may"
+        "bindings of LeaderWorkerSets by this account",
+        _MODEL,
+        instead='cannot update "leaderworkersets/scale.leaderworkerset.x-k8s.io"',
     ),
     "stowplan-models: horizontalpodautoscalers": Need("scaling backends", _MODEL),
     "stowplan-models: services": Need("reaching backends", _MODEL),
@@ -165,6 +163,10 @@ READERS: Final = {
 """Roles of others, and who has them: the autoscaler by our binding, users whom somebody gives them."""
 
 ELSEWHERE: Final = {
+    (
+        "stowplan-models: models/finalizers",
+        "update",
+    ),  # asked for where OwnerReferencesPermissionEnforcement is on
     ("stowplan-controller: events", "patch"),
     ("stowplan-models: events", "patch"),
     ("stowplan-controller-evictions: pods/eviction", "create"),
