@@ -79,7 +79,7 @@ def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: R
             stage.shrink()
         told = [stage.until_told(process, *sentences) for sentences in wanted]
 
-    where = "watch interrupted" if verb == "watch" else need.told
+    where = {"watch": "watch interrupted", "list": need.unread or need.told}.get(verb, need.told)
     assert all(where in line for line in told), told
 
 

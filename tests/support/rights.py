@@ -1,4 +1,4 @@
-"""Every right that the shipped manifests give, read off them."""
+"""Every right that the shipped manifests give, read off them, and who may what."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import yaml
 
+from hack.controlplane.client import Client
 from hack.installation.manifests import ROOT
 
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _MANIFESTS: Final = ROOT / "manifests"
 
 
@@ -45,6 +47,34 @@ def shipped_rules() -> list[Rule]:
 def shipped_accounts() -> list[str]:
     """Return the names of every ServiceAccount in the manifests."""
     return sorted(item["metadata"]["name"] for item in _objects() if item["kind"] == "ServiceAccount")
+
+
+def may(client: Client, user: str, verb: str, what: str) -> bool:
+    """Ask the API server whether a user may do something.
+
+    `what` is a resource as `kubectl auth can-i` takes it, such as `pods/exec` or `deployments.apps`, with a
+    name after `=` and a namespace after `@`.
+    """
+    what, _, namespace = what.partition("@")
+    what, _, name = what.partition("=")
+    resource, _, group = what.partition(".")
+    resource, _, subresource = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+    attributes |= {"name": name, "namespace": namespace}
+    _, _, account = user.partition("system:serviceaccount:")
+    accounts = (
+        ["system:serviceaccounts", f"system:serviceaccounts:{account.split(':')[0]}"] if account else []
+    )
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": user,
+            "groups": ["system:authenticated", *accounts],
+            "resourceAttributes": attributes,
+        },
+    }
+    return bool(client.value("POST", _REVIEWS, review)["status"]["allowed"])
 
 
 def _roles() -> Iterator[dict[str, Any]]:

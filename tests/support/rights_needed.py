@@ -21,6 +21,9 @@ class Need:
     use: Callable[[RightsStage], None] = RightsStage.renew
     """What makes the process use the right, where that is not to list or watch."""
 
+    unread: str = ""
+    """What the line has when the kind cannot be listed, where that is something else."""
+
     instead: str = ""
     """What is said where it is not the right itself that the API server misses."""
 
@@ -126,20 +129,28 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: models": Need("expanding Models", _WATCH),
     "stowplan-models: models/status": Need("saying how a Model stands", "not finished"),
     "stowplan-models: models/finalizers": Need("deleting a Model after what it became", ""),
-    "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need("autoscaling of backends", _MODEL),
-    "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL),
-    "stowplan-models: deployments": Need("running backends", _MODEL),
-    "stowplan-models: leaderworkersets": Need("running backends over several nodes", _MODEL),
+    "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need(
+        "autoscaling of backends", _MODEL, unread=_WATCH
+    ),
+    "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL, unread=_WATCH),
+    "stowplan-models: deployments": Need("running backends", _MODEL, unread=_WATCH),
+    "stowplan-models: leaderworkersets": Need(
+        "running backends over several nodes", _MODEL, unread="going on without LeaderWorkerSets"
+    ),
     "stowplan-models: deployments/scale": Need(
-        "bindings of Deployments by this account", _MODEL, instead='cannot update "deployments/scale.apps"'
+        "bindings of Deployments by this account",
+        _MODEL,
+        RightsStage.renew_unremembered,
+        instead='cannot update "deployments/scale.apps"',
     ),
     "stowplan-models: leaderworkersets/scale": Need(
         "bindings of LeaderWorkerSets by this account",
         _MODEL,
+        RightsStage.renew_unremembered,
         instead='cannot update "leaderworkersets/scale.leaderworkerset.x-k8s.io"',
     ),
-    "stowplan-models: horizontalpodautoscalers": Need("scaling backends", _MODEL),
-    "stowplan-models: services": Need("reaching backends", _MODEL),
+    "stowplan-models: horizontalpodautoscalers": Need("scaling backends", _MODEL, unread=_WATCH),
+    "stowplan-models: services": Need("reaching backends", _MODEL, unread=_WATCH),
     "stowplan-models: pods": Need("why replicas are not ready", _WATCH),
     "stowplan-models: customresourcedefinitions (modelinfers.workload.volcano.sh)": Need(
         "leaving Models to the upstream controller", _WATCH

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.installation import Installation
@@ -17,7 +18,7 @@ from support.binding_bench import bound, policy
 from support.manifests import Manifest, deployment, listed, variant
 from support.models import POLICY, backend, model, worker
 from support.models_process import models_process
-from support.rights import Rule
+from support.rights import Rule, may
 from support.workloads import leader_worker_set, stateful_set
 
 _SYSTEM: Final = "stowplan-system"
@@ -66,6 +67,12 @@ class RightsStage:
         self.plane.kubectl("delete", "pod", "--selector=app=gated")
         self.plane.kubectl("apply", "--filename=-", input=listed(*decided), check=False)
 
+    def renew_unremembered(self) -> None:
+        """Do the same with webhooks that do not remember who may scale what."""
+        self._processes["webhooks"].stop(patience_seconds=20.0)
+        self._installation.start_component("webhooks")
+        self.renew()
+
     def shrink(self) -> None:
         """Let the Model want nothing of what it became."""
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
@@ -100,12 +107,11 @@ class RightsStage:
             yield
         finally:
             self._set_rules(where, rules)
+            self._until_issued()
 
     def restart(self, process: str, use: Callable[[RightsStage], None] | None) -> None:
         """Start a process anew, with something to do; what it says from now on is read."""
         running = self._processes[process]
-        if self._has_forgotten:
-            self._until_issued()
         running.stop(patience_seconds=20.0)
         self._read[process] = running.log.stat().st_size
         if use is None:
@@ -140,15 +146,16 @@ class RightsStage:
 
     def may(self, user: str, rule: Rule, verb: str, *, want: bool) -> bool:
         """Ask whether a user may do what a rule is about, as long as the answer is not the wanted one."""
-        resource, group = rule.rule["resources"][0], rule.rule["apiGroups"][0]
-        asked = ("auth", "can-i", verb, f"{resource}.{group}", f"--as={user}")
+        what = f"{rule.rule['resources'][0]}.{rule.rule['apiGroups'][0]}"
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while (found := self.plane.kubectl(*asked, check=False).stdout.strip() == "yes") != want:
-            if time.monotonic() > deadline:
-                break
+        with closing(Client(self.plane.server, self.plane.directory / "pki")) as client:
+            while (found := may(client, user, verb, what)) != want and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
         return found
 
     def _until_issued(self) -> None:
+        if not self._has_forgotten:
+            return
         for what, (_, path) in _ISSUED.items():
             is_there = (f"--for=jsonpath={path}", "--timeout=60s")
             self.plane.kubectl("wait", what, f"--namespace={_SYSTEM}", *is_there)
