@@ -163,6 +163,35 @@ NEEDS: Final[dict[str, Need]] = {
 }
 """By rule, as `support.rights` calls it."""
 
+_GATEWAYS: Final = (
+    "httproutes.gateway.networking.k8s.io, inferencepools.inference.networking.k8s.io,"
+    " inferenceobjectives.inference.networking.x-k8s.io, inferencemodelrewrites.inference.networking.x-k8s.io"
+)
+
+NOT_TRIED: Final[dict[str, str]] = {
+    "stowplan-controller-tenants: subjectaccessreviews": "who may use a service class, or set a cost",
+    "stowplan-service-classes: serviceclasses": "using service classes, by whom an administrator binds it to",
+    "stowplan-variant-costs: variantcosts": "setting costs, by whom an administrator binds it to",
+    "stowplan-controller-objectives: inferenceobjectives inferencepools": "priorities of objectives",
+    "stowplan-controller-objectives: inferencepools": "whose pods an objective is about",
+    "stowplan-models: modelroutes/status modelservers/status": "saying how requests find pods",
+    "stowplan-models: inferenceobjectives/status": "saying whose pods an objective is about",
+    "stowplan-models: inferenceobjectives inferencepools": "the same",
+    "stowplan-models: inferencepools": "the same",
+    "stowplan-models: variantautoscalings": "which models the pods of a pool serve",
+    "stowplan-models: configmaps": "adapters that engines load while they run",
+    "stowplan-models-gateways-reading: namespaces": "which namespaces opt in",
+    f"stowplan-models-gateways-reading: customresourcedefinitions ({_GATEWAYS})": "what a route may become",
+    "stowplan-models-gateways-reading: httproutes": "what routes became",
+    "stowplan-models-gateways-reading: inferencepools": "the same",
+    "stowplan-models-gateways-reading: inferenceobjectives inferencemodelrewrites": "the same",
+    "stowplan-models-gateways: httproutes": "routes for Gateways",
+    "stowplan-models-gateways: inferencepools": "the same",
+    "stowplan-models-gateways: inferenceobjectives inferencemodelrewrites": "the same",
+    "stowplan-models-gateways: modelroutes/finalizers": "deleting a ModelRoute after what it became",
+}
+"""Features of rules that are not taken away: the stage has no tenants, objectives, adapters or Gateways."""
+
 READERS: Final = {
     "stowplan-metrics-reader": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
     **{

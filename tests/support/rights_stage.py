@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
+from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.installation import Installation
@@ -188,6 +189,7 @@ def rights_stage() -> Iterator[RightsStage]:
             plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / part}")
         account = f"--serviceaccount={_SYSTEM}:stowplan-controller"
         plane.kubectl("create", "rolebinding", _SCALING, f"--clusterrole={_SCALING}", account)
+        plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
         with models_process(plane) as models:
             plane.kubectl("apply", "--filename=-", input=listed(*_workloads(), policy("waiting")))
             plane.kubectl("apply", "--filename=-", input=_SERVED_BY_OTHERS)
@@ -245,5 +247,4 @@ def _definition(plural: str, group: str, kind: str, version: str, scope: str) ->
 
 _SERVED_BY_OTHERS: Final = listed(
     _definition("nodepools", "karpenter.sh", "NodePool", "v1", "Cluster"),
-    _definition("inferencepools", "inference.networking.k8s.io", "InferencePool", "v1", "Namespaced"),
 )
