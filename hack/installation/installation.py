@@ -39,7 +39,7 @@ class Installation:
     `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
     documents, by component. `apply` puts manifests there in place of kubectl. `without_definitions` leaves
     those of the kinds to `stowplan upgrade`: the controller is not ready before it has been. `source` is the
-    tree whose manifests and code are used.
+    tree whose manifests and code are used, and `certificates` how it names the Secrets of its components.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Installation:
         apply: Callable[[str], object] | None = None,
         without_definitions: bool = False,
         source: Path = ROOT,
+        certificates: str = "stowplan-{}-certificate",
     ) -> None:
         self._control_plane = control_plane
         self._manifests = "overlays/without-crds" if without_definitions else manifests
@@ -60,6 +61,7 @@ class Installation:
         self._apply_with = apply
         self._without_definitions = without_definitions
         self._source = source
+        self._certificates = certificates
         self._processes: dict[str, Process] = {}
         self._mounts: dict[str, SecretMount] = {}
         self._addresses: dict[str, str] = {}
@@ -157,7 +159,9 @@ class Installation:
             },
         }
         if name != "controller":
-            mount = SecretMount(control_plane, namespace=self._namespace, name=f"stowplan-{name}-certificate")
+            mount = SecretMount(
+                control_plane, namespace=self._namespace, name=self._certificates.format(name)
+            )
             mount.start()
             self._mounts[name] = mount
             document["serving"]["certificateDirectory"] = str(mount.directory)

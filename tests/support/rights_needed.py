@@ -168,7 +168,10 @@ _GATEWAYS: Final = (
     " inferenceobjectives.inference.networking.x-k8s.io, inferencemodelrewrites.inference.networking.x-k8s.io"
 )
 
+_METRICS: Final = "wva_desired_replicas inferno_desired_replicas wva_desired_ratio policy_desired_replicas"
+
 NOT_TRIED: Final[dict[str, str]] = {
+    f"stowplan-metrics-reader: {_METRICS}": "scaling by metrics, where a cluster's own role does not let it",
     "stowplan-controller-tenants: subjectaccessreviews": "who may use a service class, or set a cost",
     "stowplan-service-classes: serviceclasses": "using service classes, by whom an administrator binds it to",
     "stowplan-variant-costs: variantcosts": "setting costs, by whom an administrator binds it to",
@@ -190,17 +193,15 @@ NOT_TRIED: Final[dict[str, str]] = {
     "stowplan-models-gateways: inferenceobjectives inferencemodelrewrites": "the same",
     "stowplan-models-gateways: modelroutes/finalizers": "deleting a ModelRoute after what it became",
 }
-"""Features of rules that are not taken away: the stage has no tenants, objectives, adapters or Gateways."""
+"""Features of rules that are not taken away: the stage has no tenants, objectives, adapters or Gateways, and
+a role of the cluster's own lets its HorizontalPodAutoscaler read metrics."""
 
 READERS: Final = {
-    "stowplan-metrics-reader": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
-    **{
-        f"stowplan-{role}{family}": role
-        for role in ("edit", "view")
-        for family in ("", "-inference-extension", "-kthena")
-    },
+    f"stowplan-{role}{family}": role
+    for role in ("edit", "view")
+    for family in ("", "-inference-extension", "-kthena")
 }
-"""Roles of others, and who has them: the autoscaler by our binding, users whom somebody gives them."""
+"""Roles of others, and who has them: users whom somebody gives them."""
 
 ELSEWHERE: Final = {
     (
