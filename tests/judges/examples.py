@@ -43,8 +43,22 @@ def _mixed(model: str) -> Json:
     }
 
 
+def _named(backend: str) -> Json:
+    """Return a Model; the names of Services begin with those of the Model and a backend."""
+    worker = {"type": "server", "image": "engine", "replicas": 1, "pods": 1, "resources": {}}
+    entry = {"name": backend, "type": "vLLM", "modelURI": "hf://org/model", "workers": [worker]}
+    bounds = {"minReplicas": 1, "maxReplicas": 1}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "Model",
+        "metadata": {"name": "judged"},
+        "spec": {"name": "judged", "backends": [entry | bounds]},
+    }
+
+
 EXAMPLES: Final[Mapping[str, Example]] = {
     "beyond the most items": Example(new=_policy([*(f"metric{number}" for number in range(33)), "metric32"])),
+    "asked at creation": Example(old=_named("l4"), new=_named("l" * 60)),
     "forgiven by field": Example(old=_mixed("one/model"), new=_mixed("another/model")),
 }
 """By the name of the difference."""
