@@ -20,7 +20,7 @@ from controller.planning.relief import reliefs
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controller.planning.answer import Answer
     from controller.planning.decision import Plan, Relief
@@ -75,9 +75,9 @@ def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, .
     each = replace(whole, deterministic_seconds=whole.deterministic_seconds / (2 * max(1, most)))
     granted = answer.granted
 
-    def again(problem: PlacementProblem) -> tuple[int, ...]:
+    def again(problem: PlacementProblem, models: Sequence[int]) -> tuple[int, ...]:
         try:
-            return demand_met(problem, limits=each, like=granted)
+            return demand_met(problem, models, limits=each, like=granted)
         except NumbersTooLargeError:
             return granted.replicas  # nothing is known to help, which is no reason to lose the plan
 

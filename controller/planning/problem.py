@@ -56,6 +56,9 @@ class Stage(IntEnum):
 COST = "cost"
 """Name of the last level."""
 
+Level = tuple[Stage, int]
+"""Where a shortfall stands in the lexicographic order: its stage and priority."""
+
 
 def level_name(stage: Stage, priority: int) -> str:
     """Return `demand of priority 3`: what a level before cost is called."""
@@ -155,7 +158,7 @@ class CoverRow:
     """What a per mille of shortfall counts for against others of its level."""
 
     @property
-    def level(self) -> tuple[Stage, int]:
+    def level(self) -> Level:
         """Where its shortfall stands in the lexicographic order; continuity knows no priority."""
         return (self.stage, 0 if self.stage is Stage.CONTINUITY else self.priority)
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from controller.planning.cpsat import Limits
     from controller.planning.problem import PlacementProblem
 
-    Solve = Callable[[PlacementProblem], tuple[int, ...]]
-    """Returns the replicas of each variant."""
+    Solve = Callable[[PlacementProblem, Sequence[int]], tuple[int, ...]]
+    """Returns the replicas of each variant, to learn what some models have."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +51,7 @@ def reliefs(
     for model, relief in _moves(answer, short, limits):
         found[model].append(relief)
     for change, _ in zip(_changes(answer, short), range(most_solves), strict=False):
-        replicas = solve(change.problem)
+        replicas = solve(change.problem, change.models)
         for model in change.models:
             unmet = answer.shortage_per_mille(model, replicas)
             if unmet < answer.shortage_per_mille(model, answer.granted.replicas):

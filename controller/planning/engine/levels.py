@@ -53,13 +53,6 @@ class Levels:
         """What each level comes to where nothing is served, without cost."""
         self.most_disruption, self._cost_unit = _cost_unit(options, shared, patterns)
 
-    @property
-    def last_demand(self) -> int:
-        """Index of the last level of demand; -1 without one."""
-        return max(
-            (n for n, (stage, _) in enumerate(self._options.levels) if stage is Stage.DEMAND), default=-1
-        )
-
     def name(self, level: int) -> str:
         """Return what a level is called."""
         return COST if level == self.cost else level_name(*self._options.levels[level])

@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.planning.engine.shared import Shared, limit_of, nodes_of, shared_of
 from controller.planning.engine.uses import Types, Uses
-from controller.planning.problem import PlacementProblem, Stage, freed
+from controller.planning.problem import Level, PlacementProblem, Stage, freed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class Options:
     stage: Integers
     """(rows, models): the stage, or NONE where the model has no such row."""
 
-    levels: tuple[tuple[Stage, int], ...]
+    levels: tuple[Level, ...]
     """The lexicographic order of the shortfalls."""
 
     level: Integers

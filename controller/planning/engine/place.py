@@ -16,7 +16,7 @@ from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, i
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import Solution
+from controller.planning.problem import Solution, Stage
 from controller.planning.proofs import proven, with_values
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.search import Answer
     from controller.planning.engine.shared import Floats, Integers
-    from controller.planning.problem import PlacementProblem, Proof
+    from controller.planning.problem import Level, PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
 ALONE = 8
@@ -51,13 +51,17 @@ def place(
     return Engine(problem).place(limits, known=known)
 
 
-def demand_met(problem: PlacementProblem, *, limits: Limits, like: Solution) -> tuple[int, ...]:
-    """Return replicas that meet about as much demand as can be met, without regard to cost.
+def demand_met(
+    problem: PlacementProblem, models: Sequence[int], *, limits: Limits, like: Solution
+) -> tuple[int, ...]:
+    """Return replicas that meet about as much demand of some models as can be met, without regard to cost.
 
-    `like` is an answer that is possible here, too: to a problem that differs little from this one. Raises
+    Levels below those of the models are not settled: what these have does not depend on them. `like` is an
+    answer that is possible here, too: to a problem that differs little from this one. Raises
     NumbersTooLargeError.
     """
-    return Engine(problem).place(limits, known=like.prices, start=like, is_estimate=True).replicas
+    last = max(row.level for row in problem.rows if row.model in models and row.stage <= Stage.DEMAND)
+    return Engine(problem).place(limits, known=like.prices, start=like, until=last).replicas
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -106,12 +110,12 @@ class Engine:
         *,
         known: DualPrices | None = None,
         start: Solution | None = None,
-        is_estimate: bool = False,
+        until: Level | None = None,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
-        The search begins with `start`, which has to be possible, by default with what runs. An estimate meets
-        about as much demand as can be met, and leaves cost alone.
+        The search begins with `start`, which has to be possible, by default with what runs. An estimate is
+        near to the bounds of all levels `until` one, and leaves what follows alone.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -121,10 +125,10 @@ class Engine:
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
                 return self._solution(self._alone_proofs(), found, None, free)
-        return self._searched(limits, known, start, is_estimate=is_estimate)
+        return self._searched(limits, known, start, until=until)
 
     def _searched(
-        self, limits: Limits, known: DualPrices | None, start: Solution | None, *, is_estimate: bool
+        self, limits: Limits, known: DualPrices | None, start: Solution | None, *, until: Level | None
     ) -> Solution:
         """Return what the search comes to."""
         begin = self._running() if start is None else self._within_options(start.replicas)
@@ -136,7 +140,7 @@ class Engine:
             self._patterns,
             limits,
             known=known,
-            is_estimate=is_estimate,
+            until=until,
         )
         answer = search.run(self._start(begin, start.added if start else ()))
         self._patterns = answer.patterns
@@ -146,10 +150,10 @@ class Engine:
         has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
         if has_all or not self._retries:
             return solution
-        return self._retried(chosen, solution, answer, is_estimate=is_estimate)
+        return self._retried(chosen, solution, answer, until=until)
 
     def _retried(
-        self, chosen: Sequence[int], cut: Solution, answer: Answer, *, is_estimate: bool
+        self, chosen: Sequence[int], cut: Solution, answer: Answer, *, until: Level | None
     ) -> Solution:
         """Search again where no more replicas are allowed than found places; return the better answer.
 
@@ -162,7 +166,7 @@ class Engine:
         )
         tightened = replace(self._problem, variants=variants)
         engine = Engine(tightened, retries=self._retries - 1, most_of_model=self._most_of_model)
-        other = engine.place(answer.left, known=answer.prices, start=cut, is_estimate=is_estimate)
+        other = engine.place(answer.left, known=answer.prices, start=cut, until=until)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.shared import Booleans, Floats, Integers, Shared
-    from controller.planning.problem import PlacementProblem, Proof
+    from controller.planning.problem import Level, PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
 GAP = 1e-3
@@ -98,9 +98,9 @@ class Search:
         limits: Limits,
         *,
         known: DualPrices | None,
-        is_estimate: bool = False,
+        until: Level | None = None,
     ) -> None:
-        """Begin with nothing but patterns; an estimate ends with demand, near to the bound."""
+        """Begin with nothing but patterns; the search `until` a level is an estimate, near to the bounds."""
         self._problem = problem
         self._options = options
         self._shared = shared
@@ -112,9 +112,9 @@ class Search:
         size = len(options.members) * len(shared.slots)
         self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + limits.wall_seconds
-        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS and not is_estimate else GAP
-        self._extras = FEW_EXTRAS if is_estimate else EXTRAS
-        self._last = self._levels.last_demand if is_estimate else self._levels.cost
+        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS and until is None else GAP
+        self._extras = EXTRAS if until is None else FEW_EXTRAS
+        self._last = self._levels.cost if until is None else options.levels.index(until)
         self._bound = -math.inf
         """Over all mixes, of what was priced last."""
         self._linear = around(options, {})
