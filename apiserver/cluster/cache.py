@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from apiserver.cluster.errors import NotFound
 from apiserver.cluster.selection import Selection
 from apiserver.cluster.watch import Timing, Watcher
 
@@ -56,6 +57,7 @@ class Cache:
         metadata_only: bool = False,
         reduce: Callable[[Json], Json] | None = None,
         timing: Timing | None = None,
+        ends_unserved: bool = False,
     ) -> None:
         self._timing = timing or Timing()
         selection = Selection(
@@ -68,7 +70,7 @@ class Cache:
         self.resource = resource
         self.synced = asyncio.Event()
         """Set once the first list is in."""
-        self._watcher = Watcher(cluster, selection, self, timing=self._timing)
+        self._watcher = Watcher(cluster, selection, self, timing=self._timing, ends_unserved=ends_unserved)
         self._reduce = reduce
         self._entries: dict[Key, _Entry] = {}
         self._items: tuple[Json, ...] | None = ()
@@ -76,8 +78,16 @@ class Cache:
         self._contact_time: float | None = None
 
     async def run(self) -> None:
-        """Keep the copy current until cancelled; errors of the server are waited out."""
-        await self._watcher.run()
+        """Keep the copy current until cancelled; errors of the server are waited out.
+
+        With `ends_unserved` it is emptied, and NotFound raised, once the kind is served no longer.
+        """
+        try:
+            await self._watcher.run()
+        except NotFound:
+            self.replace(())
+            self.synced.clear()
+            raise
 
     def get(self, namespace: str | None, name: str) -> Json | None:
         """Return an object, or None when there is none of this name."""

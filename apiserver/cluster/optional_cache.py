@@ -48,7 +48,12 @@ class OptionalCache:
         # Some may list objects of certain names only.
         self._question = {"limit": "1"} | ({"fieldSelector": field_selector} if field_selector else {})
         self._cache = Cache(
-            cluster, resource, label_selector=label_selector, field_selector=field_selector, reduce=reduce
+            cluster,
+            resource,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            reduce=reduce,
+            ends_unserved=True,
         )
         self._has_told = False
         self.settled = asyncio.Event()
@@ -59,12 +64,19 @@ class OptionalCache:
         self._cache.subscribe(callback)
 
     async def run(self) -> None:
-        """Ask until the objects can be read, then keep the copy current, until cancelled."""
-        pause_seconds = await self._pause_seconds()
-        while pause_seconds is not None:
-            await asyncio.sleep(pause_seconds)
+        """Ask until the objects can be read, keep the copy current while they can, until cancelled."""
+        while True:
             pause_seconds = await self._pause_seconds()
-        self._has_told = False
+            if pause_seconds is not None:
+                await asyncio.sleep(pause_seconds)
+                continue
+            self._has_told = False
+            try:
+                await self._keep_current()
+            except* NotFound:  # its definition was deleted, and all objects with it
+                _log.info("a kind is served no longer", kind=self._resource.kind)
+
+    async def _keep_current(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._cache.run())
             await self._cache.synced.wait()

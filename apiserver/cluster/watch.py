@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import structlog
 
 from apiserver.cluster.backoff import Backoff
-from apiserver.cluster.errors import ClusterError, Forbidden, Unauthorized, Unavailable
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -68,18 +68,27 @@ class Timing:
 
 
 class Watcher(Generic[T]):
-    """Feeds one sink from one selection, for ever."""
+    """Feeds one sink from one selection, for ever, or as long as its kind is served."""
 
-    def __init__(self, cluster: Cluster, selection: Selection, sink: Sink[T], *, timing: Timing) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        selection: Selection,
+        sink: Sink[T],
+        *,
+        timing: Timing,
+        ends_unserved: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._selection = selection
         self._sink = sink
         self._timing = timing
+        self._ends_unserved = ends_unserved
         self._backoff = Backoff(random=timing.random)
         self._version: str | None = None
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled; raises NotFound where a kind that may go is listed no more."""
         while True:
             began = self._timing.clock()
             try:
@@ -89,6 +98,8 @@ class Watcher(Generic[T]):
                 if self._timing.clock() - began < _HEALTHY_SECONDS:
                     await self._wait("watch ended at once", None)
             except ClusterError as error:
+                if self._ends_unserved and self._version is None and isinstance(error, NotFound):
+                    raise
                 if not isinstance(error, _RESUMABLE):
                     self._version = None
                 await self._wait("watch interrupted", error)

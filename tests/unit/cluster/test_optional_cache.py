@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from apiserver.cluster.cache import without_managed_fields
+from apiserver.cluster.cache import Change, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import OptionalCache
 from controller.caches import NODE_POOLS, RESOURCE_QUOTAS
@@ -25,11 +25,14 @@ class Server:
 
     def __init__(self, refusals: list[int]) -> None:
         self.refusals = refusals
+        self.is_served = True
         self.has_ended = asyncio.Event()
         self.is_watched = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Refuse, list, or keep a watch open."""
+        if not self.is_served:
+            return web.json_response({"kind": "Status", "code": 404, "message": "not found"}, status=404)
         if request.query.get("watch"):
             response = web.StreamResponse()
             await response.prepare(request)
@@ -126,6 +129,31 @@ async def test_a_permission_that_is_given_later_is_found_and_its_lack_was_told_o
 
     warnings = [line["why"] for line in lines if line["log_level"] == "warning"]
     assert warnings == ["refused with 403"]
+
+
+async def test_a_definition_that_is_deleted_leaves_nothing_and_may_come_back(tmp_path: Path) -> None:
+    """Nobody has to be started anew, and nothing waits for what cannot come."""
+    server = Server([])
+    changes: asyncio.Queue[Change] = asyncio.Queue()
+    async with (
+        connected(server, tmp_path) as cluster,
+        running(cluster, ask_again_seconds=0.01) as cache,
+        asyncio.timeout(60),
+    ):
+        cache.subscribe(changes.put_nowait)
+        assert (await changes.get()).key == ("ns", "q")
+        await server.is_watched.wait()
+
+        server.is_served = False
+        server.has_ended.set()
+        assert (await changes.get()).new is None
+        assert (cache.items(), cache.why_lost()) == ((), None)
+        assert not cache.is_readable
+
+        server.is_served = True
+        server.has_ended.clear()
+        assert (await changes.get()).new is not None
+        assert len(cache.items()) == 1
 
 
 def test_the_collections_are_where_kubernetes_and_karpenter_serve_them() -> None:
