@@ -9,9 +9,10 @@ from typing import Final
 from aiohttp import web
 
 from apiserver.schema.json import Json
-from apiserver.serving.bodies import Bodies, answered
+from apiserver.serving.bodies import Bodies, Room, answered
 from apiserver.serving.logger import EventLogger
 from webhooks.convert import UnconvertibleError, convert_all
+from webhooks.large import SMALL_BYTES
 from webhooks.review import (
     AdmissionRequest,
     MalformedReviewError,
@@ -30,8 +31,11 @@ ADMISSION_TIMES: Final = 32
 CONVERSION_TIMES: Final = 4
 """The same of a conversion review: its objects stay text, and so do those that are made of them."""
 
-_ARRIVING_REVIEWS: Final = 2
-"""So many conversion reviews of the largest size may be held as text at once, or many smaller ones."""
+SMALL_CONVERSION_BYTES: Final = 1 << 20
+"""Up to which size a conversion review is small: it takes little work."""
+
+_ARRIVING_REVIEWS: Final = {"admission": 4, "conversion": 2}
+"""So many reviews of the largest size may be held as text at once, or many smaller ones."""
 
 _JSON: Final = "application/json"
 _log = EventLogger(__name__)
@@ -63,11 +67,23 @@ def application(
         return await (await judges()).validate(request)
 
     largest = max(admission_limit_bytes * ADMISSION_TIMES, conversion_limit_bytes * CONVERSION_TIMES)
-    bodies = Bodies(arriving_bytes=_ARRIVING_REVIEWS * conversion_limit_bytes, decoded_bytes=largest)
+    shared = Room(largest)
+    admissions = Bodies(
+        arriving_bytes=_ARRIVING_REVIEWS["admission"] * admission_limit_bytes,
+        small_bytes=SMALL_BYTES,
+        large_bytes=largest // 2,  # whatever waits to be judged, conversions find room
+        shared=shared,
+    )
+    conversions = Bodies(
+        arriving_bytes=_ARRIVING_REVIEWS["conversion"] * conversion_limit_bytes,
+        small_bytes=SMALL_CONVERSION_BYTES,
+        large_bytes=largest,
+        shared=shared,
+    )
     app = web.Application()
-    app.router.add_post("/mutate", _admission("mutate", mutated, bodies, admission_limit_bytes))
-    app.router.add_post("/validate", _admission("validate", validated, bodies, admission_limit_bytes))
-    app.router.add_post("/convert", _conversion(bodies, conversion_limit_bytes))
+    app.router.add_post("/mutate", _admission("mutate", mutated, admissions, admission_limit_bytes))
+    app.router.add_post("/validate", _admission("validate", validated, admissions, admission_limit_bytes))
+    app.router.add_post("/convert", _conversion(conversions, conversion_limit_bytes))
     return app
 
 

@@ -45,7 +45,7 @@ class ClusterAuthorizer:
     async def may(self, request: AccessRequest) -> bool:
         """Tell whether the user may do it. Raises UndecidedError.
 
-        Only leave is remembered: who was refused may ask for a role and try again.
+        Only a permission is remembered: who was refused may ask for a role and try again.
         """
         review = access_review(
             request.user,

@@ -31,7 +31,7 @@ class ScalableResource:
 
 @declaration()
 class ScalingConfig:
-    """What our objects may have scaled, and by whose leave."""
+    """What our objects may have scaled, and with whose permission."""
 
     resources: Annotated[tuple[ScalableResource, ...], Items(1, 64)] = tuple(
         ScalableResource(group=group, kind=kind, resource=item.resource, has_scale=item.has_scale)

@@ -16,6 +16,7 @@ from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
 from webhooks.authorship import record_errors, user_of
 from webhooks.forms import form_errors
+from webhooks.large import worked
 from webhooks.permissions import UndecidedError
 from webhooks.review import AdmissionRequest
 from webhooks.scaling import Scaling
@@ -48,7 +49,9 @@ async def decide(
         return Decision(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
         return Decision()
-    judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
+    judgement = await worked(
+        request, complete_and_judge, subject.kind, subject.version, subject.value, subject.old
+    )
     found = [*judgement.errors, *form_errors(subject.kind, subject.forms)]
     if must_be_sure:
         found += record_errors(subject, request)

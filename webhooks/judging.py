@@ -1,4 +1,4 @@
-"""Admission put together: who decides, what may be scaled by whose leave, what is known of the cluster."""
+"""Admission put together: who decides, what may be scaled with whose permission, what the cluster has."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -
 
 
 def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:
-    """Return what may be scaled by whose leave, as configured."""
+    """Return what may be scaled with whose permission, as configured."""
     resources = {
         (item.group, item.kind): Scalable(resource=item.resource, has_scale=item.has_scale)
         for item in config.resources
@@ -68,7 +68,8 @@ class Judging:
             connection = await Cluster.connect(kubeconfig, cluster.context or None)
         except NotConfigured as error:
             _log.warning(
-                "no cluster: no advice about other objects, no leave to scale any", why=error.message
+                "no cluster: no advice about other objects, and no permission to scale can be asked for",
+                why=error.message,
             )
             await _compile_judges()
             await asyncio.Event().wait()

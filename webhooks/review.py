@@ -145,14 +145,16 @@ def _request(body: bytes, decoder: msgspec.json.Decoder[_Review[T]], envelope: M
         review = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise UnreadableRequestError(
-            _uid(body, kind), f"the request of the {kind} is odd: {error}"
+            _uid(body, kind), f"the request of the {kind} is malformed: {error}"
         ) from error
     except _UNREADABLE as error:
         raise _unreadable(body, error) from error
     if review.kind != kind:
         raise MalformedReviewError(f"the body is no {kind}")
     if review.api_version not in {api_version, ""}:
-        why = f"the {kind} is odd: only those of {api_version} are answered, not of {review.api_version}"
+        why = (
+            f"the {kind} is malformed: only those of {api_version} are answered, not of {review.api_version}"
+        )
         raise UnreadableRequestError(_uid(body, kind), why)
     return review.request
 

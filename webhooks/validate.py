@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from webhooks.admission import Subject
 from webhooks.decision import decide
+from webhooks.large import worked
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, Verdict
 from webhooks.scaling import Scaling
@@ -17,7 +19,11 @@ async def validate(
     subject, judgement = decision.subject, decision.judgement
     if subject is None or judgement is None or decision.refusal is not None or not judgement.is_sound:
         return Verdict(refusal=decision.refusal)
-    warnings = [text for advice in subject.version.advise for text in advice(subject.value)]
+    warnings = await worked(request, _advice, subject)
     own = subject.kind.kind, subject.name
     missing = advise(subject.references(), subject.namespace, referents, own)
     return Verdict(warnings=(*warnings, *missing))
+
+
+def _advice(subject: Subject) -> list[str]:
+    return [text for advice in subject.version.advise for text in advice(subject.value)]

@@ -2,15 +2,16 @@
 
 Anybody who reaches the port may send a body, and a decoder can make many times its size of it. Bytes are
 counted as they arrive: when all bodies together hold too many, the largest one that is still arriving is
-given up, so that small requests always find room. A body that has arrived whole waits in a queue until there
-is room for what it may come to. Small bodies, which are nearly all, have a queue of their own.
+given up, or where only small ones are, the largest that waits, so that small requests always find room. A
+body that has arrived whole waits in a queue until there is room for what it may come to. Small bodies, which
+are nearly all, have a queue of their own, and so has each kind of request: none can keep out another one.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +20,11 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-SMALL_BYTES: Final = 1 << 20
-"""Up to which size a body, or an answer, is small."""
+SMALL_ANSWER_BYTES: Final = 1 << 20
+"""Up to which size an answer is small."""
 
 SMALL_ROOM_BYTES: Final = 64 << 20
-"""For what all small bodies come to at once."""
+"""For what all small bodies of a kind of request come to at once."""
 
 ANSWER_SECONDS: Final = 10.0
 """How long a client may take to read a large answer."""
@@ -35,12 +36,16 @@ _AGAIN: Final = {"Retry-After": "1"}
 
 
 class Bodies:
-    """The room for the request bodies of one process, in bytes."""
+    """The room for the request bodies of one kind, in bytes.
 
-    def __init__(self, *, arriving_bytes: int, decoded_bytes: int) -> None:
-        self._arriving = _Arriving(arriving_bytes)
-        self._small = _Room(SMALL_ROOM_BYTES)
-        self._large = _Room(decoded_bytes)
+    What is larger than `small_bytes` takes its share of `large_bytes`, and then of what all kinds share.
+    """
+
+    def __init__(self, *, arriving_bytes: int, small_bytes: int, large_bytes: int, shared: Room) -> None:
+        self._small_bytes = small_bytes
+        self._arriving = _Arriving(arriving_bytes, small_bytes)
+        self._small = Room(SMALL_ROOM_BYTES)
+        self._large = Room(large_bytes), shared
 
     @asynccontextmanager
     async def read(self, request: web.Request, *, limit_bytes: int, times: int) -> AsyncIterator[bytes]:
@@ -49,20 +54,19 @@ class Bodies:
         Raises HTTPRequestEntityTooLarge beyond the limit, and HTTPServiceUnavailable where it is given up for
         others or finds no room in time.
         """
-        arriving = _Body(request)
-        try:
-            text = await self._arriving.read(arriving, limit_bytes)
-            room = self._small if len(text) <= SMALL_BYTES else self._large
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await room.take(len(text) * times)
-        except TimeoutError:
-            raise _unavailable() from None
-        finally:
-            self._arriving.forget(arriving)
-        try:
+        body = _Body(request)
+        with ExitStack() as taken:
+            try:
+                text = await self._arriving.read(body, limit_bytes)
+                async with asyncio.timeout(PATIENCE_SECONDS) as body.patience:
+                    for room in (self._small,) if len(text) <= self._small_bytes else self._large:
+                        await room.take(len(text) * times)
+                        taken.callback(room.give, len(text) * times)
+            except TimeoutError:
+                raise _unavailable() from None
+            finally:
+                self._arriving.forget(body)
             yield text
-        finally:
-            room.give(len(text) * times)
 
 
 async def answered(request: web.Request, response: web.Response) -> web.Response:
@@ -70,7 +74,7 @@ async def answered(request: web.Request, response: web.Response) -> web.Response
 
     To be called while there is room for its body: what is written waits in memory for the client.
     """
-    if (response.content_length or 0) <= SMALL_BYTES:
+    if (response.content_length or 0) <= SMALL_ANSWER_BYTES:
         return response
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -88,53 +92,66 @@ class _Body:
 
     request: web.Request
     held_bytes: int = 0
+    patience: asyncio.Timeout | None = None
+    """How long it waits for room, once it is whole."""
+
+    def give_up(self) -> None:
+        """End its request, wherever that is just now."""
+        if self.patience is None:
+            if self.request.transport:
+                self.request.transport.abort()  # it may never send another byte
+        elif not self.patience.expired():
+            self.patience.reschedule(asyncio.get_running_loop().time())
 
 
 class _Arriving:
     """The bodies that are held as text."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, small_bytes: int) -> None:
         self._most_bytes = most_bytes
+        self._small_bytes = small_bytes
         self._total_bytes = 0
-        self._unfinished: set[_Body] = set()
+        self._held: set[_Body] = set()
 
     async def read(self, body: _Body, limit_bytes: int) -> bytes:
         """Return the text of a body; it counts until it is forgotten."""
         size = body.request.content_length or 0
         if size > limit_bytes:
             raise web.HTTPRequestEntityTooLarge(limit_bytes, size)
-        self._unfinished.add(body)
-        text = b"".join([chunk async for chunk in self._chunks(body, limit_bytes)])
-        self._unfinished.discard(body)
-        return text
+        self._held.add(body)
+        return b"".join([chunk async for chunk in self._chunks(body, limit_bytes)])
 
     async def _chunks(self, body: _Body, limit_bytes: int) -> AsyncIterator[bytes]:
         async for chunk in body.request.content.iter_any():
             if body.held_bytes + len(chunk) > limit_bytes:
                 raise web.HTTPRequestEntityTooLarge(limit_bytes, body.held_bytes + len(chunk))
             self._count(body, len(chunk))
-            if body not in self._unfinished:
+            if body not in self._held:
                 raise _unavailable()
             yield chunk
 
     def forget(self, body: _Body) -> None:
         """Give back the room of a body."""
-        self._unfinished.discard(body)
+        self._held.discard(body)
         self._total_bytes -= body.held_bytes
         body.held_bytes = 0
 
     def _count(self, body: _Body, more_bytes: int) -> None:
-        """Count what has arrived; while it is too much, give up the largest body that is not whole."""
+        """Count what has arrived; while it is too much, give up the largest body."""
         body.held_bytes += more_bytes
         self._total_bytes += more_bytes
-        while self._total_bytes > self._most_bytes and self._unfinished:
-            largest = max(self._unfinished, key=lambda unfinished: unfinished.held_bytes)
+        while self._total_bytes > self._most_bytes and self._held:
+            largest = max(self._held, key=self._rank)
             self.forget(largest)
-            if largest is not body and largest.request.transport:
-                largest.request.transport.abort()  # it may never send another byte
+            if largest is not body:
+                largest.give_up()
+
+    def _rank(self, body: _Body) -> tuple[bool, int]:
+        """Order bodies by who is given up last: a small one, a whole one, one that is still arriving."""
+        return body.patience is None and body.held_bytes > self._small_bytes, body.held_bytes
 
 
-class _Room:
+class Room:
     """Bytes that are taken in the order of asking; what is larger than all of it takes all of it."""
 
     def __init__(self, most_bytes: int) -> None:

@@ -6,15 +6,17 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
+from aiohttp import StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import TestServer, make_mocked_request
 
-from apiserver.serving.bodies import SMALL_BYTES, Bodies
+from apiserver.serving.bodies import Bodies, Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-UNIT: Final = SMALL_BYTES // 16
+UNIT: Final = 1 << 16
+SMALL_BYTES: Final = 16 * UNIT
 ARRIVING, DECODED, LIMIT = 256 * UNIT, 64 * UNIT, 192 * UNIT
 PATIENCE_SECONDS = 60
 
@@ -26,7 +28,9 @@ class Served:
         self.held: list[int] = []
         self.entered = asyncio.Condition()
         self.let_go = asyncio.Event()
-        self._bodies = Bodies(arriving_bytes=ARRIVING, decoded_bytes=DECODED)
+        self._bodies = Bodies(
+            arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
+        )
         self.app = web.Application(client_max_size=1 << 30)
         self.app.router.add_post("/{times}", self._handle)
 
@@ -143,6 +147,38 @@ async def test_what_is_larger_than_all_room_is_decoded_alone(served: Served, ser
     assert [await sender.status() for sender in senders] == [200, 200, 200]
     for sender in senders:
         sender.close()
+
+
+def whole(size: int) -> web.Request:
+    """Return a request whose body has arrived."""
+    payload = StreamReader(BaseProtocol(asyncio.get_running_loop()), limit=size)
+    payload.feed_data(b"x" * size)
+    payload.feed_eof()
+    return make_mocked_request("POST", "/", payload=payload)
+
+
+async def test_where_whole_bodies_wait_a_small_one_finds_room_all_the_same() -> None:
+    """The largest that waits gives way, and others wait on."""
+    bodies = Bodies(
+        arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
+    )
+    let_go = asyncio.Event()
+
+    async def read(size: int) -> int:
+        async with bodies.read(whole(size), limit_bytes=LIMIT, times=64) as body:
+            if size > SMALL_BYTES:
+                await let_go.wait()
+            return len(body)
+
+    sizes = (64 * UNIT, 120 * UNIT, 128 * UNIT, *[SMALL_BYTES] * 3)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reading = asyncio.gather(*map(read, sizes), return_exceptions=True)
+        await asyncio.sleep(0)  # all have come as far as they can
+        let_go.set()
+        came = await reading
+
+    assert isinstance(came.pop(2), web.HTTPServiceUnavailable)
+    assert came == [size for size in sizes if size != 128 * UNIT]
 
 
 async def test_who_goes_away_leaves_no_room_taken(served: Served, server: TestServer) -> None:
