@@ -108,7 +108,7 @@ GRANTED: dict[str, set[str]] = {
         *(f"{verb} deployments.apps" for verb in ("create", "patch", "delete")),
         *(f"{verb} horizontalpodautoscalers.autoscaling" for verb in ("create", "patch", "delete")),
         "update deployments/scale.apps",
-        # Of these only what a Model owns: manifests/models/fence.yaml refuses all others.
+        # Of all these only what a Model owns, and elsewhere: manifests/models/fence.yaml refuses the rest.
         *(f"{verb} configmaps@stowplan-system" for verb in ("create", "patch", "delete")),
         "patch configmaps@kube-system",
     },

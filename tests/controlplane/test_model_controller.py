@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
-ACCOUNT = "--as=system:serviceaccount:stowplan-system:stowplan-models"
 NODE = "models-1"
 PATIENCE_SECONDS = 60.0
 KINDS = ("deployment", "service", "modelserver", "modelroute", "aspb", "hpa")
@@ -294,16 +293,6 @@ def test_servers_routes_and_objectives_say_how_requests_find_pods(cluster: Clust
     cluster.wait_for_reason("infobj/urgent", "Ready", "NoPods")
     shown = cluster.kubectl("get", "modelroute,infobj", "--output=wide")
     assert "NoEndpoints" in shown
-
-
-def test_its_account_writes_no_config_map_of_others(cluster: Cluster) -> None:
-    """Only lists of adapters, which belong to a Model."""
-    cluster.apply(model(loading_backend("law")))
-    cluster.wait("configmap/qwen-l4", "create")
-    cluster.kubectl("create", "configmap", "other", "--from-literal=a=b")
-    for what in (("create", "configmap", "new"), ("delete", "configmap", "other")):
-        said = cluster.kubectl(*what, ACCOUNT, check=False)
-        assert "may write no ConfigMap but those of a Model" in said
 
 
 async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Path) -> None:
