@@ -109,7 +109,7 @@ def crd_manifest(kind: Kind) -> Json:
         "group": kind.group,
         "names": _names(kind),
         "scope": "Namespaced",
-        "versions": [_version(kind, version) for version in kind.versions],
+        "versions": [_version(version) for version in kind.versions],
     }
     if kind.has_conversion:
         spec["conversion"] = {
@@ -138,14 +138,13 @@ def _names(kind: Kind) -> Json:
     }
 
 
-def _version(kind: Kind, version: Version) -> Json:
+def _version(version: Version) -> Json:
     entry: Json = {"name": version.name, "served": True, "storage": version.is_storage}
     if version.deprecation_warning:
         entry |= {"deprecated": True, "deprecationWarning": version.deprecation_warning}
     entry["additionalPrinterColumns"] = [_column(column) for column in version.columns]
     entry["subresources"] = {"status": {}}
-    root = _root_schema(version)
-    entry["schema"] = {"openAPIV3Schema": _tolerating(root) if kind.has_conversion else root}
+    entry["schema"] = {"openAPIV3Schema": _tolerating(_root_schema(version))}
     return entry
 
 
@@ -157,11 +156,13 @@ def _root_schema(version: Version) -> Json:
 
 
 def _tolerating(schema: Json) -> Json:
-    """Return the schema of a kind whose earlier definitions demanded no spec.
+    """Return the schema with a rule in the place of `required` where a spec is demanded.
 
-    What is stored without one must stay writable, or its finalizers could never go. So a rule that knows what
-    was stored before takes the place of `required`.
+    Upstream's definitions demand none. What is stored without one must stay writable, or its finalizers could
+    never go; so the rule knows what was stored before.
     """
+    if "spec" not in schema.get("required", ()):
+        return schema
     required = [name for name in schema["required"] if name != "spec"]
     rest = {name: item for name, item in schema.items() if name != "required"}
     rules = [*schema.get("x-kubernetes-validations", []), _SPEC_RULE]

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
+from support.installed import wait_for
 from support.upgrade_rig import (
     CRD,
     NAMESPACE,
@@ -34,6 +35,9 @@ from support.upgrade_rig import (
 from apiserver.cluster.client import Cluster
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, in_shape
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.kind import Kind
+from apiserver.schema.structural import crd_manifest
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 
@@ -44,6 +48,9 @@ BUSY = "busy"
 UP = ("serve every", "prove", "store", "rewrite", "record")
 BACK = ("rehearse", "store", "give", "rewrite", "record", "serve nothing", "take")
 """How the titles of steps begin."""
+
+
+KTHENA = [kind for kind in KINDS if kind.group.endswith("volcano.sh")]
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +298,38 @@ async def test_an_object_without_a_spec_can_be_labelled_and_deleted_after_the_up
     assert "bare" not in {item["metadata"]["name"] for item in (await cluster.list(NEW))["items"]}
     refused = old_plane.kubectl("create", "--filename=-", input=json.dumps(bare), check=False)
     assert "spec: Required value" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", KTHENA, ids=lambda kind: kind.kind)
+def test_an_object_of_kthena_without_a_spec_can_be_labelled_and_deleted(
+    old_plane: ControlPlane, kind: Kind
+) -> None:
+    """Their released definitions demanded none, either."""
+    ours = crd_manifest(kind)
+    released = copy.deepcopy(ours)
+    del released["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
+    established = ("wait", f"crd/{kind.crd_name}", "--for=condition=Established", "--timeout=60s")
+    apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
+    old_plane.kubectl(*apply, input=json.dumps(released))
+    old_plane.kubectl(*established)
+    metadata = {"name": "bare", "finalizers": ["example.com/held"]}
+    api_version = f"{kind.group}/{kind.versions[0].name}"
+    bare = {"apiVersion": api_version, "kind": kind.kind, "metadata": metadata}
+    old_plane.kubectl("create", "--namespace=default", "--filename=-", input=json.dumps(bare))
+    old_plane.kubectl(*apply, input=json.dumps(ours))
+    where = ("--namespace=default", f"{kind.plural}.{kind.group}", "bare")
+    wait_for(lambda: _is_refused(old_plane, bare | {"metadata": {"name": "other"}}), "our definition")
+
+    old_plane.kubectl("label", *where, "seen=again")
+    old_plane.kubectl("delete", *where, "--wait=false")
+    old_plane.kubectl("patch", *where, "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+    old_plane.kubectl("wait", *where[:1], f"{where[1]}/bare", "--for=delete", "--timeout=60s")
+    old_plane.kubectl("delete", f"crd/{kind.crd_name}")
+
+
+def _is_refused(plane: ControlPlane, value: Manifest) -> bool:
+    arguments = ("create", "--dry-run=server", "--namespace=default", "--filename=-")
+    return "spec: Required value" in plane.kubectl(*arguments, input=json.dumps(value), check=False).stderr
 
 
 async def test_the_controller_and_an_upgrade_do_not_fight(

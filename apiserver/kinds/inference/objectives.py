@@ -50,7 +50,7 @@ def objective_advice(value: Json) -> list[str]:
 
 
 def _priority_advice(spec: Json) -> Iterator[str]:
-    if spec.get("priority", 0) not in _INT32:
+    if not _INT32[0] <= spec.get("priority", 0) <= _INT32[-1]:  # 1e9 is in no range without a search
         yield "spec.priority: beyond 32 bits, which is all that llm-d.ai/v1alpha2 InferenceObjective takes"
 
 

@@ -122,7 +122,12 @@ def test_a_wrong_text_under_an_empty_key_is_told() -> None:
 def told(kind: Kind, version: Version, value: Json) -> list[FieldError]:
     """Return what is wrong with an object, on create; an update from it and to it answers too."""
     complete_and_judge(kind, version, copy.deepcopy(value), copy.deepcopy(value))
-    return complete_and_judge(kind, version, copy.deepcopy(value)).errors
+    given = copy.deepcopy(value)
+    judgement = complete_and_judge(kind, version, given)
+    if judgement.is_sound:
+        for advice in version.advise:
+            assert all(isinstance(text, str) for text in advice(given))
+    return judgement.errors
 
 
 def _object(kind: Kind, version: Version, number: int) -> Json:
