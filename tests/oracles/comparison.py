@@ -41,6 +41,7 @@ class Difference:
     """A deliberate difference: patterns of releases and paths, a keyword, the reason.
 
     With `only`, it explains what the release does not demand at all (`added`), or what we do not (`dropped`).
+    Nothing explains a range beyond that of the release: its clients could not read such a number.
     """
 
     releases: tuple[str, ...]
@@ -59,6 +60,7 @@ class Difference:
             finding.keyword in self.keywords
             and (self.only != "added" or finding.theirs is None)
             and (self.only != "dropped" or finding.ours is None)
+            and (finding.keyword != "range" or _is_within(finding.ours, finding.theirs))
             and any(_matches(who, f"{release}*") for release in self.releases)
             and any(_matches(finding.path, path) for path in self.paths)
         )
@@ -126,6 +128,11 @@ def _keywords(path: str, theirs: Facts, ours: Facts) -> Iterator[tuple[str, str,
         wanted, declared = theirs.get(keyword), ours.get(keyword)
         if not (is_core and keyword == "type") and _comparable(wanted) != _comparable(declared):
             yield path, keyword, wanted, declared
+
+
+def _is_within(ours: JsonValue, theirs: JsonValue) -> bool:
+    """Tell whether a range, its least and its greatest number, is part of another one."""
+    return bool(ours and theirs and ours[0] >= theirs[0] and ours[1] <= theirs[1])
 
 
 def _comparable(value: JsonValue) -> str:
