@@ -98,7 +98,8 @@ class GatewayTranslator:
             steps(route, translation, around), around.children, around.generations
         )
         if translation is None:
-            return {}, not acted.refused
+            said = {GatewayCondition.TRANSLATED: finding(Outcome(refused=acted.refused))}
+            return said if acted.refused else {}, not acted.refused
         outcome = _outcome(route, translation, acted)
         return {GatewayCondition.TRANSLATED: finding(outcome)}, not (outcome.foreign or outcome.refused)
 

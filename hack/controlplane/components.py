@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,9 @@ class Layout:
 
     simulated_nodes: str
     """A label selector for kwok's nodes; empty when all are."""
+
+    admission_plugins: Sequence[str]
+    """On besides those that are by default, and NodeRestriction."""
 
     def pki(self, name: str) -> str:
         """Name the path of a key, certificate or kubeconfig."""
@@ -101,7 +104,7 @@ def kube_apiserver(layout: Layout) -> Component:
         "tls-private-key-file": layout.pki("apiserver.key"),
         "client-ca-file": layout.pki("ca.crt"),
         "authorization-mode": "Node,RBAC",
-        "enable-admission-plugins": "NodeRestriction",
+        "enable-admission-plugins": ",".join(("NodeRestriction", *layout.admission_plugins)),
         "allow-privileged": "true",
         "endpoint-reconciler-type": "lease" if layout.is_routed else "none",
         "feature-gates": _FEATURE_GATES,

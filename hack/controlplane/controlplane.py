@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -49,8 +49,9 @@ class ControlPlane:
     Blocking throughout: from asynchronous code call it in a thread (any thread will do). Nothing is
     left running after the block, nor after this process has ended in whatever way. What this machine lacks is
     built at `start`. With `audit`, kube-apiserver logs every request. `scheduler_profiles` is a
-    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one. `simulated_nodes` is a
-    label selector for kwok's nodes, when there are others.
+    KubeSchedulerConfiguration whose profiles the scheduler has beside the default one. `admission_plugins`
+    are on beside those that are by default. `simulated_nodes` is a label selector for kwok's nodes, when
+    there are others.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class ControlPlane:
         prometheus: bool = False,
         audit: bool = False,
         scheduler_profiles: Path | None = None,
+        admission_plugins: Sequence[str] = (),
         network: Callable[[], Network] = LoopbackNetwork,
         simulated_nodes: str = "",
         progress: ProgressLine | None = None,
@@ -74,6 +76,7 @@ class ControlPlane:
         }
         self._audit = audit
         self._scheduler_profiles = scheduler_profiles
+        self._admission_plugins = admission_plugins
         self._make_network = network
         self._simulated_nodes = simulated_nodes
         self._progress = progress if progress is not None else ProgressLine()
@@ -284,4 +287,5 @@ class ControlPlane:
             node_address=self._network.node_address,
             is_routed=self._network.is_routed,
             simulated_nodes=self._simulated_nodes,
+            admission_plugins=self._admission_plugins,
         )

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 from support.campaign import TIMES
+from support.manifests import variant
 from support.rights import shipped_rules
-from support.rights_needed import ELSEWHERE, NEEDS, READERS, process_of
-from support.rights_stage import RightsStage, rights_stage
+from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES
+from support.rights_stage import TENANT, RightsStage, rights_stage
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden
@@ -51,6 +52,7 @@ CASES = [
     if TIMES > 1 or SAMPLE.get(name) == verb
 ]
 ROLES = [rule for rule in RULES.values() if rule.role in READERS]
+USED = [rule for rule in RULES.values() if rule.role in USES]
 MOVE = Move(namespace="default", name="chat", node="rights", replicas=1, benefits=())
 
 
@@ -64,7 +66,7 @@ def stage() -> Iterator[RightsStage]:
 @pytest.mark.parametrize(("rule", "verb"), CASES)
 def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: Rule, verb: str) -> None:
     """In its log or in a status, where the feature is told of, in the words of the API server."""
-    need, process = NEEDS[str(rule)], process_of(rule)
+    need = NEEDS[str(rule)]
     denied = [rule.denial(verb, resource) for resource in rule.rule["resources"]]
     # Each kind is listed and watched by itself; of other requests the first that is refused is told.
     wanted = (
@@ -73,14 +75,14 @@ def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: R
         else [[need.instead] if need.instead else denied]
     )
 
+    where = {"watch": "watch interrupted", "list": need.unread or need.told}.get(verb, need.told)
+
     with stage.without(rule, verb):
-        stage.restart(process, None if verb in READING else need.use)
+        stage.restart(rule.process, None if verb in READING else need.use)
         if verb == "delete":
             stage.shrink()
-        told = [stage.until_told(process, *sentences) for sentences in wanted]
-
-    where = {"watch": "watch interrupted", "list": need.unread or need.told}.get(verb, need.told)
-    assert all(where in line for line in told), told
+        for sentences in wanted:
+            stage.wait_until_told(rule.process, where, sentences)
 
 
 @pytest.mark.parametrize("rule", ROLES if TIMES > 1 else ROLES[:1], ids=str)
@@ -95,6 +97,17 @@ def test_who_reads_and_edits_needs_the_role(stage: RightsStage, rule: Rule) -> N
                 found[verb] = before, stage.may(user, rule, verb, want=False)
 
     assert found == dict.fromkeys(rule.verbs, (True, False))
+
+
+@pytest.mark.parametrize("rule", USED if TIMES > 1 else USED[:1], ids=str)
+def test_who_uses_a_class_or_sets_a_cost_needs_the_role(stage: RightsStage, rule: Rule) -> None:
+    """Without it the API server refuses what a user writes, with it the same is accepted."""
+    (verb,), (resource,), (group,) = rule.verbs, rule.rule["resources"], rule.rule["apiGroups"]
+    written = variant("chat", **USES[rule.role])
+    with stage.bound(rule, TENANT):
+        with stage.without(rule, verb):
+            stage.wait_until_answered(TENANT, written, f"cannot {verb} {resource}.{group}")
+        stage.wait_until_answered(TENANT, written, "created (server dry run)")
 
 
 async def _evict(cluster: Cluster, pod: Json) -> None:
@@ -136,7 +149,7 @@ def test_what_is_seldom_done_needs_its_right(
 ) -> None:
     """Done by the code that does it in the process, with the token of the account."""
     rule = RULES[name]
-    kubeconfig = stage.plane.service_account_kubeconfig("stowplan-system", f"stowplan-{process_of(rule)}")
+    kubeconfig = stage.plane.service_account_kubeconfig("stowplan-system", f"stowplan-{rule.process}")
     (pod, *_) = json.loads(stage.plane.kubectl("get", "pods", "--selector=app=chat", "--output=json").stdout)[
         "items"
     ]

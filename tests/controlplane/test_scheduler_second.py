@@ -6,22 +6,18 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
-from support.kustomizing import kustomized
 from support.manifests import deployment, listed
+from support.shipped_scheduler import shipped_scheduler
 
 from hack.clusters.ways import PACKED
-from hack.controlplane.binaries import provide_binaries
-from hack.controlplane.network import free_port
 from hack.controlplane.nodes import Node, create_nodes
-from hack.controlplane.process import Process
-from hack.controlplane.progress import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hack.controlplane import ControlPlane
+    from hack.controlplane.process import Process
 
 pytestmark = pytest.mark.controlplane
 
@@ -33,37 +29,9 @@ NODES = ("packed-a", "packed-b", "packed-c")
 @pytest.fixture
 def second(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
     """Run the shipped scheduler in another namespace, as the shipped account and with no right added."""
-    rendered = kustomized(control_plane, tmp_path, resources=["scheduler"], namespace=SYSTEM)
-    (shipped_deployment,) = (item for item in rendered if item["kind"] == "Deployment")
-    objects = [item for item in rendered if item is not shipped_deployment]
     control_plane.kubectl("create", "namespace", SYSTEM)
-    control_plane.kubectl("apply", "--server-side", "--filename=-", input=listed(*objects))
-    (shipped,) = (item["data"]["config.yaml"] for item in objects if item["kind"] == "ConfigMap")
-    kubeconfig = control_plane.service_account_kubeconfig(SYSTEM, "stowplan-scheduler")
-    address = control_plane.allocate_address()
-    port = free_port(address)
-    configuration = tmp_path / "config.yaml"
-    # In a pod the account is found by itself; nothing else is changed.
-    connection = {"clientConnection": {"kubeconfig": str(kubeconfig)}}
-    configuration.write_text(yaml.safe_dump(yaml.safe_load(shipped) | connection))
-    binary = str(provide_binaries(ProgressLine())["kube-scheduler"])
-    (container,) = shipped_deployment["spec"]["template"]["spec"]["containers"]
-    flags = [flag for flag in container["command"] if "$(NAMESPACE)" in flag]
-    pki = control_plane.directory / "pki"
-    command = [
-        binary,
-        f"--config={configuration}",
-        *(flag.replace("$(NAMESPACE)", SYSTEM) for flag in flags),
-        f"--bind-address={address}",
-        f"--secure-port={port}",
-        f"--tls-cert-file={pki / 'component.crt'}",
-        f"--tls-private-key-file={pki / 'component.key'}",
-    ]
-    process = Process("second-scheduler", command, directory=tmp_path)
-    process.start()
-    yield process
-    process.check()
-    process.stop()
+    with shipped_scheduler(control_plane, tmp_path, namespace=SYSTEM) as process:
+        yield process
     control_plane.kubectl("delete", "namespace", SYSTEM, "--wait=false")
 
 

@@ -13,6 +13,7 @@ from hack.installation.manifests import ROOT
 
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _MANIFESTS: Final = ROOT / "manifests"
+_PROCESSES: Final = frozenset({"apiserver", "controller", "models", "scheduler", "webhooks"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Rule:
         names = self.rule.get("resourceNames", [])
         called = [*self.rule["resources"], *([f"({', '.join(names)})"] if names else [])]
         return f"{self.role}: {' '.join(called)}"
+
+    @property
+    def process(self) -> str:
+        """The process whose account the role is for; empty where it is for users."""
+        return next((name for name in self.role.split("-") if name in _PROCESSES), "")
 
     def denial(self, verb: str, resource: str) -> str:
         """Return what the API server says to who may not do this."""

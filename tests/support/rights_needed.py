@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from support.rights import Rule
 from support.rights_stage import RightsStage
 
 
@@ -28,13 +27,6 @@ class Need:
     """What is said where it is not the right itself that the API server misses."""
 
 
-def process_of(rule: Rule) -> str:
-    """Return the process whose account a role is for."""
-    return next(
-        name for name in ("apiserver", "controller", "models", "webhooks") if name in rule.role.split("-")
-    )
-
-
 _WATCH: Final = "watch interrupted"
 _CERTIFICATES: Final = "certificates not finished"
 _LEASE: Final = "lease not reached"
@@ -42,10 +34,19 @@ _EVENT: Final = "event not written"
 _ADVICE: Final = "no advice about other objects of a kind"
 _DYNAMIC: Final = "going on without devices of Dynamic Resource Allocation"
 _MODEL: Final = "Model Failed"
+_ROUTE: Final = "ModelRoute Translated"
+_UNREAD: Final = "going on without"
+_OWNER: Final = "cannot set blockOwnerDeletion"
+_NOT_WRITTEN: Final = "not finished"
 _SCALING: Final = "AutoscalingPolicyBinding ScalingActive"
 _WEBHOOK_CONFIGURATIONS: Final = (
     "mutatingwebhookconfigurations validatingwebhookconfigurations"
     " (stowplan, stowplan-kthena, stowplan-inference-extension)"
+)
+
+_GATEWAYS: Final = (
+    "httproutes.gateway.networking.k8s.io, inferencepools.inference.networking.k8s.io,"
+    " inferenceobjectives.inference.networking.x-k8s.io, inferencemodelrewrites.inference.networking.x-k8s.io"
 )
 
 NEEDS: Final[dict[str, Need]] = {
@@ -114,6 +115,13 @@ NEEDS: Final[dict[str, Need]] = {
     ),
     "stowplan-controller-scaling: deployments/scale statefulsets/scale": Need("scaling", _SCALING),
     "stowplan-controller-scaling: leaderworkersets/scale": Need("scaling LeaderWorkerSets", _SCALING),
+    "stowplan-controller-tenants: subjectaccessreviews": Need(
+        "service classes and costs by right", "cycle not finished"
+    ),
+    "stowplan-controller-objectives: inferenceobjectives inferencepools": Need(
+        "priorities of objectives", _UNREAD
+    ),
+    "stowplan-controller-objectives: inferencepools": Need("whose pods an objective is about", _UNREAD),
     "stowplan-webhooks: subjectaccessreviews": Need("who may scale a target may name it", "refused"),
     "stowplan-webhooks: deployments statefulsets": Need("warning of targets that are not there", _ADVICE),
     "stowplan-webhooks: horizontalpodautoscalers": Need("warning of targets that others scale", _ADVICE),
@@ -127,8 +135,10 @@ NEEDS: Final[dict[str, Need]] = {
     ),
     "stowplan-webhooks-kthena: modelservers": Need("warning of servers that are not there", _ADVICE),
     "stowplan-models: models": Need("expanding Models", _WATCH),
-    "stowplan-models: models/status": Need("saying how a Model stands", "not finished"),
-    "stowplan-models: models/finalizers": Need("deleting a Model after what it became", ""),
+    "stowplan-models: models/status": Need("saying how a Model stands", _NOT_WRITTEN),
+    "stowplan-models: models/finalizers": Need(
+        "deleting a Model after what it became", _MODEL, instead=_OWNER
+    ),
     "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need(
         "autoscaling of backends", _MODEL, unread=_WATCH
     ),
@@ -151,6 +161,26 @@ NEEDS: Final[dict[str, Need]] = {
     ),
     "stowplan-models: horizontalpodautoscalers": Need("scaling backends", _MODEL, unread=_WATCH),
     "stowplan-models: services": Need("reaching backends", _MODEL, unread=_WATCH),
+    "stowplan-models: configmaps": Need("adapters that engines load while they run", _MODEL, unread=_WATCH),
+    "stowplan-models: modelroutes/status modelservers/status": Need("how requests find pods", _NOT_WRITTEN),
+    "stowplan-models: inferenceobjectives/status": Need("whose pods an objective is about", _NOT_WRITTEN),
+    "stowplan-models: inferenceobjectives inferencepools": Need("reporting on objectives", _UNREAD),
+    "stowplan-models: inferencepools": Need("pods of the pools of objectives", _UNREAD),
+    "stowplan-models: variantautoscalings": Need("which models the pods of a pool serve", _UNREAD),
+    "stowplan-models-gateways-reading: namespaces": Need("namespaces that opt in as a whole", _UNREAD),
+    f"stowplan-models-gateways-reading: customresourcedefinitions ({_GATEWAYS})": Need(
+        "making only what is served", _UNREAD
+    ),
+    "stowplan-models-gateways-reading: httproutes": Need("mending routes for Gateways", _UNREAD),
+    "stowplan-models-gateways-reading: inferencemodelrewrites": Need("mending names of models", _UNREAD),
+    "stowplan-models-gateways: httproutes": Need("routes for Gateways", _ROUTE),
+    "stowplan-models-gateways: inferencepools": Need("engines behind Gateways", _ROUTE),
+    "stowplan-models-gateways: inferenceobjectives inferencemodelrewrites": Need(
+        "priorities and names of models behind Gateways", _ROUTE
+    ),
+    "stowplan-models-gateways: modelroutes/finalizers": Need(
+        "deleting a ModelRoute after what it became", _ROUTE, instead=_OWNER
+    ),
     "stowplan-models: pods": Need("why replicas are not ready", _WATCH),
     "stowplan-models: customresourcedefinitions (modelinfers.workload.volcano.sh)": Need(
         "leaving Models to the upstream controller", _WATCH
@@ -158,43 +188,9 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: events": Need("events about Models", _EVENT),
     "stowplan-models: leases": Need("the first leader", _LEASE, RightsStage.vacate),
     "stowplan-models: leases (stowplan-models)": Need("one leader at a time", _LEASE),
-    "stowplan-scheduler: leases": Need("the first leader", ""),
-    "stowplan-scheduler: leases (stowplan-scheduler)": Need("one leader at a time", ""),
+    "stowplan-scheduler: leases (stowplan-scheduler)": Need("one leader at a time", "stowplan-scheduler"),
 }
 """By rule, as `support.rights` calls it."""
-
-_GATEWAYS: Final = (
-    "httproutes.gateway.networking.k8s.io, inferencepools.inference.networking.k8s.io,"
-    " inferenceobjectives.inference.networking.x-k8s.io, inferencemodelrewrites.inference.networking.x-k8s.io"
-)
-
-_METRICS: Final = "wva_desired_replicas inferno_desired_replicas wva_desired_ratio policy_desired_replicas"
-
-NOT_TRIED: Final[dict[str, str]] = {
-    f"stowplan-metrics-reader: {_METRICS}": "scaling by metrics, where a cluster's own role does not let it",
-    "stowplan-controller-tenants: subjectaccessreviews": "who may use a service class, or set a cost",
-    "stowplan-service-classes: serviceclasses": "using service classes, by whom an administrator binds it to",
-    "stowplan-variant-costs: variantcosts": "setting costs, by whom an administrator binds it to",
-    "stowplan-controller-objectives: inferenceobjectives inferencepools": "priorities of objectives",
-    "stowplan-controller-objectives: inferencepools": "whose pods an objective is about",
-    "stowplan-models: modelroutes/status modelservers/status": "saying how requests find pods",
-    "stowplan-models: inferenceobjectives/status": "saying whose pods an objective is about",
-    "stowplan-models: inferenceobjectives inferencepools": "the same",
-    "stowplan-models: inferencepools": "the same",
-    "stowplan-models: variantautoscalings": "which models the pods of a pool serve",
-    "stowplan-models: configmaps": "adapters that engines load while they run",
-    "stowplan-models-gateways-reading: namespaces": "which namespaces opt in",
-    f"stowplan-models-gateways-reading: customresourcedefinitions ({_GATEWAYS})": "what a route may become",
-    "stowplan-models-gateways-reading: httproutes": "what routes became",
-    "stowplan-models-gateways-reading: inferencepools": "the same",
-    "stowplan-models-gateways-reading: inferenceobjectives inferencemodelrewrites": "the same",
-    "stowplan-models-gateways: httproutes": "routes for Gateways",
-    "stowplan-models-gateways: inferencepools": "the same",
-    "stowplan-models-gateways: inferenceobjectives inferencemodelrewrites": "the same",
-    "stowplan-models-gateways: modelroutes/finalizers": "deleting a ModelRoute after what it became",
-}
-"""Features of rules that are not taken away: the stage has no tenants, objectives, adapters or Gateways, and
-a role of the cluster's own lets its HorizontalPodAutoscaler read metrics."""
 
 READERS: Final = {
     f"stowplan-{role}{family}": role
@@ -203,17 +199,19 @@ READERS: Final = {
 }
 """Roles of others, and who has them: users whom somebody gives them."""
 
+USES: Final[dict[str, dict[str, object]]] = {
+    "stowplan-service-classes": {
+        "sloClassRef": {"name": "service-classes-config", "key": "rights.yaml"},
+        "variantCost": None,
+    },
+    "stowplan-variant-costs": {"variantCost": "1"},
+}
+"""Roles of users among tenants, and what a VariantAutoscaling says that takes them."""
+
 ELSEWHERE: Final = {
-    (
-        "stowplan-models: models/finalizers",
-        "update",
-    ),  # asked for where OwnerReferencesPermissionEnforcement is on
     ("stowplan-controller: events", "patch"),
     ("stowplan-models: events", "patch"),
     ("stowplan-controller-evictions: pods/eviction", "create"),
     ("stowplan-controller-evictions: poddisruptionbudgets", "get"),
-    ("stowplan-scheduler: leases", "create"),
-    ("stowplan-scheduler: leases (stowplan-scheduler)", "get"),
-    ("stowplan-scheduler: leases (stowplan-scheduler)", "update"),
 }
 """Rights that no object alone makes a process use."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
@@ -15,24 +15,45 @@ from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
-from support.binding_bench import bound, policy
-from support.manifests import Manifest, deployment, listed, variant
-from support.models import POLICY, backend, model, worker
-from support.models_process import models_process
-from support.rights import Rule, may
-from support.workloads import leader_worker_set, stateful_set
+from support.manifests import Manifest, listed
+from support.models_process import ACCOUNT, models_process
+from support.rights import Rule, may, shipped_rules
+from support.rights_objects import NAMESPACE, PRODUCT, SERVED_BY_OTHERS, renewed, shrunk, standing
+from support.shipped_scheduler import shipped_scheduler
 
 _SYSTEM: Final = "stowplan-system"
-_PRODUCT: Final = "NVIDIA-L4"
 _NODE: Final = "rights"
-_SCALING: Final = "stowplan-controller-scaling"
+TENANT: Final = "tenant"
+"""A user who may edit everything in a namespace."""
+
+_PARTS: Final = (
+    *(f"--kustomize={ROOT}/manifests/{name}" for name in ("evictions", "scaling", "objectives")),
+    f"--filename={ROOT}/manifests/components/tenants/rbac.yaml",
+)
+_ASKS_FOR_FINALIZERS: Final = "OwnerReferencesPermissionEnforcement"
+"""A plug-in that some distributions have on: who lets an owner wait for what it owns needs a right for it."""
+
+_BOUND_IN_NAMESPACES: Final = {
+    "stowplan-controller-scaling": "stowplan-controller",
+    "stowplan-models-gateways": ACCOUNT,
+}
+"""ClusterRoles that users bind, and to which account."""
+
+_DEFINITIONS: Final = (
+    Definition.LEADER_WORKER_SETS,
+    Definition.INFERENCE_POOLS,
+    Definition.HTTP_ROUTES,
+    Definition.MODEL_REWRITES,
+)
 _PATIENCE_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "controller": {
-        "planning": {"intervalSeconds": 1, "evictions": {"enabled": True}},
+        "planning": {"intervalSeconds": 1, "evictions": {"enabled": True}, "objectives": True},
         "scaling": {"mode": "direct"},
-    }
+        "tenants": True,
+    },
+    "webhooks": {"tenants": True},
 }
 _ISSUED: Final = {
     "secret/stowplan-apiserver-certificate": ("/data", r"{.data.tls\.crt}"),
@@ -48,25 +69,23 @@ _ISSUED: Final = {
 }
 """What the controller writes for certificates, and where, as a patch and as kubectl say it."""
 
-_GATED: Final = {"schedulingGates": [{"name": "stowplan.dev/placement"}]}
-
 
 class RightsStage:
     """What runs, and the objects on which every right is used."""
 
-    def __init__(self, plane: ControlPlane, installation: Installation, models: Process) -> None:
+    def __init__(self, plane: ControlPlane, installation: Installation, **others: Process) -> None:
         self.plane = plane
         self._installation = installation
-        self._processes = {**installation.processes, "models": models}
+        self._processes = {**installation.processes, **others}
         self._read = dict.fromkeys(self._processes, 0)
         self._has_forgotten = False
 
     def renew(self) -> None:
-        """Make what is decided, scaled and expanded anew, so that all of it is written once more."""
-        decided = [*_decided(), _model()]
-        self.plane.kubectl("delete", "--ignore-not-found", "--wait", "--filename=-", input=listed(*decided))
+        """Make what is decided, expanded and translated anew, so that all of it is written once more."""
+        made = listed(*renewed())
+        self.plane.kubectl("delete", "--ignore-not-found", "--wait", "--filename=-", input=made)
         self.plane.kubectl("delete", "pod", "--selector=app=gated")
-        self.plane.kubectl("apply", "--filename=-", input=listed(*decided), check=False)
+        self.plane.kubectl("apply", "--filename=-", input=made, check=False)
 
     def renew_unremembered(self) -> None:
         """Do the same with webhooks that do not remember who may scale what."""
@@ -75,9 +94,10 @@ class RightsStage:
         self.renew()
 
     def shrink(self) -> None:
-        """Let the Model want nothing of what it became."""
+        """Let a Model and a ModelRoute want nothing of what they became."""
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
-        self.plane.kubectl("apply", "--filename=-", input=listed(model(backend("other"))))
+        self.plane.kubectl("wait", "modelroute/chat", "--for=condition=Translated", "--timeout=60s")
+        self.plane.kubectl("apply", "--filename=-", input=listed(*shrunk()))
 
     def taint(self) -> None:
         """Leave a node as a controller does that ends while it moves pods."""
@@ -97,18 +117,13 @@ class RightsStage:
 
     @contextmanager
     def without(self, rule: Rule, verb: str) -> Iterator[None]:
-        """Take a verb out of a rule; it comes back at the end."""
-        where = (rule.kind.lower(), rule.role, f"--namespace={_SYSTEM}")
-        rules = json.loads(self.plane.kubectl("get", *where, "--output=json").stdout)["rules"]
-        (position,) = (number for number, item in enumerate(rules) if item == rule.rule)
-        verbs = [item for item in rule.verbs if item != verb]
-        less = [item | {"verbs": verbs} if number == position else item for number, item in enumerate(rules)]
-        self._set_rules(where, [item for item in less if item["verbs"]])
-        try:
+        """Take a verb out of a rule, and out of its equals in other parts; it comes back at the end."""
+        same = [item for item in shipped_rules() if (item.process, item.rule) == (rule.process, rule.rule)]
+        with ExitStack() as stack:
+            for item in same:
+                stack.enter_context(self._less(item, verb))
             yield
-        finally:
-            self._set_rules(where, rules)
-            self._until_issued()
+        self._until_issued()
 
     def restart(self, process: str, use: Callable[[RightsStage], None] | None) -> None:
         """Start a process anew, with something to do; what it says from now on is read."""
@@ -124,26 +139,28 @@ class RightsStage:
             use(self)
             running.start()
 
-    def until_told(self, process: str, *sentences: str) -> str:
-        """Wait until the process, or a status, says one of some sentences; returns the line that does."""
+    def wait_until_told(self, process: str, where: str, sentences: Iterable[str]) -> None:
+        """Wait until a line of the process, or of a status, has one of some sentences beside another text."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            for line in (*self._log(process), *self._statuses()):
-                if any(sentence in line for sentence in sentences):
-                    return line
-            assert time.monotonic() < deadline, f"nobody says {sentences}"
+            lines = [*self._log(process), *self._statuses()]
+            if any(where in line and sentence in line for line in lines for sentence in sentences):
+                return
+            elsewhere = [line for line in lines if any(sentence in line for sentence in sentences)]
+            assert time.monotonic() < deadline, f"{where}: nobody says {sentences}, but: {elsewhere}"
             time.sleep(_POLL_SECONDS)
 
     @contextmanager
     def bound(self, rule: Rule, user: str) -> Iterator[None]:
         """Give a user the role of a rule."""
+        kind, where = rule.kind.lower(), f"--namespace={_SYSTEM}"
         self.plane.kubectl(
-            "create", "clusterrolebinding", "rights", f"--clusterrole={rule.role}", f"--user={user}"
+            "create", f"{kind}binding", "rights", f"--{kind}={rule.role}", f"--user={user}", where
         )
         try:
             yield
         finally:
-            self.plane.kubectl("delete", "clusterrolebinding", "rights")
+            self.plane.kubectl("delete", f"{kind}binding", "rights", where)
 
     def may(self, user: str, rule: Rule, verb: str, *, want: bool) -> bool:
         """Ask whether a user may do what a rule is about, as long as the answer is not the wanted one."""
@@ -153,6 +170,17 @@ class RightsStage:
             while (found := may(client, user, verb, what)) != want and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
         return found
+
+    def wait_until_answered(self, user: str, manifest: Manifest, answer: str) -> None:
+        """Create an object as a user, without storing it, until the answer has a text."""
+        create = ("create", f"--as={user}", "--dry-run=server", "--filename=-")
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            done = self.plane.kubectl(*create, input=listed(manifest), check=False)
+            if answer in (said := done.stdout + done.stderr):
+                return
+            assert time.monotonic() < deadline, said
+            time.sleep(_POLL_SECONDS)
 
     def _until_issued(self) -> None:
         if not self._has_forgotten:
@@ -168,12 +196,25 @@ class RightsStage:
             return file.read().decode().replace('\\"', '"').splitlines()
 
     def _statuses(self) -> list[str]:
-        found = self.plane.kubectl("get", "va,aspb,models", "--output=json").stdout
+        found = self.plane.kubectl("get", "va,aspb,models,modelroutes", "--output=json").stdout
         return [
             f"{item['kind']} {condition['type']} {condition['reason']}: {condition['message']}"
             for item in json.loads(found)["items"]
             for condition in item.get("status", {}).get("conditions", [])
         ]
+
+    @contextmanager
+    def _less(self, rule: Rule, verb: str) -> Iterator[None]:
+        where = (rule.kind.lower(), rule.role, f"--namespace={_SYSTEM}")
+        rules = json.loads(self.plane.kubectl("get", *where, "--output=json").stdout)["rules"]
+        (position,) = (number for number, item in enumerate(rules) if item == rule.rule)
+        verbs = [item for item in rule.verbs if item != verb]
+        less = [item | {"verbs": verbs} if number == position else item for number, item in enumerate(rules)]
+        self._set_rules(where, [item for item in less if item["verbs"]])
+        try:
+            yield
+        finally:
+            self._set_rules(where, rules)
 
     def _set_rules(self, where: tuple[str, ...], rules: list[Any]) -> None:
         patch = json.dumps([{"op": "replace", "path": "/rules", "value": rules}])
@@ -183,68 +224,23 @@ class RightsStage:
 @contextmanager
 def rights_stage() -> Iterator[RightsStage]:
     """Run a control plane with all of it."""
-    with ControlPlane() as plane, Installation(plane, settings=_SETTINGS) as installation:
-        create_nodes(plane, [Node(name=_NODE, accelerator=_PRODUCT, accelerator_count=16)])
-        for part in ("evictions", "scaling"):
-            plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / part}")
-        account = f"--serviceaccount={_SYSTEM}:stowplan-controller"
-        plane.kubectl("create", "rolebinding", _SCALING, f"--clusterrole={_SCALING}", account)
-        plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
-        with models_process(plane) as models:
-            plane.kubectl("apply", "--filename=-", input=listed(*_workloads(), policy("waiting")))
-            plane.kubectl("apply", "--filename=-", input=_SERVED_BY_OTHERS)
-            plane.wait_until_established("crd", "--selector=rights=others")
-            yield RightsStage(plane, installation, models)
-
-
-def _workloads() -> list[Manifest]:
-    gated = deployment("gated", product=_PRODUCT, accelerators=1)
-    gated["spec"]["template"]["spec"] |= _GATED
-    return [
-        deployment("chat", product=_PRODUCT, accelerators=1),
-        gated,
-        stateful_set("stateful", product=_PRODUCT, accelerators=1),
-        leader_worker_set("group", product=_PRODUCT, accelerators=1, size=1),
-    ]
-
-
-def _decided() -> list[Manifest]:
-    kinds = {"chat": ("apps/v1", "Deployment"), "stateful": ("apps/v1", "StatefulSet")}
-    kinds |= {"group": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")}
-    bindings = []
-    for name, (api_version, kind) in kinds.items():
-        binding = bound(name, name)
-        target = binding["spec"]["scalingConfiguration"]["target"]["targetRef"]
-        target |= {"apiVersion": api_version, "kind": kind}
-        bindings.append(binding)
-    return [variant("gated"), *bindings]
-
-
-def _model() -> Manifest:
-    """Return a Model that becomes a Deployment and a LeaderWorkerSet, both scaled."""
-    scaled = {"maxReplicas": 4, "autoscalingPolicy": POLICY}
-    return model(backend(**scaled), backend("wide", workers=[worker(pods=2)], **scaled))
-
-
-def _definition(plural: str, group: str, kind: str, version: str, scope: str) -> Manifest:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "labels": {"rights": "others"},
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-        },
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
-_SERVED_BY_OTHERS: Final = listed(
-    _definition("nodepools", "karpenter.sh", "NodePool", "v1", "Cluster"),
-)
+    with ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(admission_plugins=[_ASKS_FOR_FINALIZERS]))
+        installation = stack.enter_context(Installation(plane, settings=_SETTINGS))
+        create_nodes(plane, [Node(name=_NODE, accelerator=PRODUCT, accelerator_count=16)])
+        for part in _PARTS:
+            plane.kubectl("apply", "--server-side", part)
+        plane.define(*_DEFINITIONS)
+        models = stack.enter_context(models_process(plane, "models-gateways", gateways=True))
+        for role, account in _BOUND_IN_NAMESPACES.items():
+            to = (f"--clusterrole={role}", f"--serviceaccount={_SYSTEM}:{account}")
+            plane.kubectl("create", "rolebinding", role, *to, f"--namespace={NAMESPACE}")
+        editing = ("--clusterrole=edit", f"--user={TENANT}", f"--namespace={NAMESPACE}")
+        plane.kubectl("create", "rolebinding", TENANT, *editing)
+        scheduler = plane.directory / "scheduler"
+        scheduler.mkdir()
+        second = stack.enter_context(shipped_scheduler(plane, scheduler, namespace=_SYSTEM))
+        plane.kubectl("apply", "--filename=-", input=listed(*standing()))
+        plane.kubectl("apply", "--filename=-", input=SERVED_BY_OTHERS)
+        plane.wait_until_established("crd", "--selector=rights=others")
+        yield RightsStage(plane, installation, models=models, scheduler=second)

@@ -83,6 +83,8 @@ class World:
 
     async def delete(self, resource: Resource, name: str, **_: object) -> None:
         """Delete an object."""
+        if self.refuses == resource.kind:
+            raise Forbidden("no right")
         del self.stored[ChildKey(resource.kind, name)]
         self.calls.append(f"delete {resource.kind}")
 
@@ -129,6 +131,18 @@ async def test_a_route_that_opts_out_leaves_nothing() -> None:
 
     assert await rig.find() == ("", True, ["delete HTTPRoute", "delete InferencePool"])
     assert await rig.find() == ("", True, [])
+
+
+async def test_a_route_that_opts_out_says_what_it_may_not_take_back() -> None:
+    """The object still leads requests; the right may be given later."""
+    rig = Rig(World())
+    await rig.find()
+    del rig.world.value["metadata"]["annotations"]
+    rig.world.refuses = "HTTPRoute"
+
+    assert await rig.find() == ("RequestRefused", False, ["delete InferencePool"])
+    rig.world.refuses = ""
+    assert await rig.find() == ("", True, ["delete HTTPRoute"])
 
 
 @pytest.mark.parametrize("unseen", [frozenset(), frozenset({HTTP_ROUTE})])
