@@ -97,10 +97,12 @@ class GatewayTranslator:
         acted = await self._children.act(
             steps(route, translation, around), around.children, around.generations
         )
-        if translation is None:
-            said = {GatewayCondition.TRANSLATED: finding(Outcome(refused=acted.refused))}
-            return said if acted.refused else {}, not acted.refused
-        outcome = _outcome(route, translation, acted)
+        if translation is not None:
+            outcome = _outcome(route, translation, acted)
+        elif acted.refused:
+            outcome = Outcome(refused=acted.refused)
+        else:
+            return {}, True
         return {GatewayCondition.TRANSLATED: finding(outcome)}, not (outcome.foreign or outcome.refused)
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:

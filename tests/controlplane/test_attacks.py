@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 ACCOUNT = "system:serviceaccount:stowplan-system:"
-PARTS = ("models", "scheduler", "evictions", "scaling")
+PARTS = ("models", "models-gateways", "scheduler", "evictions", "objectives", "scaling")
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 ADMISSION = "admissionregistration.k8s.io"
 
@@ -98,6 +98,10 @@ ATTACKS: dict[str, tuple[tuple[str, ...], str]] = {
     "change autoscalers": (("create", "update", "patch", "delete"), "horizontalpodautoscalers.autoscaling"),
     "delete pods": (("delete", "deletecollection"), "pods"),
     "bind pods to nodes": (("create",), "pods/binding"),
+    "lead requests elsewhere": (
+        ("create", "update", "patch", "delete"),
+        "httproutes.gateway.networking.k8s.io",
+    ),
     "evict pods": (("create",), "pods/eviction"),
 }
 """The verbs, and the resource as `may` takes it."""

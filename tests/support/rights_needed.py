@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from support.manifests import Manifest
 from support.rights_stage import RightsStage
 
 
@@ -199,7 +200,7 @@ READERS: Final = {
 }
 """Roles of others, and who has them: users whom somebody gives them."""
 
-USES: Final[dict[str, dict[str, object]]] = {
+USES: Final[dict[str, Manifest]] = {
     "stowplan-service-classes": {
         "sloClassRef": {"name": "service-classes-config", "key": "rights.yaml"},
         "variantCost": None,
