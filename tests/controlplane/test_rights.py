@@ -87,7 +87,7 @@ def test_what_needs_a_right_tells_that_it_is_missing(stage: RightsStage, rule: R
 
 @pytest.mark.parametrize("rule", ROLES if TIMES > 1 else ROLES[:1], ids=str)
 def test_who_reads_and_edits_needs_the_role(stage: RightsStage, rule: Rule) -> None:
-    """As the controller of HorizontalPodAutoscalers, or as a user whom somebody gives the role."""
+    """As a user whom somebody gives the role."""
     user = READERS[rule.role]
     found = {}
     with stage.bound(rule, user):

@@ -120,10 +120,10 @@ class RightsStage:
         """Take a verb out of a rule, and out of its equals in other parts; it comes back at the end."""
         same = [item for item in shipped_rules() if (item.process, item.rule) == (rule.process, rule.rule)]
         with ExitStack() as stack:
+            stack.callback(self._until_issued)  # comes last
             for item in same:
                 stack.enter_context(self._less(item, verb))
             yield
-        self._until_issued()
 
     def restart(self, process: str, use: Callable[[RightsStage], None] | None) -> None:
         """Start a process anew, with something to do; what it says from now on is read."""
