@@ -53,7 +53,7 @@ def test_nothing_is_left_of_the_usual_name(plane: ControlPlane, tmp_path: Path) 
         (subject["name"], subject["namespace"]) for item in rendered for subject in item.get("subjects", [])
     }
     names = {f"stowplan-{name}" for name in ("webhooks", "apiserver", "controller")}
-    assert subjects == {(name, ELSEWHERE) for name in names} | {("horizontal-pod-autoscaler", "kube-system")}
+    assert subjects == {(name, ELSEWHERE) for name in names}
 
 
 def test_it_is_decided_and_measured_there(plane: ControlPlane, installed: Installation) -> None:
