@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal
 
 from apiserver.schema.declaration import declaration
+from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.models.expansion import S3_IMAGE, ExpansionSettings
@@ -15,6 +16,8 @@ _LONGEST_PAGE_BYTES: Final = 256 << 10
 """Room for the 128 adapters of a backend, with a sentence about each."""
 
 _PODS_AT_A_TIME: Final = 32
+_KNOWS_TOLERANCE: Final = (1, 33)
+"""The first release of Kubernetes that does not refuse a HorizontalPodAutoscaler with `tolerance`."""
 
 
 @declaration()
@@ -60,6 +63,11 @@ def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
     )
 
 
-def expansion_settings(config: ModelsConfig) -> ExpansionSettings:
-    """Return what Models become under a configuration."""
-    return ExpansionSettings(s3_image=config.s3_image, has_autoscalers=config.scaling == "autoscalers")
+def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings:
+    """Return what Models become under a configuration, in a cluster whose `/version` is given."""
+    major, minor = (int("".join(filter(str.isdigit, version[name]))) for name in ("major", "minor"))
+    return ExpansionSettings(
+        s3_image=config.s3_image,
+        has_autoscalers=config.scaling == "autoscalers",
+        has_tolerance=(major, minor) >= _KNOWS_TOLERANCE,
+    )

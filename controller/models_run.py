@@ -105,13 +105,6 @@ class ModelController:
             writer = StatusWriter(
                 cluster=cluster, events=events, field_manager=FIELD_MANAGER, is_leading=elector.is_leading
             )
-            tools = ModelTools(
-                writer=writer,
-                world=caches,
-                adapters=AdapterReader(scraper),
-                settings=expansion_settings(config),
-                now=lambda: datetime.now(UTC),
-            )
             further: dict[str, Further] = {}
             if gateways:
                 translator = GatewayTranslator(writer, gateways, traffic_caches)
@@ -129,6 +122,13 @@ class ModelController:
                 await traffic_caches.synced()
                 if gateways:
                     await gateways.synced()
+                tools = ModelTools(
+                    writer=writer,
+                    world=caches,
+                    adapters=AdapterReader(scraper),
+                    settings=expansion_settings(config, await cluster.get_path("/version")),
+                    now=lambda: datetime.now(UTC),
+                )
                 caches.subscribe_upstream(traffic_caches.all_changed)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))

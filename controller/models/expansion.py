@@ -35,6 +35,9 @@ class ExpansionSettings:
     has_autoscalers: bool = True
     """Whether HorizontalPodAutoscalers act on policies; else the controller does, or something else."""
 
+    has_tolerance: bool = True
+    """Whether these know `tolerance`; without it they ignore small differences."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
@@ -99,7 +102,7 @@ def _scaling_objects(
         yield from backend_scaling(parts)
     yield from model_scaling(model, scaled)
     if settings.has_autoscalers:
-        yield from map(autoscaler, scaled)
+        yield from (autoscaler(part, has_tolerance=settings.has_tolerance) for part in scaled)
 
 
 def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:

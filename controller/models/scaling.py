@@ -71,14 +71,14 @@ def model_scaling(model: Json, parts: Sequence[Part]) -> Iterator[Json]:
     yield binding
 
 
-def autoscaler(part: Part) -> Json:
+def autoscaler(part: Part, *, has_tolerance: bool) -> Json:
     """Return the HorizontalPodAutoscaler that brings a part to the replicas that its policy decides."""
     low, high = bounds(part)
     target = reference(part)
     labels = {"target_kind": target["kind"], "target_name": target["name"]}
     metric = {"name": BOUND_METRIC, "selector": {"matchLabels": labels}}
     # The policy has its own tolerance, windows and limits: those of the autoscaler would apply them twice.
-    at_once = {"tolerance": "0", "stabilizationWindowSeconds": 0}
+    at_once = ({"tolerance": "0"} if has_tolerance else {}) | {"stabilizationWindowSeconds": 0}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

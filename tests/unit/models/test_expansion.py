@@ -15,6 +15,7 @@ from support.samples import SAMPLES
 
 from apiserver.schema.json import Json
 from controller.models.expansion import ExpansionSettings, expand
+from controller.models_config import ModelsConfig, expansion_settings
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4}
 
@@ -248,6 +249,17 @@ def test_autoscalers_are_left_out_on_demand() -> None:
 
     assert "AutoscalingPolicyBinding" in kinds
     assert "HorizontalPodAutoscaler" not in kinds
+
+
+@pytest.mark.parametrize(("minor", "said"), [("32", []), ("33+", ["tolerance"]), ("36", ["tolerance"])])
+def test_autoscalers_are_exact_where_the_cluster_lets_them(minor: str, said: list[str]) -> None:
+    """An earlier release of Kubernetes refuses the whole object for this field."""
+    value = model(backend(**SCALED, autoscalingPolicy=POLICY))
+    settings = expansion_settings(ModelsConfig(), {"major": "1", "minor": minor})
+    behavior = one(expand(value, settings).objects, "HorizontalPodAutoscaler")["spec"]["behavior"]
+
+    assert behavior["scaleUp"] == behavior["scaleDown"]
+    assert [*behavior["scaleUp"]] == [*said, "stabilizationWindowSeconds"]
 
 
 def test_what_is_made_in_a_cluster_belongs_to_the_model() -> None:
