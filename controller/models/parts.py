@@ -20,7 +20,6 @@ ROLE_LABEL: Final = f"{PREFIX}role"
 GROUP_LABEL: Final = f"{PREFIX}group"
 """Its value is the same for prefill and decode pods that may be paired."""
 
-OWNER_ANNOTATION: Final = f"{PREFIX}model-owner"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowplan"}
 
 VLLM: Final = "vLLM"

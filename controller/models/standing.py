@@ -20,10 +20,7 @@ from controller.models.adapters import listed, with_entries
 from controller.models.expansion import Expansion
 from controller.models.loading import routed_pairs
 from controller.models.parts import BACKEND_LABEL
-from controller.observe.orders import PREFIX
-
-APPLIED: Final = f"{PREFIX}applied"
-"""Annotation: a digest of what was last applied."""
+from controller.observe.orders import APPLIED
 
 WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
 _ORDER: Final = (

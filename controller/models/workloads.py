@@ -15,12 +15,12 @@ from controller.models.parts import (
     BACKEND_LABEL,
     MANAGED_BY,
     MODEL_LABEL,
-    OWNER_ANNOTATION,
     Part,
     backend_name,
     owned_metadata,
 )
 from controller.models.weights import Weights
+from controller.observe.orders import MODEL_OWNER
 from controller.observe.targets import WORKER_INDEX
 
 _PORT_NAME: Final = "http"
@@ -85,7 +85,7 @@ def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
     """Return the metadata of what is made for a Model."""
     found = owned_metadata(model, name, labels)
     if owner := model["spec"].get("owner"):
-        found["annotations"] = {OWNER_ANNOTATION: owner}
+        found["annotations"] = {MODEL_OWNER: owner}
     return found
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -18,7 +17,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX, SCALE_TO_ZERO_GRACE
+from controller.observe.orders import ADVISORY, PAUSED, PREEMPTION, PREFIX, RECORDS, SCALE_TO_ZERO_GRACE
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PAUSED: (re.compile(r"(true|false)\Z"), "'true' or 'false'"),
@@ -40,6 +39,8 @@ class BindingCondition(StrEnum):
     TARGETS_RESOLVED = "TargetsResolved"
     METRICS_AVAILABLE = "MetricsAvailable"
     SCALING_ACTIVE = "ScalingActive"
+    SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
+    COST_RESOLVED = "CostResolved"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
     PLACED = "Placed"
     ADVISORY = "Advisory"
@@ -72,6 +73,14 @@ class BindingReason(StrEnum):
     CONTROLLER_MAY_NOT_SCALE = "ControllerMayNotScale"
     WRITE_FAILED = "WriteFailed"
 
+    CLASS_FOUND = "ClassFound"
+    OBJECTIVE_FOUND = "ObjectiveFound"
+    NO_CLASS = "NoClass"
+    CLASS_NOT_FOUND = "ClassNotFound"
+    CLASS_NOT_ALLOWED = "ClassNotAllowed"
+
+    COST_NOT_ALLOWED = "CostNotAllowed"
+
     ALL_PLACED = "AllPlaced"
     NOTHING_TO_PLACE = "NothingToPlace"
     TOO_LITTLE_ROOM = "TooLittleRoom"
@@ -97,7 +106,7 @@ def annotations_finding(value: Json) -> BindingFinding:
     ours = {
         name: str(text)
         for name, text in sorted(annotations.items())
-        if name.startswith(PREFIX) and name != WRITTEN_BY
+        if name.startswith(PREFIX) and name not in RECORDS
     }
     wrong = [*capacities_of(value).problems, *activity_problems(value), *_grace_problems(ours)]
     for name, text in ours.items():

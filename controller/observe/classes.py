@@ -36,7 +36,7 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
         reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
-        return True, reason, f"no service class lists the model: {instead}"
+        return True, reason, f"no service class applies: {instead}"
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace holds no service class under"

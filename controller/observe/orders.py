@@ -46,6 +46,15 @@ REQUEST_PRIORITY: Final = f"{PREFIX}request-priority"
 ROUTE_ORDERS: Final = (PARENT_REFS, REQUEST_PRIORITY)
 """What is said of a Model for its ModelRoutes."""
 
+MODEL_OWNER: Final = f"{PREFIX}model-owner"
+"""Of what a Model became: `spec.owner`."""
+
+APPLIED: Final = f"{PREFIX}applied"
+"""Of what we made: a digest of what was last applied."""
+
+RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER, APPLIED})
+"""What our own processes write down on objects: it orders nothing."""
+
 _SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = re.compile(r"(true|false)\Z")
 _ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
@@ -78,7 +87,7 @@ def orders_of(autoscaling: Json) -> Orders:
     ours = {
         name: text
         for name, text in sorted(annotations.items())
-        if name.startswith(PREFIX) and name != WRITTEN_BY
+        if name.startswith(PREFIX) and name not in RECORDS
     }
     good = {name: text for name, text in ours.items() if _is_understood(name, text)}
     return Orders(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apiserver.schema.json import Json
-from controller.observe.classes import class_questions, class_refusal
+from controller.observe.classes import class_questions
 from controller.observe.gather import malformation
 from controller.observe.grants import Question
 from controller.observe.policies import Policies
-from controller.observe.prices import cost_questions, cost_refusal
+from controller.observe.prices import cost_questions
 
 
 def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Question]:
@@ -20,8 +20,3 @@ def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Que
         for item in readable
         for question in (*class_questions(item, policies), *cost_questions(item))
     )
-
-
-def refusals(autoscaling: Json, policies: Policies) -> tuple[str, ...]:
-    """Return a sentence for each privilege that an object uses and its writer has not."""
-    return tuple(filter(None, (class_refusal(autoscaling, policies), cost_refusal(autoscaling, policies))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -43,8 +43,8 @@ class Verdict:
     ask: Ask | None = None
     """What the plan is asked for; None where it is decided without."""
 
-    placement: BindingFinding | None = None
-    """What the plan said."""
+    placement: Mapping[BindingCondition, BindingFinding] = field(default_factory=dict)
+    """What the plan said, and by which priority."""
 
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
@@ -188,8 +188,7 @@ def _findings(verdict: Verdict) -> Mapping[BindingCondition, BindingFinding]:
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is asked"
-    if verdict.placement:
-        found[BindingCondition.PLACED] = verdict.placement
+    found |= verdict.placement
     if verdict.scaling:
         found[BindingCondition.SCALING_ACTIVE] = verdict.scaling
     if verdict.advice:

@@ -7,23 +7,28 @@ asks, and publishes what it grants: never what was granted for something else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.observe.asks import Ask, binding_of, holds_nothing, stand_ins, why_not_planned
-from controller.observe.binding_conditions import BindingFinding, BindingReason
+from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
+from controller.observe.classes import class_finding
+from controller.observe.conditions import ConditionReason
+from controller.observe.gather import Gathered
+from controller.observe.objectives import Objectives
 from controller.observe.policies import Policies
-from controller.observe.tenants import refusals
+from controller.observe.prices import cost_refusal
 from controller.planning.decision import Decision, Plan, Reason
-from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.snapshot import Variant
 from controller.policies.history import History
 from controller.policies.sharing import BindingDecision, granted_decision
 from controller.sizing.records import DEFAULT_SIZING
 
 Key = tuple[str, str]
+Findings = Mapping[BindingCondition, BindingFinding]
 
 _LEAST_PATIENCE_SECONDS: Final = 30.0
 _MOST_PATIENCE_SECONDS: Final = 90.0
@@ -43,6 +48,9 @@ class Grant:
     """Why it is less than asked for, or what was planned."""
 
     is_short: bool = False
+    resolved: Findings = field(default_factory=dict)
+    """What gives its targets their priority, and whether their costs count."""
+
     why_not: str = ""
     """Why the plan says nothing; empty where it does."""
 
@@ -101,11 +109,17 @@ class Exchange:
             self._grants.set_result(grants)
 
 
-def grants_of(asks: Iterable[Ask], snapshot: Snapshot, plan: Plan, policies: Policies) -> Mapping[Key, Grant]:
-    """Return what a plan of a snapshot, taken by some policies, grants each binding."""
-    variants = {variant.key: variant for variant in snapshot.variants}
+def grants_of(
+    asks: Iterable[Ask], gathered: Gathered, plan: Plan, policies: Policies, objectives: Objectives
+) -> Mapping[Key, Grant]:
+    """Return what a plan of what was gathered by some policies and objectives grants each binding."""
+    variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {(item.namespace, item.name): item for item in plan.decisions}
-    return {ask.key: _refusal(ask, variants) or _grant(ask, decisions, policies) for ask in asks}
+    return {
+        ask.key: _refusal(ask, variants)
+        or replace(_grant(ask, decisions), resolved=dict(_resolved(ask, gathered, policies, objectives)))
+        for ask in asks
+    }
 
 
 def joined(
@@ -116,7 +130,7 @@ def joined(
     *,
     history: History,
     now_seconds: float,
-) -> tuple[BindingDecision, BindingFinding]:
+) -> tuple[BindingDecision, Findings]:
     """Return a decision as the plan grants it, and what to say of that.
 
     Where no plan came, what was published last stands. `history` is that of before the decision.
@@ -124,7 +138,7 @@ def joined(
     if grant is not None and grant.why_not:
         reason = BindingReason.NOTHING_TO_PLACE if grant.has_nothing_to_place else BindingReason.NOT_PLANNED
         text = f"decided without the plan: {grant.why_not}"
-        return decision, (grant.has_nothing_to_place, reason, text)
+        return decision, {BindingCondition.PLACED: (grant.has_nothing_to_place, reason, text)}
     if grant is None:
         text = "no plan came in time; until one does, what was published stands"
         found = (False, BindingReason.AWAITING_PLAN, text)
@@ -136,7 +150,7 @@ def joined(
     placed = granted_decision(
         decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=found[2]
     )
-    return placed, found
+    return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: found}
 
 
 def _published(case: Case) -> list[int]:
@@ -160,15 +174,36 @@ def _refusal(ask: Ask, variants: Mapping[Key, Variant]) -> Grant | None:
     return None
 
 
-def _grant(ask: Ask, planned: Mapping[Key, Decision], policies: Policies) -> Grant:
+def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
     decisions = [planned[key] for key in ask.variants]
     short = [item for item in decisions if item.reason is Reason.SHORTAGE]
-    refused = refusals(next(stand_ins([ask])), policies)  # the same for each target
     return Grant(
         replicas={(item.namespace, item.name): item.replicas for item in decisions},
-        message="; ".join([*(item.message for item in short or decisions), *refused]),
+        message="; ".join(item.message for item in short or decisions),
         is_short=bool(short),
     )
+
+
+def _resolved(
+    ask: Ask, gathered: Gathered, policies: Policies, objectives: Objectives
+) -> Iterator[tuple[BindingCondition, BindingFinding]]:
+    """Yield what is said of a VariantAutoscaling, too; targets are told apart where they differ."""
+    items = tuple(stand_ins([ask]))
+    findings = [
+        class_finding(item, policies, objectives.of(gathered.targets[key], gathered.pods[key]))
+        for item, key in zip(items, ask.variants, strict=True)
+    ]
+    # All have the same class. Without one, an objective may be about some of them.
+    holds, reason, text = next(
+        (found for found in findings if found[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
+    )
+    if len(set(findings)) > 1:
+        names = (bound.target.name for bound in ask.binding.targets)
+        text = "; ".join(f"{name}: {found[2]}" for name, found in zip(names, findings, strict=True))
+    yield BindingCondition.SERVICE_CLASS_RESOLVED, (holds, BindingReason(str(reason)), text)
+    unpriced = dict.fromkeys(filter(None, (cost_refusal(item, policies) for item in items)))
+    if unpriced:
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
 
 
 def of_variants(plan: Plan) -> Plan:

@@ -214,7 +214,7 @@ class VariantAutoscalingReconciler:
         plan = worded(self._evictor.worded(plan), self._follower.compare(world, gathered.snapshot))
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         await self._mark(gathered, plan, advices)
-        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered.snapshot, plan, policies))
+        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
         whole, plan = plan, of_variants(plan)
         cycle = _Cycle(
             world=world,

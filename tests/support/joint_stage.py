@@ -12,6 +12,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.bound import bound_targets
 from controller.observe.gather import World
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.scraping import Scraped
 from controller.observe.targets import TargetKey, TargetKind
@@ -50,6 +51,7 @@ class JointStage:
     """Accelerators of each type, on one node."""
 
     autoscalings: list[Json] = field(default_factory=list)
+    objectives: Objectives = NO_OBJECTIVES
     joint: Scope = EVERYWHERE
     accelerators: int = 1
     """Of one replica."""
@@ -89,6 +91,7 @@ class JointStage:
                         )
                     }
                 ),
+                objectives=lambda: self.objectives,
                 now=self.bound.now,
                 steady=self.bound.steady,
                 exchange=self.exchange,

@@ -13,7 +13,7 @@ from apiserver.schema.json import Json
 from controller.models.expansion import expand
 from controller.observe.asks import Ask
 from controller.observe.gather import World, gather
-from controller.observe.objectives import Objectives
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.plan import plan
@@ -50,7 +50,7 @@ def granted(
     nodes: Sequence[Json],
     *,
     required: float,
-    objectives: Objectives | None = None,
+    objectives: Objectives = NO_OBJECTIVES,
 ) -> Mapping[str, Grant]:
     """Return by binding what is granted of what each of them asks for."""
     made = [item for value in models for item in expand(value).objects]
@@ -74,12 +74,16 @@ def granted(
             if item["kind"] == "HorizontalPodAutoscaler"
         ],
     )
-    given: dict[str, Any] = {} if objectives is None else {"objectives": objectives}
     found = gather(
-        world, policies=POLICIES, now_seconds=0.0, may_scale_to_zero=True, asks=asks, **given
-    ).snapshot
-    decided = plan(found, PlanningState(), Settings())[0]
-    grants = grants_of(asks, found, decided, POLICIES)
+        world,
+        policies=POLICIES,
+        now_seconds=0.0,
+        may_scale_to_zero=True,
+        asks=asks,
+        objectives=objectives,
+    )
+    decided = plan(found.snapshot, PlanningState(), Settings())[0]
+    grants = grants_of(asks, found, decided, POLICIES, objectives)
     return {ask.key[1]: grants[ask.key] for ask in asks}
 
 
@@ -124,15 +128,13 @@ def scaled(name: str, **metadata: Any) -> Json:
 CLASS = {"annotations": {"stowplan.dev/service-class": "classes/premium"}}
 URGENT = Objectives([objective("urgent", "p")], [pool("p", {"stowplan.dev/model": "a"})])
 FIRST = {
-    "a service class by the annotation of the Model": ([scaled("a", **CLASS), scaled("b")], None),
+    "a service class by the annotation of the Model": ([scaled("a", **CLASS), scaled("b")], NO_OBJECTIVES),
     "an objective by the label of its pods": ([scaled("a"), scaled("b")], URGENT),
 }
 
 
 @pytest.mark.parametrize(("models", "objectives"), FIRST.values(), ids=FIRST.keys())
-def test_the_model_of_higher_priority_gets_the_room(
-    models: list[Json], objectives: Objectives | None
-) -> None:
+def test_the_model_of_higher_priority_gets_the_room(models: list[Json], objectives: Objectives) -> None:
     """And the other one is told why it gets less."""
     found = granted(models, [node("NVIDIA-L4", 5)], required=4, objectives=objectives)
 

@@ -117,7 +117,7 @@ ORDER: Mapping[str, tuple[Json, int, bool, str, str]] = {
         90,
         True,
         "ObjectiveFound",
-        f"no service class lists the model: priority 90 by {BY}",
+        f"no service class applies: priority 90 by {BY}",
     ),
     "a class that is named and missing is still an error": (
         {"modelID": "qwen", "sloClassRef": {"name": "classes", "key": "gone"}},

@@ -61,8 +61,7 @@ async def test_an_objective_gives_a_priority_and_the_status_says_so() -> None:
     (said,) = [c for c in stage.statuses["quiet"]["conditions"] if c["type"] == "ServiceClassResolved"]
     assert (said["reason"], said["message"]) == (
         "ObjectiveFound",
-        "no service class lists the model: priority 90 by InferenceObjective 'urgent' (10) of InferencePool"
-        " 'llama'",
+        "no service class applies: priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'llama'",
     )
 
 

@@ -10,7 +10,6 @@ from support.binding_stage import binding, optimizer, policy
 from support.joint_stage import JointStage
 from support.manifests import variant
 
-from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
 from controller.reconcilers.advisory import NOWHERE, Scope
 from controller.reconcilers.joint import Exchange, Grant
@@ -84,44 +83,6 @@ async def test_a_shortage_is_published_with_its_reason() -> None:
     message = world.bound.status()["decision"]["message"]
     assert "needs" in message
     assert "requests/s" not in message
-
-
-async def test_the_higher_service_class_gets_the_room() -> None:
-    """Two bindings want more than there is."""
-    high = binding("high", "h100-high", annotations={"stowplan.dev/service-class": "classes/premium"})
-    low = binding("low", "h100-low")
-    world = stage(
-        h100=6,
-        a100=0,
-        bindings={"low": low, "high": high},
-        replicas={"h100-low": 1, "h100-high": 1},
-        loads={"h100-low": 40, "h100-high": 40},
-    )
-    await world.cycle(times=2)
-    assert world.bound.published("high") == {"h100-high": 4}
-    assert world.bound.published("low") == {"h100-low": 2}
-
-
-@pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 2})])
-async def test_among_tenants_a_class_counts_by_right(
-    may_use: tuple[str, ...], granted: dict[str, int]
-) -> None:
-    """Else it is as if there were none, and the condition says why."""
-    named = {"stowplan.dev/service-class": "classes/premium", WRITTEN_BY: record_of({"username": "ann"})}
-    world = stage(
-        h100=6,
-        a100=0,
-        bindings={"a": binding("a", "h100-low"), "b": binding("b", "h100-high", annotations=named)},
-        replicas={"h100-low": 1, "h100-high": 1},
-        loads={"h100-low": 40, "h100-high": 40},
-        may_use=may_use,
-    )
-    await world.cycle(times=2)
-
-    assert world.bound.published("b") == granted
-    message = world.bound.status("b")["decision"]["message"]
-    assert ("user 'ann', who wrote it, may not use serviceclasses.stowplan.dev" in message) == (not may_use)
-    assert "run kubectl annotate --overwrite -n ns aspb b" in message or may_use
 
 
 async def test_what_a_variantautoscaling_holds_is_not_counted_on() -> None:

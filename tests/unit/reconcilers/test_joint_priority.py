@@ -1,0 +1,96 @@
+"""Bindings that want the same nodes: who gets the room, and what says why."""
+
+from __future__ import annotations
+
+import pytest
+from support.binding_stage import binding, optimizer
+from support.joint_stage import JointStage
+from support.traffic import objective, pool
+
+from apiserver.kinds.authorship import WRITTEN_BY, record_of
+from apiserver.schema.json import Json
+from controller.observe.objectives import Objectives
+
+PREMIUM = {"stowplan.dev/service-class": "classes/premium"}
+BY_OBJECTIVE = "priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'p'"
+LOWEST = "priority 100, the lowest"
+
+
+def contest(*bindings: Json, **more: object) -> JointStage:
+    """Return bindings of which two want four H100 each, where there are six, and no A100."""
+    return JointStage(
+        **{  # type: ignore[arg-type]
+            "bindings": {item["metadata"]["name"]: item for item in bindings},
+            "replicas": {"h100-low": 1, "h100-high": 1, "a100-high": 0},
+            "loads": {"h100-low": 40, "h100-high": 40, "a100-high": 0},
+            "room": {"h100": 6, "a100": 0},
+        }
+        | more
+    )
+
+
+def told(world: JointStage, name: str, kind: str = "ServiceClassResolved") -> tuple[str, str]:
+    """Return reason and sentence of a condition of a binding."""
+    (found,) = (item for item in world.bound.status(name)["conditions"] if item["type"] == kind)
+    return found["reason"], found["message"]
+
+
+async def test_the_higher_service_class_gets_the_room() -> None:
+    """Two bindings want more than there is."""
+    world = contest(binding("high", "h100-high", annotations=PREMIUM), binding("low", "h100-low"))
+    await world.cycle(times=2)
+    assert world.bound.published("high") == {"h100-high": 4}
+    assert world.bound.published("low") == {"h100-low": 2}
+    assert told(world, "high") == ("ClassFound", "service class 'premium', priority 1")
+    assert told(world, "low") == ("NoClass", f"no service class applies: {LOWEST}")
+
+
+async def test_an_objective_that_gives_the_room_is_named() -> None:
+    """By the pool that selects the pods of some targets; so is a class that is not there."""
+    pools = [pool("p", {"app": "h100-high"}, namespace="ns")]
+    world = contest(
+        optimizer("high", "h100-high", "a100-high"),
+        binding("low", "h100-low", annotations={"stowplan.dev/service-class": "classes/gone"}),
+        objectives=Objectives([objective("urgent", "p", namespace="ns")], pools),
+    )
+    await world.cycle(times=2)
+    assert world.bound.published("high") == {"h100-high": 4, "a100-high": 0}
+    assert world.bound.published("low") == {"h100-low": 2}
+    assert told(world, "high") == (
+        "ObjectiveFound",
+        f"h100-high: no service class applies: {BY_OBJECTIVE}; a100-high: no service class applies: {LOWEST}",
+    )
+    reason, text = told(world, "low")
+    assert reason == "ClassNotFound"
+    assert text.endswith(f"holds no service class under 'gone': {LOWEST}")
+
+
+@pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 2})])
+async def test_among_tenants_a_class_counts_by_right(
+    may_use: tuple[str, ...], granted: dict[str, int]
+) -> None:
+    """Else it is as if there were none, and the condition says why."""
+    written = {**PREMIUM, WRITTEN_BY: record_of({"username": "ann"})}
+    high = binding("b", "h100-high", annotations=written)
+    world = contest(high, binding("a", "h100-low"), may_use=may_use)
+    await world.cycle(times=2)
+
+    assert world.bound.published("b") == granted
+    reason, text = told(world, "b")
+    assert reason == ("ClassFound" if may_use else "ClassNotAllowed")
+    assert ("user 'ann', who wrote it, may not use serviceclasses.stowplan.dev" in text) == (not may_use)
+    assert "run kubectl annotate --overwrite -n ns aspb b" in text or may_use
+
+
+async def test_among_tenants_a_cost_that_does_not_count_is_told() -> None:
+    """Of each target; one without costs says nothing of them."""
+    written = {WRITTEN_BY: record_of({"username": "ann"})}
+    high = optimizer("high", "h100-high", "a100-high", annotations=written)
+    world = contest(high, binding("low", "h100-low"), may_use=())
+    await world.cycle(times=2)
+
+    reason, text = told(world, "high", "CostResolved")
+    assert reason == "CostNotAllowed"
+    assert "and not the cost 11" in text
+    assert "user 'ann', who wrote it, may not" in text
+    assert "CostResolved" not in [item["type"] for item in world.bound.status("low")["conditions"]]
