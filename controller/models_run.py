@@ -99,12 +99,11 @@ class ModelController:
             traffic_caches = TrafficCaches(cluster, traffic.add)
             gateways = GatewayCaches(cluster, traffic_caches.tell_routes) if config.gateways else None
             self._caches = [caches, traffic_caches, *([gateways] if gateways else [])]
-            events = EventRecorder(cluster, controller=_REPORTER, instance=self._identity)
             options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
             elector = LeaderElector(cluster, options, on_lost=exit_at_once)
-            writer = StatusWriter(
-                cluster=cluster, events=events, field_manager=FIELD_MANAGER, is_leading=elector.is_leading
-            )
+            fenced = cluster.fenced(elector.is_leading)
+            events = EventRecorder(fenced, controller=_REPORTER, instance=self._identity)
+            writer = StatusWriter(cluster=fenced, events=events, field_manager=FIELD_MANAGER)
             further: dict[str, Further] = {}
             if gateways:
                 translator = GatewayTranslator(writer, gateways, traffic_caches)

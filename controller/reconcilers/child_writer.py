@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, NotLeading, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.models.standing import ChildKey, Steps, key_of
@@ -41,7 +41,7 @@ class ChildWriter:
     ) -> Acted:
         """Take steps; `generations` is kept true of what was applied.
 
-        Raises the ClusterError of a server that cannot be reached, and LostLeaseError.
+        Raises the ClusterError of a server that cannot be reached, and NotLeading.
         """
         found, foreign, refused = dict(children), set(), ""
         for item in steps.apply:
@@ -51,7 +51,7 @@ class ChildWriter:
                     foreign.add(child)
                     continue
                 live = await self._apply(item)
-            except Unavailable:
+            except (Unavailable, NotLeading):
                 raise
             except Conflict as error:
                 _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
@@ -64,7 +64,7 @@ class ChildWriter:
         for item in steps.delete:
             try:
                 await self._delete(item)
-            except Unavailable:
+            except (Unavailable, NotLeading):
                 raise
             except ClusterError as error:
                 refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
@@ -85,13 +85,11 @@ class ChildWriter:
         return True
 
     async def _apply(self, item: Json) -> Json:
-        self._writer.demand_lease()
         return await self._writer.cluster.apply(
             self._resources[item["kind"]], item, field_manager=self._writer.field_manager, force=True
         )
 
     async def _delete(self, item: Json) -> None:
-        self._writer.demand_lease()
         metadata = item["metadata"]
         _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
         try:

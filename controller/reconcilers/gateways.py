@@ -81,7 +81,7 @@ class GatewayTranslator:
     async def find(self, route: Json) -> tuple[Mapping[StrEnum, Finding], bool]:
         """Work on one route; returns its conditions, and whether nothing has to be tried again.
 
-        Raises the ClusterError of a server that cannot be reached, and LostLeaseError.
+        Raises the ClusterError of a server that cannot be reached, and NotLeading.
         """
         namespace = self._world.namespace(route["metadata"]["namespace"])
         around = self._surroundings(route, namespace)

@@ -91,7 +91,7 @@ class ModelReconciler:
     async def reconcile(self, key: Key) -> bool:
         """Work on one Model; returns whether nothing has to be tried again.
 
-        Raises the ClusterError of a server that cannot be reached, and LostLeaseError.
+        Raises the ClusterError of a server that cannot be reached, and NotLeading.
         """
         world = self._tools.world
         model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)

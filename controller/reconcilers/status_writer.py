@@ -7,7 +7,7 @@ others may lack members of a status: these are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,10 +29,6 @@ Source: `k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go`
 _log = structlog.get_logger(__name__)
 
 
-class LostLeaseError(Exception):
-    """Another process may act by now: nothing more is written."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusWriter:
     """What statuses are written with."""
@@ -40,7 +36,6 @@ class StatusWriter:
     cluster: Cluster
     events: EventRecorder
     field_manager: str
-    is_leading: Callable[[], bool]
     undeclared: dict[Resource, frozenset[str]] = field(default_factory=dict)
     """Members of statuses that the installed definitions have been found not to have."""
 
@@ -50,14 +45,13 @@ class StatusWriter:
         """Write a status whose conditions are of the types `own`, unless it says what the old one does.
 
         `warns` tells which conditions are warnings: their type, empty for any, and their status. Raises the
-        ClusterError of what is refused, and LostLeaseError.
+        ClusterError of what is refused.
         """
         old = value.get("status") or {}
         unknown = self.undeclared.get(resource, frozenset())
         new = without(new, unknown)
         if not new or is_said(old, new, own):
             return
-        self.demand_lease()
         metadata = value["metadata"]
         body = {"metadata": {name: metadata[name] for name in ("namespace", "name", "uid")}, "status": new}
         try:
@@ -79,11 +73,6 @@ class StatusWriter:
             await self.write(resource, value, new, own=own, warns=warns)
             return
         self._announce(value, old, new, warns)
-
-    def demand_lease(self) -> None:
-        """Raise LostLeaseError where this process may no longer act."""
-        if not self.is_leading():
-            raise LostLeaseError
 
     def _announce(self, value: Json, old: Json, new: Json, warns: tuple[str, str]) -> None:
         before, told = _conditions(old), set()

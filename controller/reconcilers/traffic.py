@@ -84,7 +84,7 @@ class TrafficReconciler:
     async def reconcile(self, key: TrafficKey) -> bool:
         """Work on one object; returns whether nothing has to be tried again.
 
-        Raises the ClusterError of what is refused, and LostLeaseError.
+        Raises the ClusterError of what is refused.
         """
         value = self._world.get(key)
         if value is None or value["metadata"].get("deletionTimestamp"):

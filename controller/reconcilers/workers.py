@@ -10,8 +10,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from apiserver.cluster.backoff import Backoff
-from apiserver.cluster.errors import ClusterError
-from controller.reconcilers.status_writer import LostLeaseError
+from apiserver.cluster.errors import ClusterError, NotLeading
 from controller.reconcilers.work_queue import WorkQueue
 from controller.replica import exit_at_once
 
@@ -45,7 +44,7 @@ class Workers(Generic[K]):
             key = await self._queue.take()
             try:
                 is_done = await reconcile(key)
-            except LostLeaseError:
+            except NotLeading:
                 exit_at_once()
             except ClusterError as error:
                 _log.warning("not finished", object="/".join(key), error=error.message)

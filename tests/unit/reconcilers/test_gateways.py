@@ -10,14 +10,14 @@ import pytest
 from support.routes import route, server
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.cluster.errors import Forbidden, NotFound, NotLeading
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.gateways.installed import Installed
 from controller.models.standing import ChildKey
 from controller.reconcilers.gateways import GatewayTranslator
-from controller.reconcilers.status_writer import LostLeaseError, StatusWriter
+from controller.reconcilers.status_writer import StatusWriter
 
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 POOL = ChildKey("InferencePool", "l4")
@@ -73,6 +73,8 @@ class World:
     async def apply(self, resource: Resource, body: Json, **_: object) -> Json:
         """Store an object; a changed one has another generation."""
         key = ChildKey(resource.kind, body["metadata"]["name"])
+        if not self.leads:
+            raise NotLeading("no lease")
         if self.refuses == resource.kind:
             raise Forbidden("no right")
         generation = self.stored.get(key, {}).get("metadata", {}).get("generation", 0)
@@ -100,7 +102,6 @@ class Rig:
             cluster=cast("Cluster", world),
             events=cast("EventRecorder", world),
             field_manager="tests",
-            is_leading=lambda: world.leads,
         )
         self.world = world
         self._translator = GatewayTranslator(writer, world, world)
@@ -180,6 +181,6 @@ async def test_who_lost_the_lease_writes_nothing() -> None:
     """Another process may act by now."""
     rig = Rig(World(leads=False))
 
-    with pytest.raises(LostLeaseError):
+    with pytest.raises(NotLeading):
         await rig.find()
     assert rig.world.stored == {}

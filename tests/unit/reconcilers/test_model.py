@@ -44,7 +44,6 @@ class Namespace(Cluster):
             cluster=self,
             events=EventRecorder(self, controller="models", instance="one"),
             field_manager=FIELD_MANAGER,
-            is_leading=lambda: True,
         )
         tools = ModelTools(
             writer=writer,

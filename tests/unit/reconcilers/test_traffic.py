@@ -16,7 +16,7 @@ from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.observe.objectives import POOL_GROUPS
-from controller.reconcilers.status_writer import LostLeaseError, StatusWriter
+from controller.reconcilers.status_writer import StatusWriter
 from controller.reconcilers.traffic import Further, TrafficKey, TrafficReconciler
 from controller.traffic.conditions import Findings
 from controller.traffic.inferenceobjective import PoolWorld
@@ -55,7 +55,6 @@ class World:
     )
     ready: int = 1
     upstream: str = ""
-    leads: bool = True
     undeclared: frozenset[str] = frozenset()
     """Members of a status that the installed definition does not have."""
 
@@ -112,7 +111,6 @@ class World:
             cluster=cast("Cluster", self),
             events=cast("EventRecorder", self),
             field_manager="us",
-            is_leading=lambda: self.leads,
         )
         reconciler = TrafficReconciler(
             writer, self, upstream=lambda: self.upstream, now=lambda: self.time, further=self.further
@@ -190,14 +188,6 @@ async def test_a_definition_that_lacks_some_of_the_status_gets_the_rest() -> Non
 
     world = World(undeclared=frozenset({"endpoints", "readyEndpoints", "conditions", "observedGeneration"}))
     assert await world.reconcile(SERVER) == {}
-
-
-async def test_who_lost_the_lease_writes_nothing() -> None:
-    """Another process may act by now."""
-    world = World(leads=False)
-    with pytest.raises(LostLeaseError):
-        await world.reconcile(SERVER)
-    assert world.writes == []
 
 
 async def test_what_is_being_deleted_is_left_alone() -> None:
