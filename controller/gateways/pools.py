@@ -12,11 +12,9 @@ from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
 from controller.gateways.annotations import picker_reference
 from controller.gateways.installed import API_VERSIONS, POOLS
-from controller.models.parts import Note, made_metadata
+from controller.models.parts import ENGINE_LABEL, VLLM, Note, made_metadata
 
 _MOST_LABELS: Final = 64
-_ENGINE_LABEL: Final = "inference.networking.k8s.io/engine-type"
-"""By which an endpoint picker knows whose metrics a pod has; vLLM's without it."""
 
 
 def pool_of(server: Json) -> tuple[Json | None, list[Note]]:
@@ -27,7 +25,7 @@ def pool_of(server: Json) -> tuple[Json | None, list[Note]]:
         notes.append(Note(path="spec.workloadPort", text="a pool needs the port of its pods", prevents=True))
     picker, unread = picker_reference(server)
     notes += unread
-    notes += _unsaid(spec)
+    notes += _unsaid(server)
     if any(note.prevents for note in notes):
         return None, notes
     pool = {
@@ -78,10 +76,12 @@ def _labels(selector: Json) -> tuple[Json, list[Note]]:
     return labels, notes
 
 
-def _unsaid(spec: Json) -> Iterator[Note]:
-    if spec["inferenceEngine"] != "vLLM":
-        engine = spec["inferenceEngine"]
-        text = f"a pool does not say it: give its pods the label {_ENGINE_LABEL}={engine.lower()}"
+def _unsaid(server: Json) -> Iterator[Note]:
+    spec, labels = server["spec"], server["metadata"].get("labels") or {}
+    engine = spec["inferenceEngine"]
+    if engine != VLLM and labels.get(ENGINE_LABEL) != engine.lower():
+        label = f"{ENGINE_LABEL}={engine.lower()}"
+        text = f"a pool does not say it: give its pods, and this ModelServer, the label {label}"
         yield Note(path="spec.inferenceEngine", text=text)
     if spec.get("workloadPort", {}).get("protocol") == "https":
         yield Note(path="spec.workloadPort.protocol", text="requests to the pods of a pool are http")

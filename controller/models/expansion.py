@@ -126,6 +126,8 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
             Note(path=f"{part.path}.config[{name}]", text="has no effect: modelURI names the weights")
             for name in ignored_settings(part)
         ]
+        if part.worker.get("pods") == 0:
+            notes.append(Note(path=f"{part.path}.pods", text="0 counts as 1"))
         if part.worker.get("config") is not None and not isinstance(part.worker["config"], dict):
             notes.append(Note(path=f"{part.path}.config", text="has no effect: it is not an object"))
     is_split = "autoscalingPolicy" in model["spec"] and backend["type"] == "vLLMDisaggregated"

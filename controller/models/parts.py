@@ -20,6 +20,9 @@ ROLE_LABEL: Final = f"{PREFIX}role"
 GROUP_LABEL: Final = f"{PREFIX}group"
 """Its value is the same for prefill and decode pods that may be paired."""
 
+ENGINE_LABEL: Final = "inference.networking.k8s.io/engine-type"
+"""By which an endpoint picker of the Inference Extension knows whose metrics a pod has; vLLM's without it."""
+
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "stowplan"}
 
 VLLM: Final = "vLLM"
@@ -107,6 +110,11 @@ class Part:
         if self.is_disaggregated:
             labels[GROUP_LABEL] = backend_name(self.model, self.backend)
         return labels
+
+    @property
+    def engine_labels(self) -> Mapping[str, str]:
+        """Labels of its pods, and of the ModelServer that selects them, that tell the engine."""
+        return {} if self.engine == VLLM else {ENGINE_LABEL: self.engine.lower()}
 
     @property
     def port(self) -> int:

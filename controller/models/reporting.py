@@ -204,7 +204,7 @@ def _active(report: Report) -> Finding:
     ]
     if waiting:
         return False, ModelReason.MODEL_PROCESSING, f"not all backends serve: {'; '.join(waiting)}"
-    return True, ModelReason.MODEL_AVAILABLE, f"all of {len(backends)} backends serve"
+    return True, ModelReason.MODEL_AVAILABLE, "all backends serve"
 
 
 def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
@@ -233,17 +233,24 @@ def _updating(report: Report) -> Finding:
 
 
 def _is_rolling(workload: Json) -> bool:
-    status = workload.get("status") or {}
-    if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0):
-        return True
-    return int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
+    """Tell whether replicas of a workload are older than what it asks for.
+
+    Its own controller says so, once it has seen a change (a LeaderWorkerSet does not tell when). Until then
+    another number of replicas is no such change, and where there are none, none is replaced.
+    """
+    status, generation = workload.get("status") or {}, workload["metadata"].get("generation", 0)
+    replicas = int(status.get("replicas") or 0)
+    is_unseen = status.get("observedGeneration", generation) < generation
+    if is_unseen and replicas == wanted_replicas(workload):
+        return replicas > 0
+    return int(status.get("updatedReplicas") or 0) < replicas
 
 
 def _failed(report: Report) -> Finding:
-    for reason, texts in _failures(report):
-        found = [*texts]
-        if found:
-            return True, reason, "; ".join(found)
+    """Return the first cause, and what is said of all of them: who mends one should not meet the next."""
+    found = [(reason, texts) for reason, texts in _failures(report) if texts]
+    if found:
+        return True, found[0][0], "; ".join(text for _, texts in found for text in texts)
     return False, ModelReason.NOTHING_FAILED, "nothing failed"
 
 
@@ -279,9 +286,11 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
         for condition in (own.get("status") or {}).get("conditions") or []
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True"
     ]
-    pods = sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"]))
-    troubles = next(([text] for pod in pods if (text := pod_trouble(pod))), [])
-    yield ModelReason.PODS_FAIL, [*replica_failures, *troubles]
+    troubles: dict[str, str] = {}
+    for pod in sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"])):
+        if text := pod_trouble(pod):  # pods of one backend have the same
+            troubles.setdefault(pod["metadata"].get("labels", {}).get(BACKEND_LABEL, ""), text)
+    yield ModelReason.PODS_FAIL, [*replica_failures, *troubles.values()]
     yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
 
 

@@ -54,7 +54,7 @@ def model_server(parts: Sequence[Part]) -> Json:
     return {
         "apiVersion": _API_VERSION,
         "kind": "ModelServer",
-        "metadata": metadata(first.model, name, labels),
+        "metadata": metadata(first.model, name, {**labels, **first.engine_labels}),
         "spec": spec,
     }
 

@@ -117,6 +117,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     if superfluous and (apply or held or unready or not expansion.is_whole):
         names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
         held = held or [f"{name} to be ready before {names} goes" for name in unready]
+        held = held or [f"all that the Model asks for to be made before {names} goes"]
         superfluous = []
     superfluous.sort(key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"]))
     return Steps(apply=tuple(apply), delete=tuple(superfluous), awaited=tuple(dict.fromkeys(held)))

@@ -117,7 +117,7 @@ def _template(part: Part, weights: Weights, command: list[str], *, answers: bool
         spec["affinity"] = affinity
     if answers:
         spec["terminationGracePeriodSeconds"] = _STOP_SECONDS
-    return {"metadata": {"labels": {**MANAGED_BY, **part.labels}}, "spec": spec}
+    return {"metadata": {"labels": {**MANAGED_BY, **part.labels, **part.engine_labels}}, "spec": spec}
 
 
 def _engine(part: Part, weights: Weights, command: list[str], *, answers: bool) -> Json:

@@ -57,7 +57,7 @@ class ChildWriter:
                 _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
                 continue  # the change is an event of its own
             except ClusterError as error:
-                refused = refused or f"{child.kind} {child.name}: {error.message}"
+                refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
                 continue
             found[child] = live
             generations[child] = live["metadata"].get("generation", 0)
@@ -102,3 +102,10 @@ class ChildWriter:
             )
         except NotFound:
             return
+
+
+def _why(error: ClusterError, item: Json) -> str:
+    """Return why an object was not applied. A kind that nobody serves has no status, but a page of text."""
+    if isinstance(error, NotFound) and not error.reason:
+        return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
+    return error.message

@@ -34,7 +34,11 @@ from controller.reconcilers.model_adapters import AdapterReader, Key
 from controller.reconcilers.status_writer import StatusWriter
 
 FIELD_MANAGER: Final = "stowplan-models"
-_OWN: Final = frozenset(map(str, ModelCondition))
+_OWN: Final = {
+    **dict.fromkeys(map(str, ModelCondition), ""),
+    ModelCondition.FAILED: "True",
+    ModelCondition.FIELDS_EFFECTIVE: "False",
+}
 
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource
@@ -99,7 +103,7 @@ class ModelReconciler:
             self._generations.pop(key, None)  # what it owns is collected by the cluster
             self._tools.adapters.forget(key)
             return True
-        model, problems = _completed(model)
+        model, problems = _completed(self._tools.writer.latest(model))
         report = await self._acted(key, await self._report(model, problems))
         await self._publish(report)
         return report.loading.is_done and not (report.refused or report.standing.foreign)
@@ -160,7 +164,6 @@ class ModelReconciler:
             report.model,
             model_status(report, now=self._tools.now()),
             own=_OWN,
-            warns=(ModelCondition.FAILED, "True"),
         )
 
 

@@ -89,6 +89,7 @@ class TrafficReconciler:
         value = self._world.get(key)
         if value is None or value["metadata"].get("deletionTimestamp"):
             return True
+        value = self._writer.latest(value)
         found, further = self._found(key, value), self._further.get(key.kind)
         findings, is_done = dict(found.findings), True
         if further is not None:
@@ -98,8 +99,7 @@ class TrafficReconciler:
             RESOURCES[key.kind],
             value,
             traffic_status(value, Found(findings=findings, members=found.members), now=self._now()),
-            own=_OWN | (further.types if further else frozenset()),
-            warns=("", "False"),
+            own=dict.fromkeys(_OWN | (further.types if further else frozenset()), "False"),
         )
         return is_done
 

@@ -85,9 +85,10 @@ def _workers(where: str, backend: Json) -> Iterator[str]:
         here = f"{where}.workers[{position}]"
         if not worker.get("image"):
             yield f"{here}.image: not set, so there is nothing to run"
-        for name in ("replicas", "pods"):
-            if worker.get(name) == 0:
-                yield f"{here}.{name}: 0, so the backend cannot serve"
+        if worker.get("replicas") == 0:
+            yield f"{here}.replicas: 0, so the backend cannot serve"
+        if worker.get("pods") == 0:
+            yield f"{here}.pods: 0 counts as 1"
         if worker.get("resources", {}).get("claims"):
             yield f"{here}.resources.claims: pods of a model have no resource claims, so they are refused"
     yield from config_advice(where, backend["workers"])

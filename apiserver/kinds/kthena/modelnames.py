@@ -45,7 +45,7 @@ class ServiceNames(Rule):
         for position, backend in enumerate(_backends(value)):
             name = _service_name(model, backend)
             if len(name) > _LONGEST:
-                yield _too_long(position, backend, f"its Service would be called {name}")
+                yield _too_long(position, backend, f"its Service would be called {name}", len(name))
 
     def cel(self) -> Sequence[CelRule]:
         """Return one rule for the letter, and one for the lengths."""
@@ -93,8 +93,8 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
         if not engines or len(name) > _LONGEST:
             continue
         last = f"{name}-{max(engines) - 1:.0f}"  # what is no number is a matter of the schema
-        if len(last) + _REVISION_CHARACTERS > _LONGEST:
-            yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION")
+        if (length := len(last) + _REVISION_CHARACTERS) > _LONGEST:
+            yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
 
 
 NAMES: Final = (
@@ -124,6 +124,7 @@ def _service_name(model: str, backend: Json) -> str:
     return f"{model}-{backend.get('name', '')}{role}".replace(".", "-")
 
 
-def _too_long(position: int, backend: Json, why: str) -> FieldError:
+def _too_long(position: int, backend: Json, why: str, length: int) -> FieldError:
     path = FieldPath().child("spec", "backends").index(position).child("name")
-    return errors.invalid(path, backend.get("name", ""), f"{why}: {_LONGEST} characters are most")
+    text = f"{why}, which has {length} characters of at most {_LONGEST}: shorten it, or metadata.name"
+    return errors.invalid(path, backend.get("name", ""), text)

@@ -37,6 +37,7 @@ MODEL: Final = Kind(
                     description="Where the first backend fetches the model.",
                 ),
                 condition("Active", "Active", description="Whether all backends serve."),
+                condition("Failed", "Failed", description="Whether somebody has to act."),
                 Column(
                     name="Replicas",
                     type="integer",
@@ -55,6 +56,7 @@ MODEL: Final = Kind(
                 condition(
                     "Active", "Message", member="message", description="Why, in one sentence.", priority=1
                 ),
+                condition("Failed", "Cause", member="message", description="What failed.", priority=1),
             ),
             fill=(model_fill,),
             advise=(model_advice,),

@@ -35,7 +35,7 @@ class ModelWorker:
 
     pods: Maybe[Count] = UNSET
     """How many pods, each on a node, make up one of it: more than 1 for a model too large for one node.
-    Without it: 1."""
+    Without it, and with 0: 1."""
 
     resources: Maybe[ResourceRequirements] = UNSET
     """What each pod requests and may use at most, accelerators among it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.models import backend, model, one
 from support.routes import http_rules, route, rule, said, server, translated
 
 from apiserver.schema.json import Json
@@ -14,8 +15,10 @@ from controller.gateways.installed import (
     installed_of,
     reduced,
 )
+from controller.gateways.pools import pool_of
 from controller.gateways.traffic import gateway_duration
 from controller.gateways.translation import Translation
+from controller.models.expansion import expand
 
 
 def of_kind(translation: Translation, kind: str) -> list[Json]:
@@ -55,6 +58,18 @@ def test_a_model_has_its_own_name_behind_the_route() -> None:
             "targets": [{"modelRewrite": "Qwen/Qwen3-8B"}],
         }
     ]
+
+
+def test_a_pool_does_not_say_which_engine_its_pods_have_but_they_do() -> None:
+    """Those of a Model at once; others have to be given the label, which is then believed."""
+    label = "inference.networking.k8s.io/engine-type"
+    objects = expand(model(backend(type="SGLang"))).objects
+    server = one(objects, "ModelServer")
+
+    assert one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"][label] == "sglang"
+    assert pool_of(server)[1] == []
+    del server["metadata"]["labels"][label]
+    assert [note.path for note in pool_of(server)[1]] == ["spec.inferenceEngine"]
 
 
 def test_a_priority_becomes_an_objective_of_each_pool() -> None:

@@ -110,7 +110,7 @@ SPOKEN = {
         worker(replicas=0, pods=0),
         [
             f"{FIRST}.workers[0].replicas: 0, so the backend cannot serve",
-            f"{FIRST}.workers[0].pods: 0, so the backend cannot serve",
+            f"{FIRST}.workers[0].pods: 0 counts as 1",
         ],
     ),
     "claims that no pod has": (

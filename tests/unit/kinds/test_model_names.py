@@ -48,22 +48,23 @@ REFUSED = {
     "a name that is too long with that of the model": (
         model(backend("b" * 58)),
         [
-            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be called llama-{"b" * 58}:'
-            " 63 characters are most"
+            f'{FIRST}.name: Invalid value: "{"b" * 58}": its Service would be called llama-{"b" * 58},'
+            " which has 64 characters of at most 63: shorten it, or metadata.name"
         ],
     ),
     "a name that is too long with that of a part": (
         model(split("l4"), name="m" * 53),
         [
-            f'{FIRST}.name: Invalid value: "l4": its Service would be called {"m" * 53}-l4-prefill:'
-            " 63 characters are most"
+            f'{FIRST}.name: Invalid value: "l4": its Service would be called {"m" * 53}-l4-prefill,'
+            " which has 64 characters of at most 63: shorten it, or metadata.name"
         ],
     ),
     "a name that is too long for the last of some engines that span nodes": (
         spanning("b" * 44, replicas=6),
         [
             f'{FIRST}.name: Invalid value: "{"b" * 44}": a label of its pods would be'
-            f" llama-{'b' * 44}-11-REVISION: 63 characters are most"
+            f" llama-{'b' * 44}-11-REVISION,"
+            " which has 64 characters of at most 63: shorten it, or metadata.name"
         ],
     ),
 }

@@ -134,6 +134,7 @@ def test_the_field_has_an_effect(field: str) -> None:
             {"workers": [worker(config={"model": "other"})]},
             "spec.backends[0].workers[0].config[model]: has no effect: modelURI names the weights",
         ),
+        ({"workers": [worker(pods=0)]}, "spec.backends[0].workers[0].pods: 0 counts as 1"),
         (
             {"workers": [worker(config=["--model"])]},
             "spec.backends[0].workers[0].config: has no effect: it is not an object",

@@ -151,14 +151,14 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
     "nothing is known: what is routed stays": (
         [told("a", silent="no answer")],
         True,
-        Loading(troubles=("the loader of adapters of pod a is not heard: no answer",)),
+        Loading(troubles=("container adapters of pod a does not say what is loaded: no answer",)),
     ),
     "nothing is known: nothing new is routed": (
         [told("a", silent="no answer")],
         False,
         Loading(
             unloaded=frozenset({("l4", "law")}),
-            troubles=("the loader of adapters of pod a is not heard: no answer",),
+            troubles=("container adapters of pod a does not say what is loaded: no answer",),
         ),
     ),
 }

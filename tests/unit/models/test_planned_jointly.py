@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from support.models import GPU, POLICY, backend, model, split, worker
+from support.models import GPU, POLICY, backend, model, one, split, worker
 from support.traffic import objective, pool
 
 from apiserver.schema.json import Json
 from controller.models.expansion import expand
+from controller.models.standing import digested
 from controller.observe.asks import Ask
+from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
@@ -141,6 +143,15 @@ def test_the_model_of_higher_priority_gets_the_room(models: list[Json], objectiv
     assert (numbers(found["a-l4"]), numbers(found["b-l4"])) == ({"a-l4": 4}, {"b-l4": 1})
     assert not found["a-l4"].is_short
     assert found["b-l4"].is_short
+
+
+def test_what_is_written_on_a_binding_orders_nothing() -> None:
+    """Its condition would say that an annotation of ours means nothing."""
+    value = model(backend(maxReplicas=3, scalingCost=1), owner="the chat team", autoscalingPolicy=POLICY)
+    made = digested(one(expand(value).objects, "AutoscalingPolicyBinding"))
+
+    assert made["metadata"]["annotations"]
+    assert annotations_finding(made)[1] is BindingReason.NO_ANNOTATIONS
 
 
 WORKLOADS = {

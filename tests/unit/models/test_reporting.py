@@ -141,6 +141,70 @@ def test_a_condition_says_why(
     assert findings(given)[condition] == said
 
 
+ROLLING: dict[str, tuple[str, Json, bool]] = {
+    "one that is new": ("Deployment", {}, False),
+    "one whose first pods start": (
+        "Deployment",
+        {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 0},
+        False,
+    ),
+    "one that its controller has not seen changed": (
+        "Deployment",
+        {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2},
+        True,
+    ),
+    "one that somebody has just scaled": (
+        "Deployment",
+        {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1},
+        False,
+    ),
+    "one that is replaced": (
+        "Deployment",
+        {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1},
+        True,
+    ),
+    "groups, whose controller does not tell what it has seen": (
+        "LeaderWorkerSet",
+        {"replicas": 2, "updatedReplicas": 2},
+        False,
+    ),
+    "groups that are replaced": ("LeaderWorkerSet", {"replicas": 2, "updatedReplicas": 1}, True),
+}
+
+
+@pytest.mark.parametrize(("kind", "status", "is_rolling"), ROLLING.values(), ids=ROLLING.keys())
+def test_replicas_are_being_replaced(kind: str, status: Json, *, is_rolling: bool) -> None:
+    """Of a workload of two replicas, in its second generation."""
+    given = report(backend(workers=[worker(pods=2 if kind == "LeaderWorkerSet" else 1)]))
+    child = next(item for key, item in given.standing.children.items() if key.kind == kind)
+    child["metadata"]["generation"] = 2
+    child["status"] = status
+
+    holds, reason, _ = findings(given)[ModelCondition.UPDATING]
+    assert (holds, reason == ModelReason.ROLLING_OUT) == (is_rolling, is_rolling)
+
+
+def test_all_that_failed_is_said_at_once() -> None:
+    """The first cause gives the reason; pods of one backend are named once."""
+
+    def pending(name: str, of: str) -> Json:
+        conditions = [{"type": "PodScheduled", "reason": "Unschedulable", "message": f"no {of}"}]
+        labels = {"stowplan.dev/backend": of}
+        return {"metadata": {"name": name, "labels": labels}, "status": {"conditions": conditions}}
+
+    backends = backend("a"), backend("b"), backend("c", type="MindIE")
+    pods = [pending("a-1", "a"), pending("a-2", "a"), pending("b-1", "b")]
+    _, reason, text = findings(report(*backends, namesake="older", pods=pods))[ModelCondition.FAILED]
+
+    assert reason is ModelReason.NAME_TAKEN
+    assert text.split("; ")[2:] == [
+        "spec.backends[2].type: no command line is known for MindIE",
+        "known are vLLM, vLLMDisaggregated, SGLang",
+        "pod a-1 is not scheduled: no a",
+        "pod b-1 is not scheduled: no b",
+    ]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -107,7 +107,7 @@ def test_a_renamed_backend_goes_when_the_new_one_serves() -> None:
     namespace.done.clear()
     assert not namespace.act(renamed).apply
     namespace.serve("qwen-new")
-    assert namespace.act(renamed).awaited == ()
+    assert namespace.act(renamed).awaited == ("all that the Model asks for to be made before qwen-old goes",)
     assert namespace.done == ["apply ModelRoute qwen"]
     namespace.act(renamed)
     assert namespace.done[1:] == [

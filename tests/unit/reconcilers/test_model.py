@@ -201,4 +201,6 @@ async def test_an_adapter_that_fails_is_named_and_takes_nothing_along(namespace:
     namespace.pages["a"] = {}
     await namespace.settle()
     assert namespace.routed == {"law"}
-    assert "the loader of adapters of pod a is not heard: no answer" in namespace.reason("Failed")[1]
+    assert (
+        "container adapters of pod a does not say what is loaded: no answer" in namespace.reason("Failed")[1]
+    )
