@@ -47,8 +47,11 @@ class ChildWriter:
         for item in steps.apply:
             child = key_of(item)
             try:
-                if child not in found and await self._is_taken(item):
-                    foreign.add(child)
+                if child not in found and (there := await self._there(item)):
+                    if _has_owner_of(there, item):
+                        found[child] = there  # a local copy lags behind: its change is an event of its own
+                    else:
+                        foreign.add(child)
                     continue
                 live = await self._apply(item)
             except (Unavailable, NotLeading):
@@ -73,16 +76,15 @@ class ChildWriter:
             generations.pop(key_of(item), None)
         return Acted(children=found, foreign=frozenset(foreign), refused=refused)
 
-    async def _is_taken(self, item: Json) -> bool:
-        """Tell whether somebody else made an object of this name: server-side apply would take it over."""
+    async def _there(self, item: Json) -> Json | None:
+        """Return the object of this name that somebody made: server-side apply would take it over."""
         metadata = item["metadata"]
         try:
-            await self._writer.cluster.get(
+            return await self._writer.cluster.get(
                 self._resources[item["kind"]], metadata["name"], namespace=metadata["namespace"]
             )
         except NotFound:
-            return False
-        return True
+            return None
 
     async def _apply(self, item: Json) -> Json:
         return await self._writer.cluster.apply(
@@ -102,6 +104,13 @@ class ChildWriter:
             )
         except NotFound:
             return
+
+
+def _has_owner_of(live: Json, item: Json) -> bool:
+    """Tell whether an object belongs to something that another one is to belong to."""
+    owners = live["metadata"].get("ownerReferences") or []
+    uids = {owner["uid"] for owner in item["metadata"].get("ownerReferences") or []}
+    return any(owner.get("uid") in uids for owner in owners)
 
 
 def _why(error: ClusterError, item: Json) -> str:
