@@ -263,19 +263,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
             " give it another spec.name"
         )
         yield ModelReason.NAME_TAKEN, [text]
-    taken = {*report.standing.foreign} | {
-        key
-        for item in report.expansion.objects
-        if (key := key_of(item)) in report.standing.children
-        and not belongs_to(report.standing.children[key], report.model["metadata"]["uid"])
-    }
-    yield (
-        ModelReason.OBJECT_EXISTS,
-        [
-            f"{kind} {name} is not of this Model and stays as it is: delete it, or rename the backend"
-            for kind, name in sorted(taken)
-        ],
-    )
+    yield ModelReason.OBJECT_EXISTS, [*_taken(report)]
     yield ModelReason.BACKEND_NOT_MADE, [str(note) for note in report.expansion.notes if note.prevents]
     yield ModelReason.REQUEST_REFUSED, [report.refused] if report.refused else []
     replica_failures = [
@@ -292,6 +280,17 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
             troubles.setdefault(pod["metadata"].get("labels", {}).get(BACKEND_LABEL, ""), text)
     yield ModelReason.PODS_FAIL, [*replica_failures, *troubles.values()]
     yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
+
+
+def _taken(report: Report) -> Iterator[str]:
+    """Yield what to do about each object of somebody else whose name is needed."""
+    children, uid = report.standing.children, report.model["metadata"]["uid"]
+    for item in sorted(report.expansion.objects, key=key_of):
+        key = key_of(item)
+        if key in report.standing.foreign or (key in children and not belongs_to(children[key], uid)):
+            is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
+            other = "rename the backend" if is_of_backend else "give the Model another name"
+            yield f"{key.kind} {key.name} is not of this Model and stays as it is: delete it, or {other}"
 
 
 def _effective(report: Report) -> Finding:

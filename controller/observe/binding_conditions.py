@@ -121,7 +121,7 @@ def annotations_finding(value: Json) -> BindingFinding:
     if ours:
         followed = ", ".join(f"{name}={text}" for name, text in ours.items())
         return True, BindingReason.ANNOTATIONS_FOLLOWED, f"followed: {followed}"
-    return True, BindingReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
+    return True, BindingReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... orders anything"
 
 
 def grace_seconds(value: Json, default_seconds: float) -> float:

@@ -106,7 +106,7 @@ def orders_finding(orders: Orders) -> Finding:
         return False, ConditionReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(orders.problems)
     if orders.followed:
         return True, ConditionReason.ANNOTATIONS_FOLLOWED, f"followed: {', '.join(orders.followed)}"
-    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation begins with {PREFIX}"
+    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... orders anything"
 
 
 def _is_understood(name: str, text: str) -> bool:

@@ -20,7 +20,7 @@ from controller.models.reporting import (
     model_status,
     pod_trouble,
 )
-from controller.models.standing import Standing, Steps, key_of
+from controller.models.standing import ChildKey, Standing, Steps, key_of
 from hack.installation.manifests import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -115,6 +115,25 @@ def test_of_a_model_that_serves_all_is_well() -> None:
                 ModelReason.BACKEND_NOT_MADE,
                 "spec.backends[0].type: no command line is known for MindIE; known are vLLM,"
                 " vLLMDisaggregated, SGLang",
+            ),
+        ),
+        (
+            report(standing=Standing(children={}, foreign=frozenset({ChildKey("Service", "qwen-l4")}))),
+            ModelCondition.FAILED,
+            (
+                True,
+                ModelReason.OBJECT_EXISTS,
+                "Service qwen-l4 is not of this Model and stays as it is: delete it, or rename the backend",
+            ),
+        ),
+        (
+            report(standing=Standing(children={}, foreign=frozenset({ChildKey("ModelRoute", "qwen")}))),
+            ModelCondition.FAILED,
+            (
+                True,
+                ModelReason.OBJECT_EXISTS,
+                "ModelRoute qwen is not of this Model and stays as it is: delete it, or give the Model"
+                " another name",
             ),
         ),
         (
