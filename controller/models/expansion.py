@@ -6,7 +6,7 @@ be made: what runs before what sends requests to it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,6 +122,9 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
     """Return the fields of a backend that do not do what they say."""
     notes = [*_variables(backend, path)]
     for part in parts_of(model, backend, path):
+        if part.url_port not in (None, part.port):
+            text = f"the port of RUNTIME_URL has no effect: {part.path}.config says {part.port}"
+            notes.append(Note(path=_variable_path(backend, path, "RUNTIME_URL"), text=text))
         notes += [
             Note(path=f"{part.path}.config[{name}]", text="has no effect: modelURI names the weights")
             for name in ignored_settings(part)
@@ -141,18 +144,23 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
 
 
 def _variables(backend: Json, path: str) -> Iterator[Note]:
-    positions: Mapping[str, int] = {item["name"]: place for place, item in enumerate(backend.get("env", []))}
-    if "RUNTIME_PORT" in positions:
+    if any(item["name"] == "RUNTIME_PORT" for item in backend.get("env", [])):
         yield Note(
-            path=f"{path}.env[{positions['RUNTIME_PORT']}]",
+            path=_variable_path(backend, path, "RUNTIME_PORT"),
             text="RUNTIME_PORT has no effect: metrics are read from the engine, without a runtime beside it",
         )
     host = variable(backend, "RUNTIME_URL").partition("://")[2].rpartition(":")[0]
     if host and host not in _LOCAL:
         yield Note(
-            path=f"{path}.env[{positions['RUNTIME_URL']}]",
+            path=_variable_path(backend, path, "RUNTIME_URL"),
             text=f"only the port of RUNTIME_URL has an effect: the engine is in the pod, not on {host}",
         )
+
+
+def _variable_path(backend: Json, path: str, name: str) -> str:
+    """Return where a variable that is set stands."""
+    names = [item["name"] for item in backend["env"]]
+    return f"{path}.env[{names.index(name)}]"
 
 
 def _prevents(path: str, text: str) -> Note:

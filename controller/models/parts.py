@@ -119,7 +119,12 @@ class Part:
     @property
     def port(self) -> int:
         """Where the engine answers: `config.port`, else the port of `RUNTIME_URL`, else 8000."""
-        return _port(self.setting("port")) or _url_port(variable(self.backend, "RUNTIME_URL")) or DEFAULT_PORT
+        return _port(self.setting("port")) or self.url_port or DEFAULT_PORT
+
+    @property
+    def url_port(self) -> int | None:
+        """The port of `RUNTIME_URL`."""
+        return _url_port(variable(self.backend, "RUNTIME_URL"))
 
     @property
     def metrics_path(self) -> str:

@@ -26,6 +26,7 @@ SOURCES_PATH: Final = "/sources"
 _CACHE_VOLUME: Final = "weights"
 _DIGEST_CHARACTERS: Final = 10
 _MOST_SLUG_CHARACTERS: Final = 48
+_OF_EVERY_POD: Final = ("cpu", "memory", "ephemeral-storage")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._]+")
 
 FETCH: Final = """\
@@ -176,7 +177,22 @@ def _fetchers(
         for member in ("env", "envFrom"):
             if part.backend.get(member):
                 container[member] = part.backend[member]
+        if resources := _resources(part):
+            container["resources"] = resources
         yield container
+
+
+def _resources(part: Part) -> Json:
+    """Return what an init container asks for: as much as the engine, without accelerators.
+
+    The pod needs no more for it, and a ResourceQuota admits no pod with a container that does not name them.
+    """
+    asked = part.worker.get("resources") or {}
+    kept = {
+        member: {name: amount for name, amount in (asked.get(member) or {}).items() if name in _OF_EVERY_POD}
+        for member in ("requests", "limits")
+    }
+    return {member: amounts for member, amounts in kept.items() if amounts}
 
 
 def _in_bucket(uri: str) -> bool:

@@ -53,6 +53,15 @@ def test_a_server_becomes_a_deployment_with_a_service() -> None:
     ]
 
 
+def test_weights_are_fetched_with_as_much_as_the_engine_has() -> None:
+    """A ResourceQuota admits no pod with a container that names nothing; accelerators are the engine's."""
+    limits = {GPU: 1, "memory": "8Gi"}
+    objects = expand(model(backend(workers=[worker(resources={"limits": limits})]))).objects
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
+
+    assert spec["initContainers"][0]["resources"] == {"limits": {"memory": "8Gi"}}
+
+
 def test_several_pods_become_a_leader_worker_set() -> None:
     """Only leaders answer; the engine is divided as it has nodes and accelerators, unless it says so."""
     spread = worker(pods=4, resources={"limits": {GPU: 8}})

@@ -131,6 +131,14 @@ def test_the_field_has_an_effect(field: str) -> None:
             " not on engine",
         ),
         (
+            {
+                "env": [{"name": "RUNTIME_URL", "value": "http://localhost:8001"}],
+                "workers": [worker(config={"port": 9000})],
+            },
+            "spec.backends[0].env[0]: the port of RUNTIME_URL has no effect:"
+            " spec.backends[0].workers[0].config says 9000",
+        ),
+        (
             {"workers": [worker(config={"model": "other"})]},
             "spec.backends[0].workers[0].config[model]: has no effect: modelURI names the weights",
         ),
