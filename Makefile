@@ -83,6 +83,10 @@ chaos: setup ## Kill 500 processes, freeze 300 leaders, rotate 1,000 certificate
 scale: setup ## Count what 10,000 VariantAutoscalings cost the API server, by its audit log: about half an hour
 	$(RUN) -m hack.scale $(ARGS)
 
+.PHONY: scale-models
+scale-models: setup ## Count what 200 Models cost the API server, by its audit log: about five minutes
+	$(RUN) -m hack.scale.models $(ARGS)
+
 .PHONY: bench-admission
 bench-admission: setup ## Measure admission beside a straightforward server: about three minutes
 	$(RUN) -m hack.bench.admission $(ARGS)

@@ -1,1 +1,1 @@
-"""How many requests many VariantAutoscalings cost the API server, by its own audit log."""
+"""How many requests many VariantAutoscalings, and many Models, cost the API server, by its own audit log."""

@@ -1,0 +1,232 @@
+"""`python -m hack.scale.models`: what many Models cost the API server and their controller, by phase."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from apiserver.schema.json import Json
+from hack.bench.cores import cpu_seconds
+from hack.bench.goals import Goal
+from hack.controlplane import ControlPlane
+from hack.controlplane.client import Client
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation.installation import NAMESPACE
+from hack.installation.manifests import ROOT
+from hack.installation.models import start_models
+
+_ACCOUNT: Final = f"system:serviceaccount:{NAMESPACE}:stowplan-models"
+_MODELS: Final = "/apis/registry.volcano.sh/v1alpha1/models"
+_MADE: Final = (
+    "/apis/apps/v1/deployments",
+    "/api/v1/services",
+    "/apis/networking.volcano.sh/v1alpha1/modelservers",
+    "/apis/networking.volcano.sh/v1alpha1/modelroutes",
+)
+"""What a Model without a policy becomes."""
+
+_NAMESPACES: Final = 10
+_PODS_OF_A_NODE: Final = 80
+_IDLE_SECONDS: Final = 60.0
+"""Less than after what kube-apiserver closes a connection."""
+
+_POLL_SECONDS: Final = 0.5
+_QUIET_SECONDS: Final = 3.0
+_PATIENCE_SECONDS: Final = 900.0
+_IMAGES: Final = ("vllm/vllm-openai:v0.10.0", "vllm/vllm-openai:v0.10.1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """What one phase cost."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """By verb and resource."""
+
+    def line(self, models: int) -> str:
+        """Return the figures as one line."""
+        number = sum(self.requests.values())
+        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "nothing"
+        return (
+            f"{self.name:8} {self.seconds:5.0f} s, CPU {self.cpu_seconds:6.2f} s,"
+            f" {number} requests, {number / models:.1f} of each Model: {asked}"
+        )
+
+
+class Campaign:
+    """Models in a control plane, and the process that acts on them."""
+
+    def __init__(self, control_plane: ControlPlane, client: Client, count: int) -> None:
+        self._client = client
+        self._models = [_model(number, backends=2 + number % 2) for number in range(count)]
+        self._process = start_models(control_plane)
+        self._log = control_plane.audit_log
+        self._asked(after_seconds=_QUIET_SECONDS)  # what it lists at its start
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.stop(patience_seconds=20.0)
+
+    def phase(self, name: str, act: Callable[[], None]) -> Phase:
+        """Do something, and count what the process asks for until it is quiet again."""
+        began, before = time.monotonic(), cpu_seconds(self._process.pid)
+        act()
+        seconds, asked = time.monotonic() - began, self._asked()
+        while more := self._asked(after_seconds=_QUIET_SECONDS):
+            asked += more
+        found = Phase(
+            name=name,
+            seconds=seconds,
+            cpu_seconds=cpu_seconds(self._process.pid) - before,
+            requests=asked,
+        )
+        print(found.line(len(self._models)), flush=True)
+        return found
+
+    def _asked(self, *, after_seconds: float = 0.0) -> Counter[str]:
+        """Return what the process has asked for since the last look, without the Lease."""
+        time.sleep(after_seconds)
+        found = self._log.since_of(account=_ACCOUNT)
+        return Counter(item.about for item in found if item.object_ref.resource != "leases")
+
+    def create(self) -> None:
+        """Create all, and wait until they serve."""
+        for value in self._models:
+            self._client.call("POST", _path(value), value)
+        self._until(lambda: all(map(_serves, self._items(_MODELS))))
+
+    def change(self) -> None:
+        """Give all backends another image, and wait until it serves."""
+        for stored in self._items(_MODELS):
+            for backend in stored["spec"]["backends"]:
+                backend["workers"][0]["image"] = _IMAGES[1]
+            self._client.call("PUT", f"{_path(stored)}/{stored['metadata']['name']}", stored)
+        self._until(lambda: all(map(_serves, self._items(_MODELS))))
+
+    def delete(self) -> None:
+        """Delete all, and wait until nothing is left of them."""
+        for value in self._models:
+            self._client.call("DELETE", f"{_path(value)}/{value['metadata']['name']}")
+        self._until(lambda: not any(self._made()))
+
+    def waits_seconds(self) -> Sequence[float]:
+        """Return how long each Model took from its creation until it served, in whole seconds."""
+        return [_wait_seconds(item) for item in self._items(_MODELS)]
+
+    def _made(self) -> Iterator[Json]:
+        for path in _MADE:
+            yield from self._items(f"{path}?labelSelector=stowplan.dev/model")
+
+    def _items(self, path: str) -> Sequence[Json]:
+        items: Sequence[Json] = self._client.value("GET", path)["items"]
+        return items
+
+    def _until(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise TimeoutError("the Models did not come to rest")
+            time.sleep(_POLL_SECONDS)
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line for each phase; 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(prog="python -m hack.scale.models", description=__doc__)
+    parser.add_argument(
+        "--count", type=int, default=200, help="Models of two and three backends (%(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    with ControlPlane(audit=True) as control_plane:
+        _prepare(control_plane, options.count)
+        with closing(Client(control_plane.server, control_plane.directory / "pki")) as client:
+            campaign = Campaign(control_plane, client, options.count)
+            try:
+                return _run(campaign)
+            finally:
+                campaign.stop()
+
+
+def _run(campaign: Campaign) -> int:
+    campaign.phase("create", campaign.create)
+    waits = campaign.waits_seconds()
+    print(f"until a Model serves: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s")
+    idle = campaign.phase("idle", lambda: time.sleep(_IDLE_SECONDS))
+    campaign.phase("change", campaign.change)
+    campaign.phase("delete", campaign.delete)
+    watches = sum(count for what, count in idle.requests.items() if what.startswith("watch"))
+    goal = Goal(
+        name="requests of an idle controller, beside the Lease and watches that begin anew",
+        value=float(sum(idle.requests.values()) - watches),
+        unit="requests",
+        most=0.0,
+    )
+    print(goal.line())
+    return int(not goal.is_met)
+
+
+def _prepare(control_plane: ControlPlane, count: int) -> None:
+    for folder in ("kthena", "inference-extension"):
+        path = ROOT / "manifests" / "crds" / folder
+        control_plane.kubectl("apply", "--server-side", f"--kustomize={path}")
+    for name in (NAMESPACE, *(f"models-{number}" for number in range(_NAMESPACES))):
+        control_plane.kubectl("create", "namespace", name)
+    number = 1 + 3 * count // _PODS_OF_A_NODE
+    create_nodes(
+        control_plane,
+        [Node(name=f"l4-{place}", accelerator="NVIDIA-L4", accelerator_count=110) for place in range(number)],
+    )
+
+
+def _model(number: int, *, backends: int) -> Json:
+    worker = {"image": _IMAGES[0], "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    return {
+        "apiVersion": "registry.volcano.sh/v1alpha1",
+        "kind": "Model",
+        "metadata": {"name": f"m{number:03}", "namespace": f"models-{number % _NAMESPACES}"},
+        "spec": {
+            "backends": [
+                {
+                    "name": f"b{place}",
+                    "type": "vLLM",
+                    "modelURI": "hf://Qwen/Qwen2.5-0.5B-Instruct",
+                    "minReplicas": 1,
+                    "maxReplicas": 1,
+                    "workers": [worker],
+                }
+                for place in range(backends)
+            ]
+        },
+    }
+
+
+def _path(value: Json) -> str:
+    return f"/apis/{value['apiVersion']}/namespaces/{value['metadata']['namespace']}/models"
+
+
+def _serves(value: Json) -> bool:
+    """Tell whether a Model says of its present generation that it serves, and that nothing is replaced."""
+    status = value.get("status") or {}
+    said = {item["type"]: item["status"] for item in status.get("conditions") or []}
+    is_seen = status.get("observedGeneration") == value["metadata"]["generation"]
+    return is_seen and (said.get("Active"), said.get("Updating")) == ("True", "False")
+
+
+def _wait_seconds(value: Json) -> float:
+    (active,) = (item for item in value["status"]["conditions"] if item["type"] == "Active")
+    since, until = value["metadata"]["creationTimestamp"], active["lastTransitionTime"]
+    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
