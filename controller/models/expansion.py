@@ -45,21 +45,25 @@ class Expansion:
 
     objects: tuple[Json, ...]
     notes: tuple[Note, ...]
+    taken: frozenset[str] = frozenset()
+    """Backends that need the name of a workload of somebody else."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every backend is made."""
-        return not any(note.prevents for note in self.notes)
+        return not (self.taken or any(note.prevents for note in self.notes))
 
 
 def expand(
     model: Json,
     settings: ExpansionSettings | None = None,
     unloaded: Collection[tuple[str, str]] = frozenset(),
+    taken: frozenset[str] = frozenset(),
 ) -> Expansion:
     """Return what a valid Model with its defaults becomes.
 
-    No route leads to adapters that are `unloaded`, each by the name of its backend and its own.
+    No route leads to adapters that are `unloaded`, each by the name of its backend and its own. Nothing leads
+    to backends that are `taken`, and nothing scales them: a workload of their name is somebody else's.
     """
     settings = settings or ExpansionSettings()
     notes: list[Note] = []
@@ -70,20 +74,25 @@ def expand(
         notes += found or _ineffective(model, backend, path)
         if not found:
             made.append((backend, tuple(parts_of(model, backend, path))))
-    objects = [item for _, parts in made for item in _backend_objects(parts, settings)]
+    objects = [item for _, parts in made for item in _workloads(parts, settings)]
+    made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
+    objects += [item for _, parts in made for item in _endpoints(parts)]
     if made:
         objects += model_routes(model, [_as_loaded(backend, unloaded) for backend, _ in made])
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
-    return Expansion(objects=tuple(objects), notes=tuple(notes))
+    return Expansion(objects=tuple(objects), notes=tuple(notes), taken=taken)
 
 
-def _backend_objects(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
+def _workloads(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
     weighed = [(part, weights_of(part, s3_image=settings.s3_image)) for part in parts]
     if parts[0].loads_adapters:
         yield adapter_list(*weighed[0])
     for part, weights in weighed:
         yield workload(part, weights, replicas=bounds(part)[0])
-        yield service(part)
+
+
+def _endpoints(parts: Sequence[Part]) -> Iterator[Json]:
+    yield from map(service, parts)
     yield model_server(parts)
 
 

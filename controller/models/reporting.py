@@ -17,6 +17,7 @@ from controller.models.loading import Loading
 from controller.models.parts import BACKEND_LABEL
 from controller.models.standing import (
     WORKLOADS,
+    ChildKey,
     Standing,
     Steps,
     available,
@@ -105,6 +106,13 @@ class Report:
     refused: str = ""
     """What the API server refused, in its words."""
 
+    @property
+    def foreign(self) -> Sequence[ChildKey]:
+        """Objects of names that the Model needs, and that are not of it."""
+        children, uid = self.standing.children, self.model["metadata"]["uid"]
+        keys = map(key_of, self.expansion.objects)
+        return sorted(key for key in keys if key in children and not belongs_to(children[key], uid))
+
 
 def findings(report: Report) -> Mapping[ModelCondition, Finding]:
     """Return the conditions of a Model."""
@@ -187,7 +195,7 @@ def _initialized(report: Report) -> Finding:
     missing = [
         f"{item['kind']} {item['metadata']['name']}"
         for item in report.expansion.objects
-        if key_of(item) not in report.standing.children
+        if key_of(item) not in report.standing.children or key_of(item) in report.foreign
     ]
     if missing:
         return False, ModelReason.MODEL_CREATING, f"still to be made: {', '.join(missing)}"
@@ -284,10 +292,9 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
 
 def _taken(report: Report) -> Iterator[str]:
     """Yield what to do about each object of somebody else whose name is needed."""
-    children, uid = report.standing.children, report.model["metadata"]["uid"]
     for item in sorted(report.expansion.objects, key=key_of):
         key = key_of(item)
-        if key in report.standing.foreign or (key in children and not belongs_to(children[key], uid)):
+        if key in report.foreign:
             is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
             other = "rename the backend" if is_of_backend else "give the Model another name"
             yield f"{key.kind} {key.name} is not of this Model and stays as it is: delete it, or {other}"

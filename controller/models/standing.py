@@ -3,13 +3,14 @@
 Requests must find engines at every moment of a change. So a route that exists is changed only when all that
 it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
 for is ready and routed to. An adapter leaves the list of its engines when no route leads to it. While a
-backend cannot be made, what spans all backends stays as it is.
+backend cannot be made, what spans all backends stays as it is. But nothing of ours scales a workload that is
+not of the Model, or leads requests to its backend.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from apiserver.schema.json import Json
 from controller.models.adapters import listed, with_entries
 from controller.models.expansion import Expansion
 from controller.models.loading import routed_pairs
-from controller.models.parts import BACKEND_LABEL
+from controller.models.parts import BACKEND_LABEL, backend_name
 from controller.observe.orders import APPLIED
 
 WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
@@ -35,6 +36,9 @@ _ORDER: Final = (
 )
 """Kinds in the order in which they are made; they go in the opposite one."""
 
+_ACTING: Final = ("Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
+"""Kinds of a backend that scale its workloads, or lead requests to them."""
+
 
 class ChildKey(NamedTuple):
     """Which object of the Model's namespace."""
@@ -48,10 +52,7 @@ class Standing:
     """What there is of a Model."""
 
     children: Mapping[ChildKey, Json]
-    """Objects that we made, of this Model or of another one, by name."""
-
-    foreign: frozenset[ChildKey] = frozenset()
-    """Objects of names that the Model needs, and that somebody else made."""
+    """What we made for the Model, and what there is of the names that it needs, whoever made it."""
 
     generations: Mapping[ChildKey, int] = field(default_factory=dict)
     """Of objects when this process last applied them, or first saw what another one had applied."""
@@ -78,6 +79,25 @@ def belongs_to(child: Json, uid: str) -> bool:
     return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
 
 
+def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str) -> frozenset[str]:
+    """Return the backends of the Model of this uid that need the name of a workload which is not of it."""
+    return frozenset(
+        item["metadata"]["labels"][BACKEND_LABEL]
+        for item in objects
+        if item["kind"] in WORKLOADS
+        and (live := children.get(key_of(item))) is not None
+        and not belongs_to(live, uid)
+    )
+
+
+def acts_on(item: Json, workloads: Collection[Json]) -> bool:
+    """Tell whether an object scales some workloads, or leads requests to the backends that they are of."""
+    backends = {workload["metadata"]["labels"][BACKEND_LABEL] for workload in workloads}
+    if (item["metadata"].get("labels") or {}).get(BACKEND_LABEL) in backends:
+        return item["kind"] in _ACTING
+    return not {key_of(workload) for workload in workloads}.isdisjoint(_targets(item.get("spec") or {}))
+
+
 def is_scaled(expansion: Expansion, workload: Json) -> bool:
     """Tell whether somebody else decides how many replicas a workload has."""
     targets = [
@@ -94,13 +114,15 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     uid = str(model["metadata"]["uid"])
     asked = {key_of(item): item for item in expansion.objects}
     unready = [*_unready(expansion, standing)]
+    astray = _astray(model, expansion)
     apply: list[Json] = []
     held: list[str] = []
     for key, item in sorted(asked.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
         live = standing.children.get(key)
-        if key in standing.foreign or (live is not None and not belongs_to(live, uid)):
+        if live is not None and not belongs_to(live, uid):
             continue
-        if live is not None and not expansion.is_whole and BACKEND_LABEL not in item["metadata"]["labels"]:
+        is_for_all = BACKEND_LABEL not in item["metadata"]["labels"]
+        if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
         wanted = _wanted(expansion, _with_routed(item, live, standing), live)
         if live is not None and is_current(wanted, live, standing.generations.get(key)):
@@ -111,16 +133,18 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
             held += [f"{name} to be ready before requests go there" for name in awaited]
             continue
         apply.append(wanted)
-    superfluous = [
-        item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)
-    ]
+    unasked = [item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)]
+    at_once = [item for item in unasked if astray(item)]
+    superfluous = [item for item in unasked if not astray(item)]
     if superfluous and (apply or held or unready or not expansion.is_whole):
         names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
         held = held or [f"{name} to be ready before {names} goes" for name in unready]
         held = held or [f"all that the Model asks for to be made before {names} goes"]
         superfluous = []
-    superfluous.sort(key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"]))
-    return Steps(apply=tuple(apply), delete=tuple(superfluous), awaited=tuple(dict.fromkeys(held)))
+    delete = sorted(
+        at_once + superfluous, key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"])
+    )
+    return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
 
 
 def available(workload: Json) -> int:
@@ -140,6 +164,17 @@ def serves(workload: Json | None) -> bool:
     if workload is None:
         return False
     return available(workload) > 0 or wanted_replicas(workload) == 0
+
+
+def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
+    """Return what tells whether an object acts on a workload that is not of the Model."""
+    workloads = [
+        item
+        for item in expansion.objects
+        if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] in expansion.taken
+    ]
+    servers = {backend_name(model, {"name": name}) for name in expansion.taken}
+    return lambda item: acts_on(item, workloads) or not servers.isdisjoint(_routed(item))
 
 
 def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
@@ -210,7 +245,7 @@ def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
 def _routed(route: Json) -> frozenset[str]:
     return frozenset(
         target["modelServerName"]
-        for rule in route["spec"].get("rules") or []
+        for rule in (route.get("spec") or {}).get("rules") or []
         for target in rule.get("targetModels") or []
     )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound, NotLeading, Unavailable
+from apiserver.cluster.errors import ClusterError, Conflict, Invalid, NotFound, NotLeading, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
-from controller.models.standing import ChildKey, Steps, key_of
+from controller.models.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
 from controller.reconcilers.status_writer import StatusWriter
+
+_NO_VERSION: Final = "1"
+"""A version that no object has: the store counts from there. To apply it creates, or is a conflict."""
 
 _log = structlog.get_logger(__name__)
 
@@ -21,8 +25,8 @@ class Acted:
     """How things stand after the steps, as far as the answers say."""
 
     children: Mapping[ChildKey, Json]
-    foreign: frozenset[ChildKey]
-    """Objects of names that are needed, and that somebody else made."""
+    is_over: bool
+    """Whether nothing has to be tried again."""
 
     refused: str
     """What the API server refused first, in its words."""
@@ -36,6 +40,24 @@ class ChildWriter:
         self._writer = writer
         self._resources = resources
 
+    async def completed(
+        self, children: Mapping[ChildKey, Json], namespace: str, asked: Collection[ChildKey]
+    ) -> Mapping[ChildKey, Json]:
+        """Return what there is, and in the server what local copies do not have of the names asked for.
+
+        They lack what somebody else made, what they have not heard of yet, and what somebody took a label
+        from. Raises the ClusterError of a server that cannot be reached.
+        """
+        found = dict(children)
+        for key in sorted(set(asked) - children.keys()):
+            try:
+                found[key] = await self._writer.cluster.get(
+                    self._resources[key.kind], key.name, namespace=namespace
+                )
+            except NotFound:
+                continue
+        return found
+
     async def act(
         self, steps: Steps, children: Mapping[ChildKey, Json], generations: MutableMapping[ChildKey, int]
     ) -> Acted:
@@ -43,24 +65,24 @@ class ChildWriter:
 
         Raises the ClusterError of a server that cannot be reached, and NotLeading.
         """
-        found, foreign, refused = dict(children), set(), ""
+        found, refused, is_over = dict(children), "", True
+        unmade: list[Json] = []
         for item in steps.apply:
             child = key_of(item)
+            if acts_on(item, unmade):
+                continue  # somebody else may have made the workload meanwhile
             try:
-                if child not in found and (there := await self._there(item)):
-                    if _has_owner_of(there, item):
-                        found[child] = there  # a local copy lags behind: its change is an event of its own
-                    else:
-                        foreign.add(child)
-                    continue
-                live = await self._apply(item)
+                live = await self._apply(item, children.get(child))
             except (Unavailable, NotLeading):
                 raise
-            except Conflict as error:
-                _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
-                continue  # the change is an event of its own
             except ClusterError as error:
-                refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
+                is_over = False
+                if item["kind"] in WORKLOADS and child not in children:
+                    unmade.append(item)
+                if _is_stale(error):
+                    _log.info("changed meanwhile", child=f"{child.kind}/{child.name}", error=error.message)
+                else:
+                    refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
                 continue
             found[child] = live
             generations[child] = live["metadata"].get("generation", 0)
@@ -70,25 +92,19 @@ class ChildWriter:
             except (Unavailable, NotLeading):
                 raise
             except ClusterError as error:
+                is_over = False
                 refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
                 continue
             found.pop(key_of(item), None)
             generations.pop(key_of(item), None)
-        return Acted(children=found, foreign=frozenset(foreign), refused=refused)
+        return Acted(children=found, is_over=is_over, refused=refused)
 
-    async def _there(self, item: Json) -> Json | None:
-        """Return the object of this name that somebody made: server-side apply would take it over."""
-        metadata = item["metadata"]
-        try:
-            return await self._writer.cluster.get(
-                self._resources[item["kind"]], metadata["name"], namespace=metadata["namespace"]
-            )
-        except NotFound:
-            return None
-
-    async def _apply(self, item: Json) -> Json:
+    async def _apply(self, item: Json, live: Json | None) -> Json:
+        """Apply an object to the one that was looked at, or create it: never to another one of its name."""
+        known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
+        body = {**item, "metadata": {**item["metadata"], **known}}
         return await self._writer.cluster.apply(
-            self._resources[item["kind"]], item, field_manager=self._writer.field_manager, force=True
+            self._resources[item["kind"]], body, field_manager=self._writer.field_manager, force=True
         )
 
     async def _delete(self, item: Json) -> None:
@@ -106,15 +122,20 @@ class ChildWriter:
             return
 
 
-def _has_owner_of(live: Json, item: Json) -> bool:
-    """Tell whether an object belongs to something that another one is to belong to."""
-    owners = live["metadata"].get("ownerReferences") or []
-    uids = {owner["uid"] for owner in item["metadata"].get("ownerReferences") or []}
-    return any(owner.get("uid") in uids for owner in owners)
-
-
 def _why(error: ClusterError, item: Json) -> str:
     """Return why an object was not applied. A kind that nobody serves has no status, but a page of text."""
     if isinstance(error, NotFound) and not error.reason:
         return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
     return error.message
+
+
+def _is_stale(error: ClusterError) -> bool:
+    """Tell whether there is another object than the one that was looked at.
+
+    Where that has another uid, the server finds the field changed. Source:
+    `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
+    """
+    causes = ((error.status or {}).get("details") or {}).get("causes") or []
+    return isinstance(error, Conflict) or (
+        isinstance(error, Invalid) and any(cause.get("field") == "metadata.uid" for cause in causes)
+    )

@@ -6,6 +6,7 @@ It is part of the work on a ModelRoute (`reconcilers/traffic.py`), whose status 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -94,6 +95,10 @@ class GatewayTranslator:
                 is_final = prevented[1] is not GatewayReason.NOT_INSTALLED
                 return {GatewayCondition.TRANSLATED: prevented}, is_final
             translation = translate(value, around.servers, parents, self._world.installed())
+            children = await self._children.completed(
+                around.children, route["metadata"]["namespace"], _asked(translation)
+            )
+            around = replace(around, children=children)
         acted = await self._children.act(
             steps(route, translation, around), around.children, around.generations
         )
@@ -102,8 +107,8 @@ class GatewayTranslator:
         elif acted.refused:
             outcome = Outcome(refused=acted.refused)
         else:
-            return {}, True
-        return {GatewayCondition.TRANSLATED: finding(outcome)}, not (outcome.foreign or outcome.refused)
+            return {}, acted.is_over
+        return {GatewayCondition.TRANSLATED: finding(outcome)}, acted.is_over and not outcome.foreign
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
         """Return why nothing of a route can be translated."""
@@ -142,16 +147,20 @@ class GatewayTranslator:
 
 
 def _outcome(route: Json, translation: Translation, acted: Acted) -> Outcome:
-    pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
-    asked = pools | {key_of(item) for item in translation.objects}
+    asked = _asked(translation)
     known = {key: item for key, item in acted.children.items() if key in asked}
     ours = {key: item for key, item in known.items() if is_made_for(item, route)}
     return Outcome(
         notes=translation.notes,
         children=[*ours.values()],
-        foreign=acted.foreign | (known.keys() - ours.keys()),
+        foreign=frozenset(known.keys() - ours.keys()),
         refused=acted.refused,
     )
+
+
+def _asked(translation: Translation) -> frozenset[ChildKey]:
+    pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
+    return frozenset(pools | {key_of(item) for item in translation.objects})
 
 
 def _judged(value: Json) -> tuple[Json, list[str]]:

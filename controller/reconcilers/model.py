@@ -28,7 +28,7 @@ from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.loading import Loading, loading, routed_pairs, wanted_paths
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
-from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps
+from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps, taken_backends
 from controller.reconcilers.child_writer import ChildWriter
 from controller.reconcilers.model_adapters import AdapterReader, Key
 from controller.reconcilers.status_writer import StatusWriter
@@ -104,9 +104,9 @@ class ModelReconciler:
             self._tools.adapters.forget(key)
             return True
         model, problems = _completed(self._tools.writer.latest(model))
-        report = await self._acted(key, await self._report(model, problems))
+        report, is_over = await self._acted(key, await self._report(model, problems))
         await self._publish(report)
-        return report.loading.is_done and not (report.refused or report.standing.foreign)
+        return is_over and report.loading.is_done and not report.foreign
 
     async def _report(self, model: Json, problems: Sequence[Note]) -> Report:
         """Return how a Model stands, before anything is done."""
@@ -118,17 +118,19 @@ class ModelReconciler:
         if not upstream and not problems:
             expansion = expand(model, self._tools.settings)
             adapters = await self._loading(model, expansion)
-            if adapters.unloaded:
-                expansion = expand(model, self._tools.settings, adapters.unloaded)
-        if namesake:
-            objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
-            expansion = replace(expansion, objects=objects)
         asked = frozenset(map(key_of, expansion.objects))
-        children = {
+        known = {
             key: item
             for key, item in world.children((namespace, name), asked).items()
             if key in asked or belongs_to(item, metadata["uid"])
         }
+        children = await self._children.completed(known, namespace, asked)
+        taken = taken_backends(expansion.objects, children, metadata["uid"])
+        if adapters.unloaded or taken:
+            expansion = expand(model, self._tools.settings, adapters.unloaded, taken)
+        if namesake:
+            objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
+            expansion = replace(expansion, objects=objects)
         generations = self._generations.setdefault((namespace, name), {})
         for key, item in children.items():
             generations.setdefault(key, item["metadata"].get("generation", 0))
@@ -152,11 +154,11 @@ class ModelReconciler:
         children = self._tools.world.children(key, ()) if wanted else {}
         return loading(wanted, told, routed_pairs(children.values()))
 
-    async def _acted(self, key: Key, report: Report) -> Report:
-        """Do what is to be done; returns how the Model stands afterwards, as far as the answers say."""
+    async def _acted(self, key: Key, report: Report) -> tuple[Report, bool]:
+        """Do what is to be done; returns how the Model stands then, and whether that is all."""
         acted = await self._children.act(report.steps, report.standing.children, self._generations[key])
-        standing = replace(report.standing, children=acted.children, foreign=acted.foreign)
-        return replace(report, standing=standing, refused=acted.refused)
+        standing = replace(report.standing, children=acted.children)
+        return replace(report, standing=standing, refused=acted.refused), acted.is_over
 
     async def _publish(self, report: Report) -> None:
         await self._tools.writer.write(

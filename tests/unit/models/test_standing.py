@@ -163,8 +163,8 @@ def test_what_is_of_another_one_is_left_alone() -> None:
     other["metadata"]["uid"] = "v"
 
     assert steps(other, expand(other), namespace.standing()) == Steps(apply=(), delete=(), awaited=())
-    foreign = Standing(children={}, foreign=frozenset({ChildKey("Service", "qwen-a")}))
-    kinds = {item["kind"] for item in steps(other, expand(other), foreign).apply}
+    foreign = {ChildKey("Service", "qwen-a"): {"metadata": {"name": "qwen-a"}}}
+    kinds = {item["kind"] for item in steps(other, expand(other), Standing(children=foreign)).apply}
     assert kinds == {"Deployment", "ModelServer", "ModelRoute"}
 
 

@@ -1,0 +1,229 @@
+"""A namespace in memory with Models, and what their controller sees, makes and says there."""
+
+from __future__ import annotations
+
+# ruff: noqa: ARG002 (methods take what those of a real cluster take)
+import copy
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
+from apiserver.cluster.events import EventRecorder
+from controller.models.adapters import listed
+from controller.models.expansion import ExpansionSettings
+from controller.models.loading import wanted_paths
+from controller.models.standing import ChildKey
+from controller.observe.said import UnreadableMetricsError
+from controller.reconcilers.model import FIELD_MANAGER, ModelReconciler, ModelTools
+from controller.reconcilers.model_adapters import AdapterReader
+from controller.reconcilers.status_writer import StatusWriter
+from support.models import model
+
+if TYPE_CHECKING:
+    from apiserver.cluster.resource import Resource
+    from apiserver.schema.json import Json
+
+NAMESPACE = "chat"
+_WITHOUT_GENERATION = ("ConfigMap", "Service", "HorizontalPodAutoscaler")
+_MODEL_LABEL = "stowplan.dev/model"
+_BACKEND_LABEL = "stowplan.dev/backend"
+
+
+class ModelStage(Cluster):
+    """Models and what was made of them, with pods whose loaders tell what they are said to."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Json] = {}
+        self.made: dict[ChildKey, Json] = {}
+        self.unseen: set[ChildKey] = set()
+        """What the watches have not told yet."""
+
+        self.behind: dict[ChildKey, Json] = {}
+        """What they tell that is no longer so."""
+
+        self.latecomers: set[ChildKey] = set()
+        """What somebody else makes just after it was looked for."""
+
+        self.fails: dict[str, ClusterError] = {}
+        """By kind: what the server answers to an attempt to apply one."""
+
+        self.pages: dict[str, Json] = {}
+        self.applied: list[str] = []
+        self.deleted: list[str] = []
+        self._version = 1
+        self.restart()
+
+    def restart(self) -> None:
+        """Go on with a controller that remembers nothing."""
+        writer = StatusWriter(
+            cluster=self,
+            events=EventRecorder(self, controller="models", instance="one"),
+            field_manager=FIELD_MANAGER,
+            is_leading=lambda: True,
+        )
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        tools = ModelTools(
+            writer=writer,
+            world=self,
+            adapters=AdapterReader(self),
+            settings=ExpansionSettings(),
+            now=lambda: now,
+        )
+        self._reconciler = ModelReconciler(tools)
+
+    def put(self, *backends: Json, name: str = "qwen", **members: Any) -> None:
+        """Have a Model ask for some backends."""
+        kept = {"status": self.items.get(name, {}).get("status", {})}
+        metadata = {"uid": f"uid of {name}", "namespace": NAMESPACE, "generation": 1}
+        self.items[name] = model(*backends, name=name, metadata=metadata, **members) | kept
+
+    def occupy(self, kind: str, name: str, **spec: Any) -> ChildKey:
+        """Have somebody else make an object, in the place of any that is there."""
+        key = ChildKey(kind, name)
+        self.made[key] = {"kind": kind, "metadata": self._identity(name), "spec": spec}
+        return key
+
+    async def reconcile(self, name: str = "qwen") -> bool:
+        """Work on a Model once; returns whether it is not to be tried again."""
+        return await self._reconciler.reconcile((NAMESPACE, name))
+
+    async def settle(self, name: str = "qwen") -> bool:
+        """Work on a Model until nothing changes; returns whether it is not to be tried again."""
+        while True:
+            before = len(self.applied) + len(self.deleted)
+            is_done = await self.reconcile(name)
+            if len(self.applied) + len(self.deleted) == before:
+                return is_done
+
+    def load(self, pod: str, *names: str, **failed: str) -> None:
+        """Have the engine of a pod load some adapters of the list, and others fail."""
+        paths = wanted_paths(self.made.values())["l4"]
+        self.pages[pod] = {"loaded": {name: paths[name] for name in names}, "failed": failed}
+
+    @property
+    def routed(self) -> set[str]:
+        """Return the adapters that requests are routed to."""
+        return set(self.made[ChildKey("ModelRoute", "qwen")]["spec"].get("loraAdapters", []))
+
+    @property
+    def listed(self) -> set[str]:
+        """Return the adapters that engines are to load."""
+        return set(listed(self.made[ChildKey("ConfigMap", "qwen-l4")]))
+
+    def reason(self, condition: str, name: str = "qwen") -> tuple[str, str]:
+        """Return reason and message of a condition."""
+        found = {item["type"]: item for item in self.items[name]["status"]["conditions"]}[condition]
+        return found["reason"], found["message"]
+
+    def kinds(self, name: str) -> set[str]:
+        """Return the kinds of what there is of a name."""
+        return {key.kind for key in self.made if key.name == name}
+
+    # What the reconciler looks at.
+
+    def models(self, namespace: str) -> Sequence[Json]:
+        """Return the Models."""
+        return [copy.deepcopy(item) for item in self.items.values()]
+
+    def children(self, key: tuple[str, str], asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
+        """Return what bears the label of a Model, as far as the watches have told."""
+        owner = {
+            child: (item["metadata"].get("labels") or {}).get(_MODEL_LABEL)
+            for child, item in self.made.items()
+            if child not in self.unseen
+        }
+        found = {child for child, name in owner.items() if name == key[1] or (name and child in asked)}
+        return copy.deepcopy({child: self.made[child] for child in found} | self.behind)
+
+    def pods(self, key: tuple[str, str]) -> Sequence[Json]:
+        """Return a ready pod for each page."""
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        return [
+            {
+                "metadata": {"name": name, "uid": name, "labels": {_BACKEND_LABEL: "l4"}},
+                "spec": {"containers": [{"name": "adapters", "ports": [{"containerPort": 8100}]}]},
+                "status": {"phase": "Running", "conditions": [ready]},
+            }
+            for name in self.pages
+        ]
+
+    def upstream(self) -> str:
+        """Return that no other controller is there."""
+        return ""
+
+    async def read(self, pod: Json, port: int, path: str) -> str:
+        """Return what a loader tells."""
+        page = self.pages[pod["metadata"]["name"]]
+        if not page:
+            raise UnreadableMetricsError("no answer: TimeoutError: ")
+        return json.dumps(page)
+
+    # What it reads and writes.
+
+    async def get(self, resource: Resource, name: str, **options: Any) -> Json:
+        """Return an object."""
+        key = ChildKey(resource.kind, name)
+        if key not in self.made:
+            if key in self.latecomers:
+                self.occupy(*key)
+            raise NotFound(f"{resource.plural} {name} not found")
+        return copy.deepcopy(self.made[key])
+
+    async def apply(self, resource: Resource, body: Json, **options: Any) -> Json:
+        """Store an object, or the status of a Model. What is asked of uid and version must be so."""
+        name, key = body["metadata"]["name"], ChildKey(resource.kind, body["metadata"]["name"])
+        if options.get("subresource") == "status":
+            self.items[name]["status"] = body["status"]
+            return self.items[name]
+        if key.kind in self.fails:
+            raise self.fails[key.kind]
+        live = self.made.get(key)
+        self._demand(body["metadata"], live)
+        made = copy.deepcopy(body)
+        known = live["metadata"] if live else self._identity(name)
+        made["metadata"] = {**known, **body["metadata"]} | {"uid": known["uid"]}
+        for member in ("labels", "annotations"):
+            made["metadata"][member] = (known.get(member) or {}) | (body["metadata"].get(member) or {})
+        made["status"] = {"availableReplicas": 2, "replicas": 2, "updatedReplicas": 2}
+        self.made[key] = made
+        self.touch(key)
+        made["status"]["observedGeneration"] = made["metadata"].get("generation", 0)
+        self.applied.append(f"{key.kind} {name}")
+        return copy.deepcopy(made)
+
+    async def delete(self, resource: Resource, name: str, **options: Any) -> Json:
+        """Delete an object of a uid."""
+        if self.made[ChildKey(resource.kind, name)]["metadata"]["uid"] != options["uid"]:
+            raise Conflict("another one has its name")
+        del self.made[ChildKey(resource.kind, name)]
+        self.deleted.append(f"{resource.kind} {name}")
+        return {}
+
+    def touch(self, key: ChildKey) -> None:
+        """Give an object that was changed another version, and another generation if its kind has one."""
+        metadata = self.made[key]["metadata"]
+        self._version += 1
+        metadata["resourceVersion"] = str(self._version)
+        if key.kind not in _WITHOUT_GENERATION:
+            metadata["generation"] = metadata.get("generation", 0) + 1
+
+    def _identity(self, name: str) -> Json:
+        self._version += 1
+        return {"name": name, "namespace": NAMESPACE, "uid": f"u{self._version}"}
+
+    @staticmethod
+    def _demand(wanted: Json, live: Json | None) -> None:
+        if live is None:
+            if "uid" in wanted:
+                raise Conflict("uid mismatch: no existing object was found")
+            return
+        if wanted.get("uid", live["metadata"]["uid"]) != live["metadata"]["uid"]:
+            causes = [{"reason": "FieldValueInvalid", "field": "metadata.uid", "message": "immutable"}]
+            raise error_of(422, status={"reason": "Invalid", "details": {"causes": causes}})
+        if wanted.get("resourceVersion", live["metadata"].get("resourceVersion")) != live["metadata"].get(
+            "resourceVersion"
+        ):
+            raise Conflict("the object has been modified")
