@@ -62,8 +62,7 @@ rights: setup ## Take away every right of every account, one after the other, an
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest tests/controlplane/test_rights.py $(ARGS)
 
 OLDEST := $(addprefix tests/controlplane/test_,parts.py components.py namespace.py samples.py admission.py \
-  both_versions.py fences.py loop.py) \
-  tests/controlplane/test_model_controller.py::test_a_deleted_model_takes_everything_along
+  both_versions.py fences.py loop.py model_controller.py)
 .PHONY: oldest
 oldest: setup ## Install and use what is shipped on the oldest Kubernetes that is supported: about five minutes, the first time ten more
 	STOWPLAN_KUBERNETES=oldest $(RUN) -m pytest $(OLDEST) $(ARGS)

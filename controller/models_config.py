@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, Literal
 
 from apiserver.schema.declaration import declaration
@@ -16,8 +17,9 @@ _LONGEST_PAGE_BYTES: Final = 256 << 10
 """Room for the 128 adapters of a backend, with a sentence about each."""
 
 _PODS_AT_A_TIME: Final = 32
-_KNOWS_TOLERANCE: Final = (1, 33)
-"""The first release of Kubernetes that does not refuse a HorizontalPodAutoscaler with `tolerance`."""
+_DIGITS: Final = re.compile("[0-9]+")
+_FIRST_WITH_TOLERANCE: Final = 33
+"""Minor version of Kubernetes; an earlier one refuses an object with a field that it does not have."""
 
 
 @declaration()
@@ -64,10 +66,10 @@ def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
 
 
 def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings:
-    """Return what Models become under a configuration, in a cluster whose `/version` is given."""
-    major, minor = (int("".join(filter(str.isdigit, version[name]))) for name in ("major", "minor"))
+    """Return what Models become under a configuration, in a cluster of this `/version`."""
+    minor = _DIGITS.match(str(version["minor"]))  # some append a sign to it
     return ExpansionSettings(
         s3_image=config.s3_image,
         has_autoscalers=config.scaling == "autoscalers",
-        has_tolerance=(major, minor) >= _KNOWS_TOLERANCE,
+        has_tolerance=minor is None or int(minor[0]) >= _FIRST_WITH_TOLERANCE,
     )

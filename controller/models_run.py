@@ -121,6 +121,7 @@ class ModelController:
                 await traffic_caches.synced()
                 if gateways:
                     await gateways.synced()
+                caches.subscribe_upstream(traffic_caches.all_changed)
                 tools = ModelTools(
                     writer=writer,
                     world=caches,
@@ -128,7 +129,6 @@ class ModelController:
                     settings=expansion_settings(config, await cluster.get_path("/version")),
                     now=lambda: datetime.now(UTC),
                 )
-                caches.subscribe_upstream(traffic_caches.all_changed)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))
                     group.create_task(traffic.run(config.workers, statuses.reconcile))

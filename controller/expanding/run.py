@@ -51,7 +51,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings = ExpansionSettings(s3_image=options.s3_image, has_autoscalers=not options.without_autoscalers)
+    settings = ExpansionSettings(
+        s3_image=options.s3_image,
+        has_autoscalers=not options.without_autoscalers,
+        has_tolerance=not options.without_tolerance,
+    )
     outcomes = [
         outcome
         for source in read_sources(options.files)
@@ -152,6 +156,11 @@ def _parser() -> argparse.ArgumentParser:
         "--without-autoscalers",
         action="store_true",
         help="no HorizontalPodAutoscalers: the controller scales by itself (scaling.mode: direct), or KEDA",
+    )
+    parser.add_argument(
+        "--without-tolerance",
+        action="store_true",
+        help="HorizontalPodAutoscalers for Kubernetes before 1.33: from 11 up they ignore one replica",
     )
     parser.add_argument(
         "--gateways",

@@ -36,7 +36,7 @@ class ExpansionSettings:
     """Whether HorizontalPodAutoscalers act on policies; else the controller does, or something else."""
 
     has_tolerance: bool = True
-    """Whether these know `tolerance`; without it they ignore small differences."""
+    """Whether the API of HorizontalPodAutoscalers has `tolerance`: from Kubernetes 1.33 on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,8 @@ def _scaling_objects(
         yield from backend_scaling(parts)
     yield from model_scaling(model, scaled)
     if settings.has_autoscalers:
-        yield from (autoscaler(part, has_tolerance=settings.has_tolerance) for part in scaled)
+        for part in scaled:
+            yield autoscaler(part, has_tolerance=settings.has_tolerance)
 
 
 def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:

@@ -78,7 +78,7 @@ def autoscaler(part: Part, *, has_tolerance: bool) -> Json:
     labels = {"target_kind": target["kind"], "target_name": target["name"]}
     metric = {"name": BOUND_METRIC, "selector": {"matchLabels": labels}}
     # The policy has its own tolerance, windows and limits: those of the autoscaler would apply them twice.
-    at_once = ({"tolerance": "0"} if has_tolerance else {}) | {"stabilizationWindowSeconds": 0}
+    at_once: Json = {"stabilizationWindowSeconds": 0} | ({"tolerance": "0"} if has_tolerance else {})
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -8,7 +8,15 @@ from typing import Final
 
 import structlog
 
-from apiserver.cluster.errors import ClusterError, Conflict, Invalid, NotFound, NotLeading, Unavailable
+from apiserver.cluster.errors import (
+    ClusterError,
+    Conflict,
+    Invalid,
+    NotFound,
+    NotLeading,
+    Throttled,
+    Unavailable,
+)
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
 from controller.models.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
@@ -54,8 +62,10 @@ class ChildWriter:
                 found[key] = await self._writer.cluster.get(
                     self._resources[key.kind], key.name, namespace=namespace
                 )
-            except NotFound:
-                continue
+            except ClusterError as error:
+                if _is_unreachable(error):
+                    raise
+                # Where it is not just absent, applying will tell, and take nothing over.
         return found
 
     async def act(
@@ -73,9 +83,9 @@ class ChildWriter:
                 continue  # somebody else may have made the workload meanwhile
             try:
                 live = await self._apply(item, children.get(child))
-            except (Unavailable, NotLeading):
-                raise
             except ClusterError as error:
+                if _is_unreachable(error):
+                    raise
                 is_over = False
                 if item["kind"] in WORKLOADS and child not in children:
                     unmade.append(item)
@@ -89,9 +99,9 @@ class ChildWriter:
         for item in steps.delete:
             try:
                 await self._delete(item)
-            except (Unavailable, NotLeading):
-                raise
             except ClusterError as error:
+                if _is_unreachable(error):
+                    raise
                 is_over = False
                 refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
                 continue
@@ -127,6 +137,15 @@ def _why(error: ClusterError, item: Json) -> str:
     if isinstance(error, NotFound) and not error.reason:
         return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
     return error.message
+
+
+def _is_unreachable(error: ClusterError) -> bool:
+    """Tell whether nothing can be asked of the server, rather than that it cannot do this.
+
+    A webhook that fails, for example, is an error of the server about one object only.
+    """
+    is_silent = isinstance(error, Unavailable) and error.status is None
+    return is_silent or isinstance(error, (NotLeading, Throttled))
 
 
 def _is_stale(error: ClusterError) -> bool:

@@ -341,3 +341,16 @@ def test_any_model_becomes_valid_objects(value: Json) -> None:
     assert max(names.values(), default=1) == 1
     assert routed == servers
     assert [error for item in expansion.objects for error in errors_of(item)] == []
+
+
+@pytest.mark.parametrize(
+    ("minor", "has_tolerance"), [("30", False), ("32+", False), ("33", True), ("36+", True)]
+)
+def test_an_autoscaler_has_a_tolerance_where_the_server_knows_it(minor: str, has_tolerance: bool) -> None:
+    """An older one would refuse the whole object."""
+    value = model(backend(**SCALED, autoscalingPolicy=POLICY))
+    objects = expand(value, expansion_settings(ModelsConfig(), {"major": "1", "minor": minor})).objects
+    behavior = one(objects, "HorizontalPodAutoscaler")["spec"]["behavior"]
+
+    assert all(("tolerance" in rules) is has_tolerance for rules in behavior.values())
+    assert all(rules["stabilizationWindowSeconds"] == 0 for rules in behavior.values())

@@ -6,6 +6,8 @@ import pytest
 from support.model_stage import ModelStage
 from support.models import POLICY, backend, split
 
+from apiserver.cluster.errors import ClusterError, error_of
+from apiserver.schema.json import Json
 from controller.models.standing import ChildKey
 
 SCALED = {"minReplicas": 50, "maxReplicas": 90}
@@ -18,7 +20,7 @@ OWN = {
 }
 
 
-def put(stage: ModelStage, members: dict[str, object], policy: dict[str, object]) -> None:
+def put(stage: ModelStage, members: Json, policy: Json) -> None:
     """Have a Model ask for two backends of which `l4` is scaled."""
     whole = {"autoscalingPolicy": policy} if policy else {}
     cost = {"scalingCost": 1} if policy else {}
@@ -26,9 +28,7 @@ def put(stage: ModelStage, members: dict[str, object], policy: dict[str, object]
 
 
 @pytest.mark.parametrize(("members", "policy"), OWN.values(), ids=OWN.keys())
-async def test_nothing_scales_a_workload_of_somebody_else(
-    members: dict[str, object], policy: dict[str, object]
-) -> None:
+async def test_nothing_scales_a_workload_of_somebody_else(members: Json, policy: Json) -> None:
     """Whoever may write Models may not be one who may scale it. The other backend is made."""
     stage = ModelStage()
     key = stage.occupy("Deployment", "qwen-l4", replicas=1)
@@ -55,7 +55,7 @@ async def test_nothing_scales_a_workload_of_somebody_else(
 @pytest.mark.parametrize(("members", "policy"), OWN.values(), ids=OWN.keys())
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_what_scales_a_workload_goes_when_somebody_replaces_it(
-    members: dict[str, object], policy: dict[str, object], is_whole: bool
+    members: Json, policy: Json, is_whole: bool
 ) -> None:
     """At once, also while another backend cannot be made."""
     stage = ModelStage()
@@ -169,3 +169,57 @@ async def test_a_name_that_another_model_holds_is_asked_for_again() -> None:
     stage.made.clear()
     assert await stage.settle("a-b")
     assert "Deployment" in stage.kinds("a-b-c")
+
+
+REFUSALS = {
+    "by a webhook of somebody else": (
+        "Service",
+        error_of(500, status={"reason": "InternalError", "message": "failed calling webhook: refused"}),
+    ),
+    "by the schema": (
+        "HorizontalPodAutoscaler",
+        error_of(500, status={"message": ".spec.x: field not declared in schema"}),
+    ),
+    "while it stops": ("ModelServer", error_of(503, status={"message": "not now"})),
+}
+
+
+@pytest.mark.parametrize(("kind", "error"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_an_object_that_the_server_fails_to_write_keeps_no_other_back(
+    kind: str, error: ClusterError
+) -> None:
+    """All others are made, the status says why, and it is tried again."""
+    stage = ModelStage()
+    stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
+    stage.fails[kind] = error
+
+    assert not await stage.settle()
+    assert stage.kinds("qwen-l4") == {"Deployment", "AutoscalingPolicy", *ACTING} - {kind}
+    assert stage.reason("Failed") == ("RequestRefused", f"{kind} qwen-l4: {error.message}")
+    assert stage.reason("Initialized") == ("ModelCreating", f"still to be made: {kind} qwen-l4")
+    stage.fails.clear()
+    assert await stage.settle()
+    assert stage.reason("Failed")[0] == "NothingFailed"
+
+
+async def test_a_workload_that_is_refused_is_not_scaled() -> None:
+    """Its name may be somebody else's by the time it is tried again."""
+    stage = ModelStage()
+    stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
+    stage.fails["Deployment"] = error_of(403, status={"message": "exceeded quota"})
+
+    assert not await stage.settle()
+    assert stage.kinds("qwen-l4") == {"AutoscalingPolicy"}
+    assert stage.reason("Failed") == ("RequestRefused", "Deployment qwen-l4: exceeded quota")
+
+
+@pytest.mark.parametrize("error", [error_of(503), error_of(429, status={"message": "too many"})])
+async def test_a_server_that_does_not_answer_is_left_alone(error: ClusterError) -> None:
+    """Nothing more is asked of it until later."""
+    stage = ModelStage()
+    stage.put(backend())
+    stage.fails["Deployment"] = error
+
+    with pytest.raises(type(error)):
+        await stage.reconcile()
+    assert stage.applied == []
