@@ -20,7 +20,8 @@ _LONGEST: Final = 63
 """Of a DNS label, and of the value of a label."""
 
 _PARTED: Final = "Disaggregated"
-_LONGEST_ROLE: Final = "-prefill"
+_PARTS: Final = ("-prefill", "-decode")
+_LONGEST_ROLE: Final = _PARTS[0]
 _REVISION_CHARACTERS: Final = 11
 """What a StatefulSet adds to its name in a label of its pods: a dash and a hash. Source:
 `k8s.io/kubernetes/pkg/controller/history/controller_history.go`."""
@@ -97,12 +98,31 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
             yield _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
 
 
+def _own_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
+    """Yield an error for each backend of which a workload would be called as one of a backend before it."""
+    del path
+    model = _model_name(value)
+    owners: dict[str, str] = {}
+    for position, backend in enumerate(_backends(value)):
+        name = str(backend.get("name", ""))
+        for role in _PARTS if _is_parted(backend) else ("",):
+            other = owners.setdefault(f"{name}{role}", name)
+            if other != name:
+                text = f"backend {other} has a workload {model}-{name}{role} as well: rename one of both"
+                where = FieldPath().child("spec", "backends").index(position).child("name")
+                yield errors.invalid(where, name, text)
+
+
 NAMES: Final = (
     ServiceNames(),
     WebhookOnly(
         _spanning_names,
         "Where an engine has several `pods`, its number with a dash counts as well, and"
         f" {_REVISION_CHARACTERS} characters more.",
+    ),
+    WebhookOnly(
+        _own_names,
+        f"No backend is called as another one with {' or '.join(_PARTS)} behind, where that is apart.",
     ),
 )
 """The rules of a Model about what is called by its name."""
@@ -120,8 +140,13 @@ def _backends(value: Json) -> Sequence[Json]:
 
 def _service_name(model: str, backend: Json) -> str:
     """Return the longest name of a Service of a backend."""
-    role = _LONGEST_ROLE if str(backend.get("type", "")).endswith(_PARTED) else ""
+    role = _LONGEST_ROLE if _is_parted(backend) else ""
     return f"{model}-{backend.get('name', '')}{role}".replace(".", "-")
+
+
+def _is_parted(backend: Json) -> bool:
+    """Tell whether prefill and decode are apart."""
+    return str(backend.get("type", "")).endswith(_PARTED)
 
 
 def _too_long(position: int, backend: Json, why: str, length: int) -> FieldError:

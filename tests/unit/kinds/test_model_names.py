@@ -37,10 +37,27 @@ def errors_of(value: Json, old: Json | None = None) -> list[str]:
 ACCEPTED = {
     "the longest name of a Service": model(backend("b" * 57)),
     "the longest name of an engine that spans nodes": spanning("b" * 44, replicas=5),
+    "backends that are called alike, and share no name": model(
+        split("a"), backend("a-server"), split("a-decode-x")
+    ),
     "no name yet": model(backend("b" * 57)) | {"metadata": {"generateName": "llama-"}},
 }
 
 REFUSED = {
+    "a name that a part of another backend has": (
+        model(split("a"), backend("a-prefill")),
+        [
+            'spec.backends[1].name: Invalid value: "a-prefill": backend a has a workload'
+            " llama-a-prefill as well: rename one of both"
+        ],
+    ),
+    "a part with the name of another backend": (
+        model(backend("a-decode"), split("a")),
+        [
+            'spec.backends[1].name: Invalid value: "a": backend a-decode has a workload'
+            " llama-a-decode as well: rename one of both"
+        ],
+    ),
     "a name that no Service has": (
         model(backend(), name="7b"),
         ['metadata.name: Invalid value: "7b": must begin with a letter: Services are called by it'],
