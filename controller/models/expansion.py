@@ -13,8 +13,15 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.models.commands import ignored_settings
 from controller.models.parts import ENGINES, Note, Part, backend_name, parts_of, variable
-from controller.models.routing import model_routes, model_server
-from controller.models.scaling import autoscaler, backend_scaling, bounds, is_scaled, model_scaling
+from controller.models.routing import model_routes, model_server, unrouted
+from controller.models.scaling import (
+    MOST_REPLICAS,
+    autoscaler,
+    backend_scaling,
+    bounds,
+    is_scaled,
+    model_scaling,
+)
 from controller.models.weights import weights_of
 from controller.models.workloads import adapter_list, service, workload
 
@@ -74,6 +81,7 @@ def expand(
         notes += found or _ineffective(model, backend, path)
         if not found:
             made.append((backend, tuple(parts_of(model, backend, path))))
+    notes += _without_requests(model, [backend for backend, _ in made])
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
     made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
     objects += [item for _, parts in made for item in _endpoints(parts)]
@@ -141,6 +149,9 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
         ]
         if part.worker.get("pods") == 0:
             notes.append(Note(path=f"{part.path}.pods", text="0 counts as 1"))
+        if backend["maxReplicas"] * part.workers > MOST_REPLICAS:
+            text = f"ends at {MOST_REPLICAS} engines: maxReplicas of the backend times this is more"
+            notes.append(Note(path=f"{part.path}.replicas", text=text))
         if part.worker.get("config") is not None and not isinstance(part.worker["config"], dict):
             notes.append(Note(path=f"{part.path}.config", text="has no effect: it is not an object"))
     is_split = "autoscalingPolicy" in model["spec"] and backend["type"] == "vLLMDisaggregated"
@@ -151,6 +162,24 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
         )
         notes.append(Note(path=f"{path}.type", text=text))
     return notes
+
+
+def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
+    """Yield what requests do not find."""
+    if backends and not any(backend.get("routeWeight", 100) for backend in backends):
+        yield Note(
+            path="spec.backends", text="there is no ModelRoute: no backend that is made has a routeWeight"
+        )
+        return
+    places = {backend["name"]: place for place, backend in enumerate(model["spec"]["backends"])}
+    for backend, adapter in unrouted(backends):
+        path = f"spec.backends[{places[backend['name']]}]"
+        if adapter:
+            text = f"requests for {adapter} find nothing: routeWeight of all backends that have it is 0"
+            yield Note(path=f"{path}.loraAdapters", text=text)
+        else:
+            text = "gets no requests: a rule of a ModelRoute leads to 16 backends, and others are before it"
+            yield Note(path=path, text=text)
 
 
 def _variables(backend: Json, path: str) -> Iterator[Note]:

@@ -1,6 +1,7 @@
 """How requests find a Model: a ModelServer for each backend, and a ModelRoute by the model's name.
 
-A ModelRoute takes ten adapters. Those beyond have ModelRoutes of their own.
+A ModelRoute takes ten adapters. Those beyond have ModelRoutes of their own. A rule leads to 16 backends at
+most, and to one at least that has a weight: else the whole ModelRoute would be refused.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from controller.observe.orders import ROUTE_ORDERS
 _API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 
 _MOST_ADAPTERS: Final = 10
+_MOST_TARGETS: Final = 16
 _CONNECTORS: Final = {
     "MooncakeConnectorV1": "mooncake",
     "MooncakeConnector": "mooncake",
@@ -60,8 +62,13 @@ def model_server(parts: Sequence[Part]) -> Json:
 
 
 def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
-    """Yield the ModelRoutes to those backends of a model that are made: one, unless it has many adapters."""
-    adapters = sorted({item["name"] for backend in backends for item in backend.get("loraAdapters", [])})
+    """Yield the ModelRoutes to those backends of a model that are made: one, unless it has many adapters.
+
+    There is none where no backend gets requests.
+    """
+    if not any(map(_weight, backends)):
+        return
+    adapters = sorted(frozenset[str]().union(*(_adapters_of(item) for item in backends if _weight(item))))
     chunks = [adapters[start : start + _MOST_ADAPTERS] for start in range(0, len(adapters), _MOST_ADAPTERS)]
     for position, chunk in enumerate(chunks or [[]]):
         suffix = f"-adapters-{position + 1}" if position else ""
@@ -76,6 +83,16 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
         if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
             found["annotations"] = {**found.get("annotations", {}), **orders}
         yield {"apiVersion": _API_VERSION, "kind": "ModelRoute", "metadata": found, "spec": spec}
+
+
+def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
+    """Yield what gets no requests though it may be meant to: a backend, and an adapter of it or nothing."""
+    targets = [backend["name"] for backend in _targets(backends)]
+    weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if _weight(item)))
+    for backend in backends:
+        if _weight(backend) and backend["name"] not in targets:
+            yield backend, ""
+        yield from ((backend, name) for name in sorted(_adapters_of(backend) - weighed))
 
 
 def _rules(model: Json, backends: Sequence[Json], adapters: Sequence[str], *, has_model: bool) -> list[Json]:
@@ -95,10 +112,21 @@ def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> J
     if requested:
         match["body"] = {"model": requested}
     targets = [
-        {"modelServerName": backend_name(model, backend), "weight": backend.get("routeWeight", 100)}
-        for backend in backends
+        {"modelServerName": backend_name(model, backend), "weight": _weight(backend)}
+        for backend in _targets(backends)
     ]
     return {"name": name, "targetModels": targets} | ({"modelMatch": match} if match else {})
+
+
+def _targets(backends: Sequence[Json]) -> Sequence[Json]:
+    """Return the backends that a rule leads to: of too many the first ones that have a weight."""
+    if len(backends) <= _MOST_TARGETS:
+        return backends
+    return [*filter(_weight, backends)][:_MOST_TARGETS]
+
+
+def _weight(backend: Json) -> int:
+    return int(backend.get("routeWeight", 100))
 
 
 def _adapters_of(backend: Json) -> frozenset[str]:

@@ -21,7 +21,9 @@ from controller.observe.orders import PREFIX, ROUTE_ORDERS, SCALE_TO_ZERO_GRACE
 
 _API_VERSION: Final = f"{REGISTRY}/v1alpha1"
 
-_MOST: Final = 2**31 - 1
+_MOST_COST: Final = 2**31 - 1
+MOST_REPLICAS: Final = 1_000_000
+"""Of a target of a binding."""
 
 
 def is_scaled(part: Part) -> bool:
@@ -57,7 +59,7 @@ def model_scaling(model: Json, parts: Sequence[Part]) -> Iterator[Json]:
     params: list[Json] = []
     for part in parts:
         low, high = bounds(part)
-        cost = min(int(part.backend.get("scalingCost", 0)) * whole // part.workers, _MOST)
+        cost = min(int(part.backend.get("scalingCost", 0)) * whole // part.workers, _MOST_COST)
         params.append({"target": _target(part), "cost": cost, "minReplicas": low, "maxReplicas": high})
     rate = spec.get("costExpansionRatePercent", 200)
     body: Json = {
@@ -99,10 +101,10 @@ def autoscaler(part: Part, *, has_tolerance: bool) -> Json:
 
 
 def bounds(part: Part) -> tuple[int, int]:
-    """Return the fewest and most engines of a part."""
+    """Return the fewest and most engines of a part, as far as a binding allows."""
     backend = part.backend
     low, high = (int(backend[name]) * part.workers for name in ("minReplicas", "maxReplicas"))
-    return min(low, _MOST), min(high, _MOST)
+    return min(low, MOST_REPLICAS), min(high, MOST_REPLICAS)
 
 
 def _grace(parts: Sequence[Part]) -> str:

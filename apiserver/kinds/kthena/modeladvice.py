@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
@@ -10,8 +10,9 @@ from apiserver.kinds.kthena.modelconfigadvice import config_advice
 from apiserver.schema.json import Json
 
 _LONGEST_LABEL: Final = 63
-_MOST_ROUTED_ADAPTERS: Final = 10
 _MOST_ROUTED_TARGETS: Final = 16
+_MOST_REPLICAS: Final = 1_000_000
+"""Of a target of an AutoscalingPolicyBinding."""
 
 
 def model_advice(value: Json) -> list[str]:
@@ -25,6 +26,7 @@ def model_advice(value: Json) -> list[str]:
         found += _names(where, backend, str(value.get("metadata", {}).get("name", "")))
         found += _sources(where, backend)
         found += _cost(where, backend, spec)
+        found += _bounds(where, backend)
         found += _workers(where, backend)
         if "autoscalingPolicy" in backend:
             path = ("spec", "backends", position, "autoscalingPolicy")
@@ -36,11 +38,15 @@ def _whole(spec: Json) -> Iterator[str]:
     backends = spec["backends"]
     if all(backend.get("routeWeight") == 0 for backend in backends):
         yield "spec.backends: every routeWeight is 0, so no backend gets requests"
-    adapters = {adapter["name"] for backend in backends for adapter in backend.get("loraAdapters", [])}
-    if len(adapters) > _MOST_ROUTED_ADAPTERS:
-        yield f"spec.backends: {len(adapters)} LoRA adapters; a ModelRoute takes {_MOST_ROUTED_ADAPTERS}"
-    if len(backends) > _MOST_ROUTED_TARGETS:
-        yield f"spec.backends: {len(backends)} backends; a rule of a ModelRoute takes {_MOST_ROUTED_TARGETS}"
+    weighed = [backend for backend in backends if backend.get("routeWeight", 100)]
+    if len(weighed) > _MOST_ROUTED_TARGETS:
+        yield f"spec.backends: a ModelRoute leads requests to {_MOST_ROUTED_TARGETS} of {len(weighed)}"
+    if weighed and (lost := sorted(_adapters(backends) - _adapters(weighed))):
+        yield f"spec.backends: no requests for adapter {lost[0]:.40}: routeWeight is 0 where it is"
+
+
+def _adapters(backends: Iterable[Json]) -> set[str]:
+    return {adapter["name"] for backend in backends for adapter in backend.get("loraAdapters", [])}
 
 
 def _names(where: str, backend: Json, model: str) -> Iterator[str]:
@@ -78,6 +84,12 @@ def _sources(where: str, backend: Json) -> Iterator[str]:
 def _cost(where: str, backend: Json, spec: Json) -> Iterator[str]:
     if "autoscalingPolicy" in spec and backend.get("scalingCost") == 0:
         yield f"{where}.scalingCost: 0 counts as free, so this backend is scaled first"
+
+
+def _bounds(where: str, backend: Json) -> Iterator[str]:
+    for position, worker in enumerate(backend["workers"]):
+        if backend["maxReplicas"] * worker.get("replicas", 1) > _MOST_REPLICAS:
+            yield f"{where}.workers[{position}].replicas: ends at {_MOST_REPLICAS} engines with maxReplicas"
 
 
 def _workers(where: str, backend: Json) -> Iterator[str]:

@@ -70,13 +70,27 @@ SPOKEN = {
         backend(routeWeight=0),
         ["spec.backends: every routeWeight is 0, so no backend gets requests"],
     ),
-    "more adapters than a route takes": (
-        backend(loraAdapters=[{"name": f"a{i}", "artifactURL": "hf://a"} for i in range(11)]),
-        ["spec.backends: 11 LoRA adapters; a ModelRoute takes 10"],
+    "an adapter without requests": (
+        {
+            "backends": [
+                BACKEND,
+                BACKEND
+                | {
+                    "name": "b",
+                    "routeWeight": 0,
+                    "loraAdapters": [{"name": "law", "artifactURL": "hf://a"}],
+                },
+            ]
+        },
+        ["spec.backends: no requests for adapter law: routeWeight is 0 where it is"],
+    ),
+    "more engines than a binding takes": (
+        backend(maxReplicas=1000, workers=[{"image": "a", "replicas": 1001}]),
+        [f"{FIRST}.workers[0].replicas: ends at 1000000 engines with maxReplicas"],
     ),
     "more backends than a route takes": (
         {"backends": [BACKEND | {"name": f"b{i}"} for i in range(17)]},
-        ["spec.backends: 17 backends; a rule of a ModelRoute takes 16"],
+        ["spec.backends: a ModelRoute leads requests to 16 of 17"],
     ),
     "a long name": (
         backend(name="b" * 46, maxReplicas=10),

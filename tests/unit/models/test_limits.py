@@ -1,0 +1,68 @@
+"""What a Model asks for beyond what its objects may have: the rest is made, and what is missing is said."""
+
+from __future__ import annotations
+
+import pytest
+from support.models import POLICY, adapters, backend, errors_of, model, one, worker
+
+from apiserver.schema.json import Json
+from controller.models.expansion import expand
+
+CANARY = backend("canary", routeWeight=0, loraAdapters=adapters("law"))
+
+UNROUTED = {
+    "an adapter of a backend without weight": (
+        [backend("stable"), CANARY],
+        ["spec.backends[1].loraAdapters: requests for law find nothing: routeWeight of"],
+        [["qwen-stable", "qwen-canary"]],
+    ),
+    "an adapter that another backend has as well": (
+        [backend("stable", loraAdapters=adapters("law")), CANARY],
+        [],
+        [["qwen-stable", "qwen-canary"]],
+    ),
+    "no weight at all": (
+        [CANARY],
+        ["spec.backends: there is no ModelRoute: no backend that is made has a routeWeight"],
+        [],
+    ),
+    "more backends than a rule leads to": (
+        [CANARY | {"loraAdapters": []}, *(backend(f"b{place:02}") for place in range(17))],
+        ["spec.backends[17]: gets no requests: a rule of a ModelRoute leads to 16 backends"],
+        [[f"qwen-b{place:02}" for place in range(16)]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("backends", "notes", "targets"), UNROUTED.values(), ids=UNROUTED.keys())
+def test_what_no_route_leads_to_is_said(
+    backends: list[Json], notes: list[str], targets: list[list[str]]
+) -> None:
+    """And keeps nothing else from its requests: a ModelRoute with one bad rule is refused as a whole."""
+    expansion = expand(model(*backends))
+    routes = [item for item in expansion.objects if item["kind"] == "ModelRoute"]
+
+    assert [errors_of(item) for item in routes] == [[] for _ in routes]
+    assert [
+        [target["modelServerName"] for target in rule["targetModels"]]
+        for item in routes
+        for rule in item["spec"]["rules"]
+    ] == targets
+    assert len(expansion.notes) == len(notes)
+    assert all(str(note).startswith(text) for note, text in zip(expansion.notes, notes, strict=True))
+    assert expansion.is_whole
+
+
+@pytest.mark.parametrize("policy", [{}, {"autoscalingPolicy": POLICY}])
+def test_replicas_end_where_a_binding_ends(policy: Json) -> None:
+    """A binding beyond would be refused; that it ends is said."""
+    most = {"minReplicas": 1, "maxReplicas": 500_000, "workers": [worker(replicas=10)]}
+    own = {"scalingCost": 1} if policy else {"autoscalingPolicy": POLICY}
+    expansion = expand(model(backend(**most, **own), **policy))
+
+    assert [error for item in expansion.objects for error in errors_of(item)] == []
+    assert one(expansion.objects, "HorizontalPodAutoscaler")["spec"]["maxReplicas"] == 1_000_000
+    assert [str(note) for note in expansion.notes] == [
+        "spec.backends[0].workers[0].replicas: ends at 1000000 engines:"
+        " maxReplicas of the backend times this is more"
+    ]
