@@ -46,11 +46,17 @@ class Fetch:
         self.path = path
         self._said = tempfile.TemporaryFile()
         command = ["/bin/sh", "-c", options["fetch"], "fetch", source, options["root"] + path]
-        self._process = subprocess.Popen(command, stdout=self._said, stderr=subprocess.STDOUT)
+        self._process = subprocess.Popen(
+            command, stdout=self._said, stderr=subprocess.STDOUT, start_new_session=True
+        )
 
     def is_over(self) -> bool:
         """Tell whether it ended, well or not."""
         return self._process.poll() is not None
+
+    def stop(self) -> None:
+        """End it, and what it started. What it has fetched stays, for whoever wants it again."""
+        os.killpg(self._process.pid, signal.SIGKILL)
 
     def failure(self) -> str:
         """Return the last line that it wrote where it failed; empty where it did not."""
@@ -87,6 +93,7 @@ class Loader:
         is_there = self._look()
         for name in [name for name in self.failed if name not in wanted]:
             self._forget(name)
+        self._reap({name: entry["path"] for name, entry in wanted.items()})
         for name, entry in wanted.items():
             self._fetch(name, **entry)
         if is_there:
@@ -113,18 +120,24 @@ class Loader:
         self.loaded = found
         return True
 
-    def _fetch(self, name: str, source: str, path: str) -> None:
-        """Fetch an adapter, unless it is there, or failed a short time ago."""
-        fetch = self._fetching.get(name)
-        if fetch is not None:
+    def _reap(self, wanted: dict[str, str]) -> None:
+        """Take note of fetches that are over, and end those of what is no longer wanted."""
+        for name, fetch in list(self._fetching.items()):
             if fetch.is_over():
                 del self._fetching[name]
                 failure = fetch.failure()
-                if failure:
-                    self._fail(name, fetch.path, failure)
-                else:
+                if not failure:
                     self._fetched.add(fetch.path)
-        elif path not in self._fetched and self._may_try(name, path) and len(self._fetching) < MOST_FETCHES:
+                elif wanted.get(name) == fetch.path:
+                    self._fail(name, fetch.path, failure)
+            elif wanted.get(name) != fetch.path:
+                fetch.stop()
+
+    def _fetch(self, name: str, source: str, path: str) -> None:
+        """Fetch an adapter, unless it is there, on its way, or failed a short time ago."""
+        if name in self._fetching or path in self._fetched or not self._may_try(name, path):
+            return
+        if len(self._fetching) < MOST_FETCHES:
             if source:
                 self._fetching[name] = Fetch(self._options, source, path)
             elif self._is_whole(path):

@@ -2,7 +2,7 @@
 
 Each gets the address of its pod, the list of its ConfigMap in a file that is replaced when that changes, and
 a folder in the place of its volumes. In the place of `hf` there is a program that makes an adapter,
-unless its source ends in `missing`.
+unless its source ends in `missing`, or in `hanging` and never ends.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from controller.observe.pods import is_ready
 _HF: Final = """#!/bin/sh
 case $2 in
 *missing) echo "Fetching 4 files"; echo "404 Client Error: Repository not found" >&2; exit 1 ;;
+*hanging) exec sleep 600 ;;
 *) touch "$4/adapter_config.json" ;;
 esac
 """

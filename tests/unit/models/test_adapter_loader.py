@@ -13,6 +13,7 @@ from aiohttp import web
 from support.models import loading_backend, model, one
 
 from apiserver.schema.json import Json
+from controller.models.adapter_loader import MOST_FETCHES
 from controller.models.expansion import expand
 from hack.demo.loaders import LoaderHost
 from hack.demo.openai_api import OpenAiApi, Served
@@ -99,6 +100,17 @@ async def test_adapters_follow_the_list_without_a_restart(pod: Pod) -> None:
         pod.served.adapters.clear()
         await pod.wait(lambda _, __: set(pod.served.adapters) == {"b", "c"})
     await pod.wait(lambda code, _: code == 503, "/ready")
+
+
+async def test_a_fetch_that_is_no_longer_wanted_gives_its_place_back(pod: Pod) -> None:
+    """It is ended: else as many that hang would keep every other adapter out for ever."""
+    hanging = [f"{number}-hanging" for number in range(MOST_FETCHES)]
+    pod.ask_for(*hanging, "a")
+    async with pod.engine():
+        await pod.wait(lambda code, _: code == 503, "/ready")
+        pod.ask_for("a")
+        await pod.wait(lambda _, page: set(page["loaded"]) == {"a"})
+        assert (await pod.page())[1]["failed"] == {}
 
 
 async def test_what_fails_is_told_and_keeps_nothing_else(pod: Pod) -> None:
