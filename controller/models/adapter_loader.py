@@ -9,6 +9,7 @@ This file runs on the Python of the engine's image, 3.9 or newer, and imports th
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -37,6 +38,13 @@ MOST_CHARACTERS = 300
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Asks the engine, whatever proxy is set for what fetches."""
+
+
+_SILENT = (OSError, http.client.HTTPException)
+"""What asking raises where there is no answer, or a broken one."""
+
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
+"""What reading JSON raises that is not of the form that is read."""
 
 
 class Fetch:
@@ -88,30 +96,42 @@ class Loader:
 
     def turn(self) -> None:
         """Look once, and do what can be done now."""
-        text = Path(self._options["list"]).read_text(encoding="utf-8")
-        wanted: dict[str, dict[str, str]] = json.loads(text)
+        try:
+            wanted = self._wanted()
+        except (OSError, *_UNREADABLE) as error:
+            _tell(f"the list of adapters cannot be read: {error!r}")
+            return
         is_there = self._look()
         for name in [name for name in self.failed if name not in wanted]:
             self._forget(name)
-        self._reap({name: entry["path"] for name, entry in wanted.items()})
-        for name, entry in wanted.items():
-            self._fetch(name, **entry)
+        paths = {name: path for name, (_, path) in wanted.items()}
+        self._reap(paths)
+        for name, (source, path) in wanted.items():
+            self._fetch(name, source, path)
         if is_there:
-            self._change({name: entry["path"] for name, entry in wanted.items()})
+            self._change(paths)
             if all(name in self.failed or name in self.loaded for name in wanted):
                 self.is_ready = True
+
+    def _wanted(self) -> dict[str, tuple[str, str]]:
+        """Return source and path of each adapter that is listed, by name."""
+        entries = json.loads(Path(self._options["list"]).read_text(encoding="utf-8"))
+        return {name: (str(entry["source"]), str(entry["path"])) for name, entry in entries.items()}
 
     def _look(self) -> bool:
         """Ask the engine what it has; returns whether it answered."""
         try:
             cards = json.loads(self._ask("/v1/models"))["data"]
+            roots = {str(card["id"]): str(card.get("root")) for card in cards if card.get("parent")}
         except ConnectionRefusedError:
             self.loaded, self.is_ready = {}, False
             return False
-        except (OSError, ValueError, KeyError) as error:
-            _tell(f"the engine does not say what it has: {error}")
+        except _SILENT as error:
+            _tell(f"the engine does not say what it has: {error!r}")
             return False
-        roots = {card["id"]: str(card.get("root")) for card in cards if card.get("parent")}
+        except _UNREADABLE as error:
+            _tell(f"what the engine says it has cannot be read: {error!r}")
+            return False
         found = {
             name: root for name, root in roots.items() if root.startswith(tuple(self._options["folders"]))
         }
@@ -139,7 +159,10 @@ class Loader:
             return
         if len(self._fetching) < MOST_FETCHES:
             if source:
-                self._fetching[name] = Fetch(self._options, source, path)
+                try:
+                    self._fetching[name] = Fetch(self._options, source, path)
+                except OSError as error:
+                    self._fail(name, path, f"fetching cannot begin: {error}")
             elif self._is_whole(path):
                 self._fetched.add(path)
             else:
@@ -192,9 +215,13 @@ class Loader:
         try:
             self._ask(path, json.dumps(body).encode(), LOAD_SECONDS)
         except urllib.error.HTTPError as error:
-            return f"HTTP {error.code}: {error.read(MOST_CHARACTERS).decode(errors='replace')}"
-        except OSError as error:
-            return str(error)
+            try:
+                said = error.read(MOST_CHARACTERS).decode(errors="replace")
+            except _SILENT as silence:
+                said = repr(silence)
+            return f"HTTP {error.code}: {said}"
+        except _SILENT as error:
+            return str(error) or repr(error)
         return ""
 
     def _ask(self, path: str, body: bytes | None = None, timeout_seconds: float = ASK_SECONDS) -> bytes:
@@ -260,10 +287,7 @@ def main() -> None:
         target=Pages(options["host"], options["port"], loader).serve_forever, daemon=True
     ).start()
     while True:
-        try:
-            loader.turn()
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            _tell(f"the list of adapters cannot be read: {error!r}")
+        loader.turn()
         time.sleep(TURN_SECONDS)
 
 

@@ -113,6 +113,33 @@ async def test_a_fetch_that_is_no_longer_wanted_gives_its_place_back(pod: Pod) -
         assert (await pod.page())[1]["failed"] == {}
 
 
+ANSWERS = {
+    "cut off": (b"Content-Length: 1000\r\n\r\n{", "does not say what it has: IncompleteRead"),
+    "no JSON": (b"Content-Length: 1\r\n\r\n{", "cannot be read: JSONDecodeError"),
+    "a list": (b"Content-Length: 2\r\n\r\n[]", "cannot be read: TypeError"),
+}
+
+
+@pytest.mark.parametrize(("answer", "said"), ANSWERS.values(), ids=ANSWERS.keys())
+async def test_an_answer_of_the_engine_that_cannot_be_read_is_said(
+    pod: Pod, tmp_path: Path, answer: bytes, said: str
+) -> None:
+    """As what it is; the loader goes on, and comes to the next answer."""
+
+    async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n" + answer)
+        writer.close()
+
+    log = tmp_path / "pods" / "p" / "log"
+    async with await asyncio.start_server(tell, ADDRESS, 8000):
+        pod.ask_for("a")
+        await pod.wait(lambda *_: said in log.read_text(encoding="utf-8"))
+    async with pod.engine():
+        await pod.wait(is_ready, "/ready")
+    assert "list of adapters" not in log.read_text(encoding="utf-8")
+
+
 async def test_what_fails_is_told_and_keeps_nothing_else(pod: Pod) -> None:
     """The engine serves with what it has; what somebody else loaded is left alone."""
     pod.served.adapters["own"] = "elsewhere/own"
