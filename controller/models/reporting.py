@@ -43,6 +43,10 @@ _STUCK: Final = frozenset(
 """Why a container waits, where it will not go on by itself."""
 
 
+_NO_ZERO: Final = (
+    "0 takes Kubernetes 1.37 or the feature gate HPAScaleToZero: enable it, or set minReplicas to 1"
+)
+
 _OVER: Final = ("Failed", "Succeeded")
 """Phases of pods that nothing brings back, such as evicted ones."""
 
@@ -273,7 +277,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
         yield ModelReason.NAME_TAKEN, [text]
     yield ModelReason.OBJECT_EXISTS, [*_taken(report)]
     yield ModelReason.BACKEND_NOT_MADE, [str(note) for note in report.expansion.notes if note.prevents]
-    yield ModelReason.REQUEST_REFUSED, [report.refused] if report.refused else []
+    yield ModelReason.REQUEST_REFUSED, [_with_next_step(report.refused)] if report.refused else []
     replica_failures = [
         f"{own['metadata']['name']}: {condition.get('message', '')}"
         for workloads in _live(report).values()
@@ -298,6 +302,12 @@ def _taken(report: Report) -> Iterator[str]:
             is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
             other = "rename the backend" if is_of_backend else "give the Model another name"
             yield f"{key.kind} {key.name} is not of this Model and stays as it is: delete it, or {other}"
+
+
+def _with_next_step(refused: str) -> str:
+    """Return what the API server refused, and what helps where it does not say so."""
+    is_zero = refused.startswith("HorizontalPodAutoscaler ") and "spec.minReplicas" in refused
+    return f"{refused}; {_NO_ZERO}" if is_zero else refused
 
 
 def _effective(report: Report) -> Finding:

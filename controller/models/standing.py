@@ -2,9 +2,9 @@
 
 Requests must find engines at every moment of a change. So a route that exists is changed only when all that
 it would newly send requests to is ready, and what a Model no longer asks for goes only when all that it asks
-for is ready and routed to. An adapter leaves the list of its engines when no route leads to it. While a
-backend cannot be made, what spans all backends stays as it is. But nothing of ours scales a workload that is
-not of the Model, or leads requests to its backend.
+for is ready and routed to; how that is scaled does not count. An adapter leaves the list of its engines when
+no route leads to it. While a backend cannot be made, what spans all backends stays as it is. But nothing of
+ours scales a workload that is not of the Model, or leads requests to its backend.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ _ORDER: Final = (
     "HorizontalPodAutoscaler",
 )
 """Kinds in the order in which they are made; they go in the opposite one."""
+
+_SCALING: Final = ("AutoscalingPolicy", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
+"""Kinds without which what there is serves as well."""
 
 _ACTING: Final = ("Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
 """Kinds of a backend that scale its workloads, or lead requests to them."""
@@ -136,7 +139,8 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     unasked = [item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)]
     at_once = [item for item in unasked if astray(item)]
     superfluous = [item for item in unasked if not astray(item)]
-    if superfluous and (apply or held or unready or not expansion.is_whole):
+    is_routed = all(item["kind"] in _SCALING for item in apply)
+    if superfluous and (not is_routed or held or unready or not expansion.is_whole):
         names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
         held = held or [f"{name} to be ready before {names} goes" for name in unready]
         held = held or [f"all that the Model asks for to be made before {names} goes"]

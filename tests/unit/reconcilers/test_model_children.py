@@ -223,3 +223,21 @@ async def test_a_server_that_does_not_answer_is_left_alone(error: ClusterError) 
     with pytest.raises(type(error)):
         await stage.reconcile()
     assert stage.applied == []
+
+
+async def test_a_backend_goes_though_an_autoscaler_of_another_one_is_refused() -> None:
+    """As `minReplicas: 0` is before Kubernetes 1.37; the condition says what to do."""
+    stage = ModelStage()
+    zero = backend(minReplicas=0, maxReplicas=3, scalingCost=1)
+    message = 'HorizontalPodAutoscaler.autoscaling "qwen-l4" is invalid: spec.minReplicas: Invalid value: 0'
+    stage.fails["HorizontalPodAutoscaler"] = error_of(422, status={"message": message})
+    kept, old = (backend(name, maxReplicas=3, scalingCost=1) for name in ("kept", "old"))
+    stage.put(zero, kept, old, autoscalingPolicy=POLICY)
+    await stage.settle()
+    stage.put(zero, kept, autoscalingPolicy=POLICY)
+
+    assert not await stage.settle()
+    assert stage.kinds("qwen-old") == set()
+    reason, said = stage.reason("Failed")
+    assert reason == "RequestRefused"
+    assert said.endswith("HPAScaleToZero: enable it, or set minReplicas to 1")
