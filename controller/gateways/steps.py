@@ -13,7 +13,8 @@ from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
 from controller.gateways.pools import pool_of, shared_by
 from controller.gateways.translation import Translation
-from controller.models.standing import ChildKey, Steps, belongs_to, digested, is_current, key_of
+from controller.models.applied import is_current
+from controller.models.standing import ChildKey, Steps, belongs_to, key_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,8 +33,8 @@ class Surroundings:
     children: Mapping[ChildKey, Json] = field(default_factory=dict)
     """What we have made of routes."""
 
-    generations: MutableMapping[ChildKey, int] = field(default_factory=dict)
-    """Of objects when this process last applied them, or first saw them."""
+    applied: MutableMapping[ChildKey, str] = field(default_factory=dict)
+    """Fingerprints of what this process has applied."""
 
 
 def steps(route: Json, translation: Translation | None, around: Surroundings) -> Steps:
@@ -54,10 +55,10 @@ def steps(route: Json, translation: Translation | None, around: Surroundings) ->
             wanted[key] = shared_by(pool, owners)
     apply = []
     for key, item in sorted(wanted.items(), key=lambda entry: entry[0].kind != POOL_KIND):
-        live, made = around.children.get(key), digested(item)
+        live = around.children.get(key)
         is_ours = live is None or is_made_for(live, route)
-        if is_ours and not (live and is_current(made, live, around.generations.get(key))):
-            apply.append(made)
+        if is_ours and not (live and is_current(item, live, around.applied.get(key))):
+            apply.append(item)
     return Steps(
         apply=tuple(apply), delete=tuple(item for item in gone if is_made_for(item, route)), awaited=()
     )

@@ -9,19 +9,16 @@ ours scales a workload that is not of the Model, or leads requests to its backen
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import msgspec
-
 from apiserver.schema.json import Json
 from controller.models.adapters import listed, with_entries
+from controller.models.applied import is_current
 from controller.models.expansion import Expansion
 from controller.models.loading import routed_pairs
 from controller.models.parts import BACKEND_LABEL, backend_name
-from controller.observe.orders import APPLIED
 
 WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
 _ORDER: Final = (
@@ -57,8 +54,8 @@ class Standing:
     children: Mapping[ChildKey, Json]
     """What we made for the Model, and what there is of the names that it needs, whoever made it."""
 
-    generations: Mapping[ChildKey, int] = field(default_factory=dict)
-    """Of objects when this process last applied them, or first saw what another one had applied."""
+    applied: Mapping[ChildKey, str] = field(default_factory=dict)
+    """Fingerprints of what this process has applied."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +125,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
         wanted = _wanted(expansion, _with_routed(item, live, standing), live)
-        if live is not None and is_current(wanted, live, standing.generations.get(key)):
+        if live is not None and is_current(wanted, live, standing.applied.get(key)):
             continue
         new = _new_targets(item, live)
         awaited = [name for name in unready if name in new]
@@ -198,33 +195,14 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
             yield name
 
 
-def digested(item: Json) -> Json:
-    """Return an object to apply with a digest of itself."""
-    metadata = dict(item["metadata"])
-    digest = hashlib.sha256(msgspec.json.encode(item, order="sorted")).hexdigest()[:16]
-    metadata["annotations"] = {**metadata.get("annotations", {}), APPLIED: digest}
-    return {**item, "metadata": metadata}
-
-
-def is_current(wanted: Json, live: Json, generation: int | None) -> bool:
-    """Tell whether an object is as it was applied: with this digest, and this generation if that is known."""
-    annotations = live["metadata"].get("annotations") or {}
-    if annotations.get(APPLIED) != wanted["metadata"]["annotations"][APPLIED]:
-        return False
-    if wanted["kind"] == "ConfigMap" and wanted["data"] != live.get("data"):
-        return False  # it has no generation by which a change of somebody else would be known
-    return generation is None or generation == live["metadata"].get("generation", 0)
-
-
 def _wanted(expansion: Expansion, item: Json, live: Json | None) -> Json:
-    """Return what to apply: with its digest, and with the replicas that somebody else decided."""
-    made = digested(item)
+    """Return what to apply: with the replicas that somebody else decided."""
     if live is None or item["kind"] not in WORKLOADS or not is_scaled(expansion, item):
-        return made
+        return item
     # Not to leave them out: what nobody owns any longer falls back to its default. With the version
     # that was seen, a number that changes meanwhile is a conflict and not lost.
-    metadata = {**made["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
-    return {**made, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
+    metadata = {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+    return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
 
 
 def _with_routed(item: Json, live: Json | None, standing: Standing) -> Json:

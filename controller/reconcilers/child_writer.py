@@ -19,6 +19,7 @@ from apiserver.cluster.errors import (
 )
 from apiserver.cluster.resource import Resource
 from apiserver.schema.json import Json
+from controller.models.applied import fingerprint
 from controller.models.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
 from controller.reconcilers.status_writer import StatusWriter
 
@@ -69,9 +70,9 @@ class ChildWriter:
         return found
 
     async def act(
-        self, steps: Steps, children: Mapping[ChildKey, Json], generations: MutableMapping[ChildKey, int]
+        self, steps: Steps, children: Mapping[ChildKey, Json], applied: MutableMapping[ChildKey, str]
     ) -> Acted:
-        """Take steps; `generations` is kept true of what was applied.
+        """Take steps; `applied` keeps the fingerprints of what was.
 
         Raises the ClusterError of a server that cannot be reached, and NotLeading.
         """
@@ -95,7 +96,7 @@ class ChildWriter:
                     refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
                 continue
             found[child] = live
-            generations[child] = live["metadata"].get("generation", 0)
+            applied[child] = fingerprint(item, live)
         for item in steps.delete:
             try:
                 await self._delete(item)
@@ -106,7 +107,7 @@ class ChildWriter:
                 refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
                 continue
             found.pop(key_of(item), None)
-            generations.pop(key_of(item), None)
+            applied.pop(key_of(item), None)
         return Acted(children=found, is_over=is_over, refused=refused)
 
     async def _apply(self, item: Json, live: Json | None) -> Json:

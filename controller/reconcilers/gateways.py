@@ -71,13 +71,13 @@ class RouteWorld(Protocol):
 
 
 class GatewayTranslator:
-    """Brings to Gateways the routes that opt in. Remembers of what it applied which generation it had."""
+    """Brings to Gateways the routes that opt in. Remembers what it applied."""
 
     def __init__(self, writer: StatusWriter, world: GatewayWorld, routes: RouteWorld) -> None:
         self._children = ChildWriter(writer, RESOURCES)
         self._world = world
         self._routes = routes
-        self._generations: dict[str, dict[ChildKey, int]] = {}
+        self._applied: dict[str, dict[ChildKey, str]] = {}
 
     async def find(self, route: Json) -> tuple[Mapping[StrEnum, Finding], bool]:
         """Work on one route; returns its conditions, and whether nothing has to be tried again.
@@ -99,9 +99,7 @@ class GatewayTranslator:
                 around.children, route["metadata"]["namespace"], _asked(translation)
             )
             around = replace(around, children=children)
-        acted = await self._children.act(
-            steps(route, translation, around), around.children, around.generations
-        )
+        acted = await self._children.act(steps(route, translation, around), around.children, around.applied)
         if translation is not None:
             outcome = _outcome(route, translation, acted)
         elif acted.refused:
@@ -124,9 +122,6 @@ class GatewayTranslator:
     def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
         name = route["metadata"]["namespace"]
         children = self._world.made(name)
-        generations = self._generations.setdefault(name, {})
-        for key, item in children.items():
-            generations.setdefault(key, item["metadata"].get("generation", 0))
         known = self._routes.servers(name)
         judged_servers = {
             server: _judged(known[server])
@@ -142,7 +137,7 @@ class GatewayTranslator:
             servers={server: value for server, (value, faults) in judged_servers.items() if not faults},
             invalid=frozenset(server for server, (_, faults) in judged_servers.items() if faults),
             children=children,
-            generations=generations,
+            applied=self._applied.setdefault(name, {}),
         )
 
 

@@ -85,12 +85,12 @@ class ModelTools:
 
 
 class ModelReconciler:
-    """Brings Models to what they say. Remembers of what it applied which generation it had."""
+    """Brings Models to what they say. Remembers what it applied."""
 
     def __init__(self, tools: ModelTools) -> None:
         self._tools = tools
         self._children = ChildWriter(tools.writer, RESOURCES)
-        self._generations: dict[Key, dict[ChildKey, int]] = {}
+        self._applied: dict[Key, dict[ChildKey, str]] = {}
 
     async def reconcile(self, key: Key) -> bool:
         """Work on one Model; returns whether nothing has to be tried again.
@@ -100,7 +100,7 @@ class ModelReconciler:
         world = self._tools.world
         model = next((item for item in world.models(key[0]) if item["metadata"]["name"] == key[1]), None)
         if model is None or model["metadata"].get("deletionTimestamp"):
-            self._generations.pop(key, None)  # what it owns is collected by the cluster
+            self._applied.pop(key, None)  # what it owns is collected by the cluster
             self._tools.adapters.forget(key)
             return True
         model, problems = _completed(self._tools.writer.latest(model))
@@ -131,10 +131,8 @@ class ModelReconciler:
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)
-        generations = self._generations.setdefault((namespace, name), {})
-        for key, item in children.items():
-            generations.setdefault(key, item["metadata"].get("generation", 0))
-        standing = Standing(children=children, generations=generations)
+        applied = self._applied.setdefault((namespace, name), {})
+        standing = Standing(children=children, applied=applied)
         return Report(
             model=model,
             expansion=expansion,
@@ -156,9 +154,13 @@ class ModelReconciler:
 
     async def _acted(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Do what is to be done; returns how the Model stands then, and whether that is all."""
-        acted = await self._children.act(report.steps, report.standing.children, self._generations[key])
+        acted = await self._children.act(report.steps, report.standing.children, self._applied[key])
         standing = replace(report.standing, children=acted.children)
-        return replace(report, standing=standing, refused=acted.refused), acted.is_over
+        is_over = acted.is_over
+        if report.steps.apply:  # what waited for it may be done now, and no event tells if it changed nothing
+            following = steps(report.model, report.expansion, standing)
+            is_over = is_over and not (following.apply or following.delete)
+        return replace(report, standing=standing, refused=acted.refused), is_over
 
     async def _publish(self, report: Report) -> None:
         await self._tools.writer.write(

@@ -116,7 +116,12 @@ class Cluster:
         return found
 
     def wait(self, what: str, condition: str) -> None:
-        """Wait for a condition as kubectl does, or for the end of an object."""
+        """Wait for a condition as kubectl does, for an object to be made, or for its end."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while condition == "create":  # kubectl cannot wait for it before 1.31
+            if self.kubectl("get", what, "--ignore-not-found"):
+                return
+            assert time.monotonic() < deadline, f"{what} is not made"
         self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
 
     def reason(self, name: str, condition: str) -> tuple[str, str, str]:
@@ -180,6 +185,9 @@ def test_what_somebody_changes_is_mended(cluster: Cluster) -> None:
         "jsonpath={.spec.template.spec.containers[0].image}=vllm/vllm-openai:v0.10.1",
     )
     assert cluster.get("deployment/qwen-l4")["metadata"]["annotations"]["team"] == "chat"
+    cluster.kubectl("set", "selector", "service/qwen-l4", "app=other")
+    cluster.wait("service/qwen-l4", "jsonpath={.spec.selector.stowplan\\.dev/backend}=l4")
+    assert "app" not in cluster.get("service/qwen-l4")["spec"]["selector"]
 
 
 def test_a_deleted_model_takes_everything_along(cluster: Cluster) -> None:

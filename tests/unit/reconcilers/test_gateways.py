@@ -120,7 +120,7 @@ async def test_it_is_made_once_and_mended() -> None:
 
     assert await rig.find() == ("Translated", True, ["apply InferencePool", "apply HTTPRoute"])
     assert await rig.find() == ("Translated", True, [])
-    rig.world.stored[POOL]["metadata"]["generation"] = 7
+    rig.world.stored[POOL]["spec"] = {}
     assert await rig.find() == ("Translated", True, ["apply InferencePool"])
 
 

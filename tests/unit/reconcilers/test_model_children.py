@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from support.model_stage import ModelStage
 from support.models import POLICY, backend, split
@@ -22,7 +24,7 @@ OWN = {
 
 def put(stage: ModelStage, members: Json, policy: Json) -> None:
     """Have a Model ask for two backends of which `l4` is scaled."""
-    whole = {"autoscalingPolicy": policy} if policy else {}
+    whole: Json = {"autoscalingPolicy": policy} if policy else {}
     cost = {"scalingCost": 1} if policy else {}
     stage.put(backend(**members, **cost), backend("h100", **cost), **whole)
 
@@ -118,7 +120,6 @@ async def test_an_object_without_its_label_is_ours() -> None:
     await stage.settle()
     key = ChildKey("Deployment", "qwen-l4")
     del stage.made[key]["metadata"]["labels"]["stowplan.dev/model"]
-    stage.touch(key)
 
     assert await stage.settle()
     assert stage.made[key]["metadata"]["labels"]["stowplan.dev/model"] == "qwen"
@@ -241,3 +242,65 @@ async def test_a_backend_goes_though_an_autoscaler_of_another_one_is_refused() -
     reason, said = stage.reason("Failed")
     assert reason == "RequestRefused"
     assert said.endswith("HPAScaleToZero: enable it, or set minReplicas to 1")
+
+
+EDITS = {
+    "the pods of a Service": ("Service", "selector", {"app": "evil"}),
+    "bounds": ("HorizontalPodAutoscaler", "maxReplicas", 999),
+    "pods": ("Deployment", "template", {}),
+    "what requests are sent to": ("ModelServer", "workloadPort", {"port": 1}),
+}
+
+
+@pytest.mark.parametrize(("kind", "member", "value"), EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("runs", [True, False])
+async def test_what_somebody_edits_is_mended(kind: str, member: str, value: object, runs: bool) -> None:
+    """Of every kind, whether a controller runs meanwhile or not; then nothing more is written."""
+    stage = ModelStage()
+    stage.put(backend(**SCALED, autoscalingPolicy=POLICY))
+    await stage.settle()
+    before = copy.deepcopy(stage.made[ChildKey(kind, "qwen-l4")]["spec"])
+    stage.made[ChildKey(kind, "qwen-l4")]["spec"][member] = value
+    stage.touch(ChildKey(kind, "qwen-l4"))
+    stage.applied.clear()
+    if not runs:
+        stage.restart()
+
+    assert await stage.settle()
+    assert stage.made[ChildKey(kind, "qwen-l4")]["spec"] == before
+    assert stage.applied == [f"{kind} qwen-l4"] or not runs
+    stage.applied.clear()
+    assert await stage.settle()
+    assert stage.applied == []
+
+
+async def test_replicas_that_somebody_else_decides_are_no_edit() -> None:
+    """They stay, and nothing is written; without a policy they are those of the Model."""
+    stage = ModelStage()
+    stage.put(backend(**SCALED, autoscalingPolicy=POLICY), backend("fixed"))
+    await stage.settle()
+    for name in ("qwen-l4", "qwen-fixed"):
+        stage.made[ChildKey("Deployment", name)]["spec"]["replicas"] = 60
+        stage.touch(ChildKey("Deployment", name))
+    stage.applied.clear()
+
+    assert await stage.settle()
+    assert stage.applied == ["Deployment qwen-fixed"]
+    assert stage.made[ChildKey("Deployment", "qwen-l4")]["spec"]["replicas"] == 60
+    stage.restart()
+    assert await stage.settle()
+    assert stage.made[ChildKey("Deployment", "qwen-l4")]["spec"]["replicas"] == 60
+
+
+async def test_a_new_process_ends_what_an_old_one_left() -> None:
+    """Nothing that it applies changes anything, so no event brings it back to what waits for that."""
+    stage = ModelStage()
+    stage.put(backend(), backend("old"))
+    await stage.settle()
+    stage.put(backend())
+    await stage.reconcile()
+    stage.restart()
+
+    assert not await stage.reconcile()
+    assert await stage.settle()
+    assert stage.kinds("qwen-old") == set()
