@@ -97,7 +97,7 @@ def _parent_faults(parents: list[Json]) -> Iterator[str]:
 
 
 def _annotation(value: Json, name: str) -> str | None:
-    text = (value.get("metadata") or {}).get("annotations", {}).get(name)
+    text = ((value.get("metadata") or {}).get("annotations") or {}).get(name)
     return None if text is None else str(text)
 
 

@@ -130,3 +130,12 @@ def test_the_documentation_prints_what_the_verb_prints(capsys: pytest.CaptureFix
     kinds = [line for line in shown if line.startswith("kind: ")]
     assert kinds == [line for line in printed.splitlines() if line.startswith("kind: ")]
     assert all(f"\n{line}\n" in printed for line in shown if line.startswith("  name: "))
+
+
+def test_annotations_that_are_empty_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a person leaves them who has taken the last one out."""
+    file = tmp_path / "route.yaml"
+    file.write_text(ROUTE.replace("{name: chat}", "{name: chat, annotations: , labels: }"), encoding="utf-8")
+    assert main(["-f", str(file), "--gateways", "infra/inference"]) == 0
+
+    assert "kind: HTTPRoute" in capsys.readouterr().out
