@@ -85,8 +85,9 @@ def expand(
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
     made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
     objects += [item for _, parts in made for item in _endpoints(parts)]
-    if made:
-        objects += model_routes(model, [_as_loaded(backend, unloaded) for backend, _ in made])
+    routes = [*model_routes(model, [_as_loaded(backend, unloaded) for backend, _ in made])]
+    notes += _overwritten(model, routes)
+    objects += routes
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
     return Expansion(objects=tuple(objects), notes=tuple(notes), taken=taken)
 
@@ -180,6 +181,15 @@ def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
         else:
             text = "gets no requests: a rule of a ModelRoute leads to 16 backends, and others are before it"
             yield Note(path=path, text=text)
+
+
+def _overwritten(model: Json, routes: Sequence[Json]) -> Iterator[Note]:
+    """Yield the condition on the body where rules have one of their own."""
+    body = (model["spec"].get("modelMatch") or {}).get("body")
+    rules = [rule for route in routes for rule in route["spec"]["rules"]]
+    if body and any(rule["modelMatch"]["body"] != body for rule in rules):
+        text = "has no effect: backends have different adapters, and each rule asks for one name in the body"
+        yield Note(path="spec.modelMatch.body", text=text)
 
 
 def _variables(backend: Json, path: str) -> Iterator[Note]:

@@ -66,3 +66,15 @@ def test_replicas_end_where_a_binding_ends(policy: Json) -> None:
         "spec.backends[0].workers[0].replicas: ends at 1000000 engines:"
         " maxReplicas of the backend times this is more"
     ]
+
+
+@pytest.mark.parametrize("names", [(), ("law",)])
+def test_a_condition_on_the_body_holds_where_rules_have_none(names: tuple[str, ...]) -> None:
+    """Rules for adapters of some backends only go by the body themselves."""
+    match = {"body": {"model": "other"}, "headers": {"team": {"exact": "a"}}}
+    expansion = expand(model(backend("a", loraAdapters=adapters(*names)), backend("b"), modelMatch=match))
+    matches = [rule["modelMatch"] for rule in one(expansion.objects, "ModelRoute")["spec"]["rules"]]
+
+    assert all(item["headers"] == match["headers"] for item in matches)
+    assert [item["body"]["model"] for item in matches] == (["qwen", "law"] if names else ["other"])
+    assert [note.path for note in expansion.notes] == (["spec.modelMatch.body"] if names else [])
