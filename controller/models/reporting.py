@@ -27,6 +27,7 @@ from controller.models.standing import (
     wanted_replicas,
 )
 from controller.observe.condition_list import condition_list, shortened
+from controller.traffic.conditions import why_left_alone
 
 _STUCK: Final = frozenset(
     {
@@ -121,7 +122,7 @@ class Report:
 def findings(report: Report) -> Mapping[ModelCondition, Finding]:
     """Return the conditions of a Model."""
     if report.upstream:
-        text = f"{report.upstream} is served here: the controller of that API acts on Models, not this one"
+        text = why_left_alone("Model", report.upstream)
         return {ModelCondition.FAILED: (True, ModelReason.UPSTREAM_CONTROLLER, text)}
     return {
         ModelCondition.INITIALIZED: _initialized(report),

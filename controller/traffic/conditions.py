@@ -76,5 +76,13 @@ def acceptance(value: Json) -> Finding:
 
 def left_alone(kind: str, upstream: str) -> Found:
     """Return what is said where another controller acts on a kind."""
-    text = f"{upstream} is served here: the controller of that API acts on {kind}s, not this one"
-    return Found(findings={TrafficCondition.ACCEPTED: (None, TrafficReason.UPSTREAM_CONTROLLER, text)})
+    reason = TrafficReason.UPSTREAM_CONTROLLER
+    return Found(findings={TrafficCondition.ACCEPTED: (None, reason, why_left_alone(kind, upstream))})
+
+
+def why_left_alone(kind: str, upstream: str) -> str:
+    """Return what was found where another controller may act on a kind, and what to do if none does."""
+    return (
+        f"the definition {upstream} is installed, so the controller of it may act on {kind}s, and this one"
+        " leaves them alone; if that controller is gone, delete the definition"
+    )
