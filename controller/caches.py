@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from apiserver.cluster.cache import Cache, key_of, without_managed_fields
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.optional_cache import OptionalCache
+from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
@@ -51,8 +51,6 @@ RESOURCE_CLAIM_TEMPLATES: Final = Resource(
 DEVICE_CLASSES: Final = Resource(
     group=_DYNAMIC, version="v1", plural="deviceclasses", kind="DeviceClass", namespaced=False
 )
-SILENT_SECONDS: Final = 600.0
-"""A copy that the API server has not confirmed for so long is too old to decide on."""
 
 
 class Caches:
@@ -69,11 +67,12 @@ class Caches:
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
         self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
-        self._policies = _optional(
-            cluster, AUTOSCALING_POLICIES, without_managed_fields, without="AutoscalingPolicies"
-        )
-        self._bindings = _optional(
-            cluster, AUTOSCALING_POLICY_BINDINGS, projection.written, without="AutoscalingPolicyBindings"
+        self._policies = OptionalCache(cluster, AUTOSCALING_POLICIES, without="AutoscalingPolicies")
+        self._bindings = OptionalCache(
+            cluster,
+            AUTOSCALING_POLICY_BINDINGS,
+            reduce=projection.written,
+            without="AutoscalingPolicyBindings",
         )
         self._scales = ScaleReader(cluster, self._claims, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
@@ -86,17 +85,14 @@ class Caches:
             self._autoscalers,
             self._config_maps,
         )
-        self._leader_worker_sets = _optional(
-            cluster, LEADER_WORKER_SETS, projection.workload, without="LeaderWorkerSets"
+        self._leader_worker_sets = OptionalCache(
+            cluster, LEADER_WORKER_SETS, reduce=projection.workload, without="LeaderWorkerSets"
         )
-        self._quotas = _optional(cluster, RESOURCE_QUOTAS, without_managed_fields, without="quotas")
-        self._node_pools = _optional(
-            cluster, NODE_POOLS, without_managed_fields, without="the node pools of Karpenter"
-        )
-        self._disruption_budgets = _optional(
+        self._quotas = OptionalCache(cluster, RESOURCE_QUOTAS, without="quotas")
+        self._node_pools = OptionalCache(cluster, NODE_POOLS, without="the node pools of Karpenter")
+        self._disruption_budgets = OptionalCache(
             cluster,
             DISRUPTION_BUDGETS,
-            without_managed_fields,
             without="disruption budgets: evictions keep them all the same, preemption does not",
         )
         self._objective_rules = objectives
@@ -218,17 +214,9 @@ class Caches:
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}
 
 
-def _optional(
-    cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], *, without: str
-) -> OptionalCache:
-    return OptionalCache(cluster, resource, without=without, silent_seconds=SILENT_SECONDS, reduce=reduce)
-
-
 def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
     return {
-        resource: _optional(
-            cluster, resource, without_managed_fields, without=f"{resource.plural} of {resource.group}"
-        )
+        resource: OptionalCache(cluster, resource, without=f"{resource.plural} of {resource.group}")
         for resource in (INFERENCE_OBJECTIVES, INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
     }
 
@@ -246,5 +234,6 @@ def _dynamic(cluster: Cluster, projection: Projection) -> Mapping[Resource, Opti
     }
     without = "devices of Dynamic Resource Allocation"
     return {
-        resource: _optional(cluster, resource, reduce, without=without) for resource, reduce in kept.items()
+        resource: OptionalCache(cluster, resource, reduce=reduce, without=without)
+        for resource, reduce in kept.items()
     }

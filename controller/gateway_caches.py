@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.cluster.cache import Change, without_managed_fields
+from apiserver.cluster.cache import Change
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.optional_cache import ASK_AGAIN_SECONDS, OptionalCache
+from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
 from apiserver.schema.json import Json
 from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduced
@@ -16,7 +16,6 @@ from controller.models.parts import MANAGED_BY
 from controller.models.standing import ChildKey, key_of
 from controller.reconcilers.gateways import RESOURCES
 
-_SILENT_SECONDS: Final = 600.0
 _ASK_AGAIN_SECONDS: Final = 10.0
 """A definition is there a moment before its objects can be read."""
 
@@ -32,11 +31,11 @@ class GatewayCaches:
 
     def __init__(self, cluster: Cluster, changed: Callable[[str, str], None]) -> None:
         self._changed = changed
-        self._namespaces = _optional(
+        self._namespaces = OptionalCache(
             cluster, NAMESPACES, reduce=_annotations, without="annotations of Namespaces"
         )
         self._definitions = {
-            name: _optional(
+            name: OptionalCache(
                 cluster,
                 CUSTOM_RESOURCE_DEFINITIONS,
                 reduce=reduced,
@@ -46,7 +45,7 @@ class GatewayCaches:
             for name in API_VERSIONS
         }
         self._children = {
-            _definition_name(resource): _optional(
+            _definition_name(resource): OptionalCache(
                 cluster,
                 resource,
                 label_selector=_OURS,
@@ -131,28 +130,6 @@ class GatewayCaches:
         for item in filter(None, (change.old, change.new)):
             for owner in item["metadata"].get("ownerReferences") or []:
                 self._changed(namespace, owner["name"])
-
-
-def _optional(
-    cluster: Cluster,
-    resource: Resource,
-    *,
-    without: str,
-    reduce: Callable[[Json], Json] = without_managed_fields,
-    label_selector: str | None = None,
-    field_selector: str | None = None,
-    ask_again_seconds: float = ASK_AGAIN_SECONDS,
-) -> OptionalCache:
-    return OptionalCache(
-        cluster,
-        resource,
-        without=without,
-        silent_seconds=_SILENT_SECONDS,
-        reduce=reduce,
-        label_selector=label_selector,
-        field_selector=field_selector,
-        ask_again_seconds=ask_again_seconds,
-    )
 
 
 def _definition_name(resource: Resource) -> str:

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.optional_cache import OptionalCache
+from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     LEADER_WORKER_SETS,
@@ -23,8 +23,6 @@ from controller.reconcilers.model_adapters import Key
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """What the upstream controller of Models makes of them."""
-
-_SILENT_SECONDS: Final = 600.0
 
 K = TypeVar("K")
 
@@ -51,8 +49,6 @@ class ModelCaches:
             cluster,
             LEADER_WORKER_SETS,
             without="LeaderWorkerSets",
-            silent_seconds=_SILENT_SECONDS,
-            reduce=without_managed_fields,
             label_selector=MODEL_LABEL,
         )
         # By what is asked for: a look at everything for each Model would cost the square of their number.
@@ -85,7 +81,7 @@ class ModelCaches:
         for cache in self._all:
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
-            if cache.age_seconds() > _SILENT_SECONDS:
+            if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
         return self._groups.why_lost()
 

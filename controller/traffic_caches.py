@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.optional_cache import OptionalCache
+from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     FORMER_INFERENCE_POOLS,
     INFERENCE_OBJECTIVES,
@@ -29,7 +29,6 @@ from controller.traffic.endpoints import selectors_of, selects
 from controller.traffic.inferenceobjective import PoolWorld
 from controller.traffic.modelroute import names_of, targets_of
 
-_SILENT_SECONDS: Final = 600.0
 _POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
 
 
@@ -45,17 +44,13 @@ class TrafficCaches:
             PODS: Cache(cluster, PODS, reduce=kept.pod),
         }
         self._optional = {
-            INFERENCE_OBJECTIVES: _optional(
-                cluster, INFERENCE_OBJECTIVES, without_managed_fields, without="InferenceObjectives"
-            ),
+            INFERENCE_OBJECTIVES: OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),
             **{
-                resource: _optional(
-                    cluster, resource, without_managed_fields, without=f"InferencePools of {resource.group}"
-                )
+                resource: OptionalCache(cluster, resource, without=f"InferencePools of {resource.group}")
                 for resource in _POOLS
             },
-            VARIANT_AUTOSCALINGS: _optional(
-                cluster, VARIANT_AUTOSCALINGS, _variant, without="VariantAutoscalings"
+            VARIANT_AUTOSCALINGS: OptionalCache(
+                cluster, VARIANT_AUTOSCALINGS, reduce=_variant, without="VariantAutoscalings"
             ),
         }
         self._known = {resource: _ByNamespace() for resource in (*self._needed, *self._optional)}
@@ -93,7 +88,7 @@ class TrafficCaches:
         for cache in self._needed.values():
             if not cache.synced.is_set():
                 return f"{cache.resource.plural} are not listed yet"
-            if cache.age_seconds() > _SILENT_SECONDS:
+            if cache.age_seconds() > SILENT_SECONDS:
                 return f"nothing was heard of {cache.resource.plural} for {cache.age_seconds():.0f} s"
         return next(filter(None, (cache.why_lost() for cache in self._optional.values())), None)
 
@@ -279,9 +274,3 @@ def _is_about_status(change: Change) -> bool:
     return all(
         old["metadata"].get(name) == new["metadata"].get(name) for name in ("generation", "annotations")
     )
-
-
-def _optional(
-    cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], *, without: str
-) -> OptionalCache:
-    return OptionalCache(cluster, resource, without=without, silent_seconds=_SILENT_SECONDS, reduce=reduce)

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from apiserver.cluster.cache import Cache, Change
+from apiserver.cluster.cache import Cache, Change, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import Resource
@@ -16,6 +16,9 @@ from apiserver.schema.json import Json
 
 ASK_AGAIN_SECONDS: Final = 300.0
 """An API may be installed, or a permission be given, while we run."""
+
+SILENT_SECONDS: Final = 600.0
+"""A copy that the API server has not confirmed for so long is too old to decide on."""
 
 _RETRY_SECONDS: Final = 5.0
 
@@ -34,8 +37,8 @@ class OptionalCache:
         resource: Resource,
         *,
         without: str,
-        silent_seconds: float,
-        reduce: Callable[[Json], Json],
+        silent_seconds: float = SILENT_SECONDS,
+        reduce: Callable[[Json], Json] = without_managed_fields,
         label_selector: str | None = None,
         field_selector: str | None = None,
         ask_again_seconds: float = ASK_AGAIN_SECONDS,

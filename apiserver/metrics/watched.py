@@ -33,7 +33,6 @@ from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
 
 _LOG: Final = structlog.get_logger(__name__)
-_SILENT_SECONDS: Final = 600.0
 
 
 class Watched:
@@ -92,7 +91,6 @@ class Watched:
             cluster,
             AUTOSCALING_POLICY_BINDINGS,
             without="AutoscalingPolicyBindings",
-            silent_seconds=_SILENT_SECONDS,
             reduce=bound_essentials,
         )
         cache.subscribe(self.take_binding)

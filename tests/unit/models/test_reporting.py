@@ -148,7 +148,8 @@ def test_of_a_model_that_serves_all_is_well() -> None:
                 True,
                 ModelReason.UPSTREAM_CONTROLLER,
                 "the definition modelinfers.workload.volcano.sh is installed, so the controller of it may act"
-                " on Models, and this one leaves them alone; if that controller is gone, delete the definition",
+                " on Models, and this one leaves them alone; if that controller is gone, delete the"
+                " definition",
             ),
         ),
     ],
