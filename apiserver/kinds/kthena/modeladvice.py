@@ -74,11 +74,11 @@ def _sources(where: str, backend: Json) -> Iterator[str]:
     variables = {variable["name"] for variable in backend.get("env", [])}
     from_bucket = any(uri.startswith("s3://") for uri in (source, *adapters))
     if from_bucket and "ENDPOINT" not in variables and not backend.get("envFrom"):
-        yield f"{where}.env: s3:// needs the variable ENDPOINT, the address of the bucket's service"
+        yield f"{where}.env: Kthena's own controller reads s3:// only with the variable ENDPOINT"
     if cache.startswith("hostpath://"):
         yield f"{where}.cacheURI: hostpath:// reads and writes the disk of every node that runs the model"
     if source.startswith("pvc://") and not cache.startswith("pvc://"):
-        yield f"{where}.modelURI: pvc:// is read from a volume, and cacheURI names none to mount"
+        yield f"{where}.modelURI: Kthena's own controller mounts pvc:// only where cacheURI is one, too"
 
 
 def _cost(where: str, backend: Json, spec: Json) -> Iterator[str]:

@@ -98,11 +98,11 @@ SPOKEN = {
     ),
     "a bucket without an endpoint": (
         backend(modelURI="s3://b/m"),
-        [f"{FIRST}.env: s3:// needs the variable ENDPOINT, the address of the bucket's service"],
+        [f"{FIRST}.env: Kthena's own controller reads s3:// only with the variable ENDPOINT"],
     ),
     "an adapter from a bucket without an endpoint": (
         backend(loraAdapters=[{"name": "a", "artifactURL": "s3://b/a"}]),
-        [f"{FIRST}.env: s3:// needs the variable ENDPOINT, the address of the bucket's service"],
+        [f"{FIRST}.env: Kthena's own controller reads s3:// only with the variable ENDPOINT"],
     ),
     "the disk of the node": (
         backend(cacheURI="hostpath:///models"),
@@ -110,7 +110,7 @@ SPOKEN = {
     ),
     "a volume that nothing mounts": (
         backend(modelURI="pvc://c/m"),
-        [f"{FIRST}.modelURI: pvc:// is read from a volume, and cacheURI names none to mount"],
+        [f"{FIRST}.modelURI: Kthena's own controller mounts pvc:// only where cacheURI is one, too"],
     ),
     "a backend that is free": (
         backend(scalingCost=0) | {"autoscalingPolicy": POLICY},
