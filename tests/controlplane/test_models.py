@@ -13,7 +13,13 @@ from support.models import POLICY, backend, model, split, worker
 from support.samples import SAMPLES
 
 from apiserver import cli
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
 from controller.models.expansion import expand
+from controller.models.standing import ChildKey, Steps
+from controller.reconcilers.child_writer import ChildWriter
+from controller.reconcilers.model import FIELD_MANAGER, RESOURCES
+from controller.reconcilers.status_writer import StatusWriter
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 
@@ -87,3 +93,37 @@ def test_a_scaled_model_runs_and_its_bindings_find_it(control_plane: ControlPlan
     control_plane.kubectl("wait", place, "--for=condition=Available", "deployment/qwen-l4", "--timeout=60s")
     control_plane.kubectl("wait", place, "--for=condition=TargetsResolved", "aspb/qwen-l4", "--timeout=60s")
     control_plane.kubectl("wait", place, "--for=condition=AbleToScale", "hpa/qwen-l4", "--timeout=60s")
+
+
+async def test_only_what_was_looked_at_is_written(control_plane: ControlPlane, namespace: str) -> None:
+    """What is there is not taken over, nor what replaced it; and what is gone is not made unseen."""
+    place = f"--namespace={namespace}"
+    labels = {"stowplan.dev/model": "qwen", "stowplan.dev/backend": "l4"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "qwen-l4", "namespace": namespace, "labels": labels},
+        "spec": {"selector": {"app": "ours"}, "ports": [{"port": 80}]},
+    }
+    key, wanted = ChildKey("Service", "qwen-l4"), Steps(apply=(service,), delete=(), awaited=())
+    async with await Cluster.connect(control_plane.kubeconfig) as cluster:
+        writer = StatusWriter(
+            cluster=cluster,
+            events=EventRecorder(cluster, controller="tests", instance="one"),
+            field_manager=FIELD_MANAGER,
+            is_leading=lambda: True,
+        )
+        children = ChildWriter(writer, RESOURCES)
+        made = await children.act(wanted, {}, {})
+        again = await children.act(wanted, {}, {})
+        control_plane.kubectl("delete", "service/qwen-l4", place)
+        gone = await children.act(wanted, made.children, {})
+        control_plane.kubectl("create", "service", "clusterip", "qwen-l4", "--tcp=81:81", place)
+        before = await children.completed({}, namespace, [key])
+        replaced = await children.act(wanted, made.children, {})
+        new = await children.act(wanted, {}, {})
+        after = await children.completed({}, namespace, [key])
+
+    assert made.is_over
+    assert [(item.is_over, item.refused) for item in (again, gone, replaced, new)] == [(False, "")] * 4
+    assert before == after
