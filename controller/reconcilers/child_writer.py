@@ -134,9 +134,14 @@ class ChildWriter:
 
 
 def _why(error: ClusterError, item: Json) -> str:
-    """Return why an object was not applied. A kind that nobody serves has no status, but a page of text."""
+    """Return why an object was not applied, and what becomes of it where nobody has to change the Model.
+
+    A kind that nobody serves has no status, but a page of text.
+    """
     if isinstance(error, NotFound) and not error.reason:
         return f"{item['apiVersion']} is not served here: install the definition of {item['kind']}"
+    if isinstance(error, Unavailable):
+        return f"{error.message}; the server failed, and it is tried again"
     return error.message
 
 

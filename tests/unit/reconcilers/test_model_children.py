@@ -196,7 +196,10 @@ async def test_an_object_that_the_server_fails_to_write_keeps_no_other_back(
 
     assert not await stage.settle()
     assert stage.kinds("qwen-l4") == {"Deployment", "AutoscalingPolicy", *ACTING} - {kind}
-    assert stage.reason("Failed") == ("RequestRefused", f"{kind} qwen-l4: {error.message}")
+    assert stage.reason("Failed") == (
+        "RequestRefused",
+        f"{kind} qwen-l4: {error.message}; the server failed, and it is tried again",
+    )
     assert stage.reason("Initialized") == ("ModelCreating", f"still to be made: {kind} qwen-l4")
     stage.fails.clear()
     assert await stage.settle()
