@@ -49,10 +49,7 @@ ROUTE_ORDERS: Final = (PARENT_REFS, REQUEST_PRIORITY)
 MODEL_OWNER: Final = f"{PREFIX}model-owner"
 """Of what a Model became: `spec.owner`."""
 
-APPLIED: Final = f"{PREFIX}applied"
-"""Of what we made: a digest of what was last applied."""
-
-RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER, APPLIED})
+RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER})
 """What our own processes write down on objects: it orders nothing."""
 
 _SHOWN_CHARACTERS: Final = 40

@@ -111,7 +111,6 @@ async def test_only_what_was_looked_at_is_written(control_plane: ControlPlane, n
             cluster=cluster,
             events=EventRecorder(cluster, controller="tests", instance="one"),
             field_manager=FIELD_MANAGER,
-            is_leading=lambda: True,
         )
         children = ChildWriter(writer, RESOURCES)
         made = await children.act(wanted, {}, {})

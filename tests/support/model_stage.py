@@ -62,7 +62,6 @@ class ModelStage(Cluster):
             cluster=self,
             events=EventRecorder(self, controller="models", instance="one"),
             field_manager=FIELD_MANAGER,
-            is_leading=lambda: True,
         )
         now = datetime(2026, 1, 1, tzinfo=UTC)
         tools = ModelTools(

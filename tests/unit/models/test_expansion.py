@@ -260,17 +260,6 @@ def test_autoscalers_are_left_out_on_demand() -> None:
     assert "HorizontalPodAutoscaler" not in kinds
 
 
-@pytest.mark.parametrize(("minor", "said"), [("32", []), ("33+", ["tolerance"]), ("36", ["tolerance"])])
-def test_autoscalers_are_exact_where_the_cluster_lets_them(minor: str, said: list[str]) -> None:
-    """An earlier release of Kubernetes refuses the whole object for this field."""
-    value = model(backend(**SCALED, autoscalingPolicy=POLICY))
-    settings = expansion_settings(ModelsConfig(), {"major": "1", "minor": minor})
-    behavior = one(expand(value, settings).objects, "HorizontalPodAutoscaler")["spec"]["behavior"]
-
-    assert behavior["scaleUp"] == behavior["scaleDown"]
-    assert [*behavior["scaleUp"]] == [*said, "stabilizationWindowSeconds"]
-
-
 def test_what_is_made_in_a_cluster_belongs_to_the_model() -> None:
     """So that it goes with it."""
     value = model(metadata={"uid": "u", "namespace": "chat"})

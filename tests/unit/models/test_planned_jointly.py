@@ -11,7 +11,6 @@ from support.traffic import objective, pool
 
 from apiserver.schema.json import Json
 from controller.models.expansion import expand
-from controller.models.standing import digested
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
@@ -148,7 +147,7 @@ def test_the_model_of_higher_priority_gets_the_room(models: list[Json], objectiv
 def test_what_is_written_on_a_binding_orders_nothing() -> None:
     """Its condition would say that an annotation of ours means nothing."""
     value = model(backend(maxReplicas=3, scalingCost=1), owner="the chat team", autoscalingPolicy=POLICY)
-    made = digested(one(expand(value).objects, "AutoscalingPolicyBinding"))
+    made = one(expand(value).objects, "AutoscalingPolicyBinding")
 
     assert made["metadata"]["annotations"]
     assert annotations_finding(made)[1] is BindingReason.NO_ANNOTATIONS

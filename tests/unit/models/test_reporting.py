@@ -118,7 +118,7 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             ),
         ),
         (
-            report(standing=Standing(children={}, foreign=frozenset({ChildKey("Service", "qwen-l4")}))),
+            report(standing=Standing(children={ChildKey("Service", "qwen-l4"): {"metadata": {}}})),
             ModelCondition.FAILED,
             (
                 True,
@@ -127,7 +127,7 @@ def test_of_a_model_that_serves_all_is_well() -> None:
             ),
         ),
         (
-            report(standing=Standing(children={}, foreign=frozenset({ChildKey("ModelRoute", "qwen")}))),
+            report(standing=Standing(children={ChildKey("ModelRoute", "qwen"): {"metadata": {}}})),
             ModelCondition.FAILED,
             (
                 True,

@@ -310,7 +310,7 @@ async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> Non
 
 async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(client: Client) -> None:
     """A Model of a megabyte of small lists takes a second or two; who reads other objects notices nothing."""
-    config = {"a": [[{}] * 3] * (1 << 16)}
+    config: Json = {"a": [[{}] * 3] * (1 << 16)}
     model = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
         "kind": "Model",
