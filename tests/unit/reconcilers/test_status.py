@@ -98,6 +98,16 @@ def test_a_cost_that_does_not_count_is_told_while_it_does_not() -> None:
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
 
 
+def test_a_limit_that_what_runs_exceeds_is_told_while_it_is() -> None:
+    """With the sentence of the decision."""
+    exceeded = replace(VERDICT, decision=replace(DECISION, excess=("quota a by 4", "budget b by 2")))
+    told = {"status": "False", "reason": "LimitExceeded", "message": "quota a by 4; budget b by 2"}
+    for verdict, want in ((exceeded, [told]), (VERDICT, [])):
+        conditions = planned_status(stored(variant("chat")), verdict, now=NOW)["conditions"]
+        found = [item for item in conditions if item["type"] == "LimitsKept"]
+        assert [{key: item[key] for key in told} for item in found] == want
+
+
 def test_the_reasons_have_numbers() -> None:
     """Rates as decimal text with four digits; times and counts as whole numbers."""
     status = planned_status(stored(variant("chat")), VERDICT, now=NOW)
