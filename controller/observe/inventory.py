@@ -10,9 +10,9 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.pods import is_present, target_of_pod
-from controller.observe.scheduling import NAME_FIELD, repellent_taints
+from controller.observe.scheduling import repellent_taints
 from controller.observe.targets import TargetKey
-from controller.planning.cluster import MOST_ACCELERATORS, MovablePod, Node
+from controller.planning.cluster import MOST_ACCELERATORS, NAME_FIELD, MovablePod, Node
 
 NONE_MOVABLE: Final[Mapping[str, tuple[MovablePod, ...]]] = MappingProxyType({})
 """Nobody else's pods may be evicted."""

@@ -8,9 +8,6 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.planning.cluster import NodeRequirement, Taint, Toleration
 
-NAME_FIELD: Final = "metadata.name"
-"""Stands among a node's labels for its name, which affinity may also ask for; no label is called so."""
-
 MOVING: Final = "stowplan.dev/moving"
 """Taint that keeps new pods off a node while pods are moved from it; planning looks beyond that."""
 

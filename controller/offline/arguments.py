@@ -10,7 +10,8 @@ from typing import Final
 
 from apiserver.program import program
 from controller.observe.accelerators import normalised
-from controller.offline.changes import Addition, Rate
+from controller.offline.changes import Rate
+from controller.planning.additions import Addition
 from controller.planning.settings import UnmetUnit
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final
 
-from controller.observe.scheduling import NAME_FIELD
-from controller.planning.cluster import Budget, Node
+from controller.planning.additions import Addition, new_nodes
+from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import UnmetUnit
@@ -20,8 +20,6 @@ Key = tuple[str, str]
 
 BUDGET_NAME: Final = "given"
 _MOST_NAMED: Final = 5
-OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
-"""Labels in which every node differs from every other."""
 
 
 class UnknownNameError(ValueError):
@@ -36,15 +34,6 @@ class Rate:
     requests_per_second: float
     lengths: tuple[float, float] | None = None
     """Mean tokens of a prompt and of an answer; None for those that are known."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Addition:
-    """Nodes of one shape that are not there."""
-
-    accelerator: str
-    accelerators: int
-    nodes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,36 +153,6 @@ def _additions(work: _Work, additions: Sequence[Addition]) -> None:
     for addition in additions:
         nodes = (*work.snapshot.nodes, *new_nodes(work.snapshot, addition))
         work.snapshot = replace(work.snapshot, nodes=nodes)
-
-
-def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
-    """Yield the nodes of an addition, with what all nodes of their type have in common."""
-    alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
-    names = {node.name for node in snapshot.nodes}
-    number = 0
-    for _ in range(addition.nodes):
-        number += 1
-        while (name := f"new-{addition.accelerator.lower()}-{number}") in names:
-            number += 1
-        yield Node(
-            name=name,
-            accelerator=addition.accelerator,
-            accelerators_allocatable=addition.accelerators,
-            labels=_shared_labels(alike) if alike else _selected(snapshot, addition.accelerator),
-            taints=frozenset.intersection(*(node.taints for node in alike)) if alike else frozenset(),
-        )
-
-
-def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
-    """Return what all nodes are labelled with, other than with their names."""
-    shared = frozenset.intersection(*(node.labels for node in nodes))
-    return frozenset(label for label in shared if label[0] not in OWN_LABELS)
-
-
-def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
-    """Return the labels that replicas for a type select, where no node of that type shows any."""
-    wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
-    return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())
 
 
 def _drains(work: _Work, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from controller.offline.changes import OWN_LABELS, Addition, new_nodes
+from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.inventory import admits, topology_keys

@@ -8,6 +8,9 @@ from typing import Literal
 
 from controller.planning.ranges import out_of_range
 
+NAME_FIELD = "metadata.name"
+"""Stands among a node's labels for its name, which affinity may also ask for; no label is called so."""
+
 MOST_ACCELERATORS = 10**4
 """Of one node: more is a typing error."""
 

@@ -11,7 +11,7 @@ from decimal import ROUND_DOWN
 from typing import TYPE_CHECKING
 
 from controller.planning.problem import LimitKind, LimitRow
-from controller.planning.units import COST_UNIT, PERCENT
+from controller.planning.units import COST_UNIT, PERCENT, cost_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,19 +26,30 @@ def limit_rows(
 ) -> tuple[LimitRow, ...]:
     """Return the rows, in the order of their names; `terms` are those of the variants."""
     rows: list[LimitRow] = []
-    for quota in sorted(snapshot.quotas, key=lambda quota: (quota.namespace, quota.name)):
-        rows += _holding(_quota(quota, variants), terms)
-    for budget in sorted(snapshot.budgets, key=lambda budget: budget.name):
-        row = _budget(budget, variants, terms)
-        rows += [row] if budget.is_strict else _holding(row, terms)
+    for _, row, is_exceeded in stated_limits(snapshot, variants, terms):
+        rows += _holding(row, terms) if is_exceeded else [row]
     return (*rows, *_ceilings(snapshot.models, variants))
 
 
+def stated_limits(
+    snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
+) -> Iterator[tuple[Quota | Budget, LimitRow, bool]]:
+    """Yield each quota and budget, what it allows, and whether it holds what runs because that is more."""
+    for quota in sorted(snapshot.quotas, key=lambda quota: (quota.namespace, quota.name)):
+        row = _quota(quota, variants)
+        yield quota, row, running(row, terms) > row.limit
+    for budget in sorted(snapshot.budgets, key=lambda budget: budget.name):
+        row = _budget(budget, variants)
+        yield budget, row, running(row, terms) > row.limit and not budget.is_strict
+
+
+def running(row: LimitRow, terms: Sequence[VariantTerms]) -> int:
+    """Return what the current replicas use of a limit."""
+    return sum(amount * terms[v].current for v, amount in row.terms)
+
+
 def _holding(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]:
-    """Yield a row, or one for each of its variants where what runs exceeds it."""
-    if sum(amount * terms[v].current for v, amount in row.terms) <= row.limit:
-        yield row
-        return
+    """Yield a row for each variant under a limit: no more than what it has."""
     for v, amount in row.terms:
         yield replace(row, limit=amount * terms[v].current, terms=((v, amount),), allowed=row.limit)
 
@@ -58,14 +69,14 @@ def _quota(quota: Quota, variants: Sequence[Variant]) -> LimitRow:
     )
 
 
-def _budget(budget: Budget, variants: Sequence[Variant], terms: Sequence[VariantTerms]) -> LimitRow:
+def _budget(budget: Budget, variants: Sequence[Variant]) -> LimitRow:
     whole = (budget.cost_per_hour / COST_UNIT).to_integral_value(rounding=ROUND_DOWN)
     return LimitRow(
         name=budget.name,
         kind=LimitKind.BUDGET,
         limit=int(whole) * PERCENT,
         terms=tuple(
-            (index, terms[index].cost)
+            (index, cost_units(variant.cost_per_replica))
             for index, variant in enumerate(variants)
             if not budget.namespaces or variant.namespace in budget.namespaces
         ),

@@ -10,7 +10,7 @@ from controller.planning.checker import check
 from controller.planning.cpsat import Limits
 from controller.planning.decision import LevelReport, SolverReport, SolverStatus
 from controller.planning.defragment import defragmentations
-from controller.planning.engine import Engine, alone, demand_met
+from controller.planning.engine import Engine, alone
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.preparing import prepared
@@ -20,7 +20,7 @@ from controller.planning.relief import reliefs
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from controller.planning.answer import Answer
     from controller.planning.decision import Plan, Relief
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from controller.planning.state import PlanningState
 
 
-RELIEF_VARIANTS = 3_000
-"""How many variants may be planned again in all, to find out what would help: a large world tries less."""
+RELIEF_VARIANTS = 150
+"""How many variants may be planned again in all, to find out what would help; at least one change is."""
+
+MOST_VARIANTS = 3_000
+"""Of worlds in which any is."""
 
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
@@ -41,7 +44,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     except NumbersTooLargeError as error:
         message = "numbers are too large to compare exactly"
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
-    made = _plan(replace(answer, reliefs=_reliefs(answer, settings)))
+    made = _plan(replace(answer, reliefs=_reliefs(answer, state, settings)))
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
@@ -68,20 +71,20 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
     return replace(answer, wanted=wanted), replace(given.next_state, prices=known)
 
 
-def _reliefs(answer: Answer, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
-    """Return what would help; all of it together may take half the effort of the plan itself."""
-    most = min(settings.relief_solves, RELIEF_VARIANTS // (1 + len(answer.variants)))
-    whole = _limits(settings)
-    each = replace(whole, deterministic_seconds=whole.deterministic_seconds / (2 * max(1, most)))
-    granted = answer.granted
+def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
+    """Return what would help, found by planning again as this plan was made."""
+    size = len(answer.variants)
+    most = min(settings.relief_solves, int(size <= MOST_VARIANTS))
+    if not answer.granted.unproven:  # else one more plan takes as much effort as there is
+        most = max(most, min(settings.relief_solves, RELIEF_VARIANTS // (1 + size)))
 
-    def again(problem: PlacementProblem, models: Sequence[int]) -> tuple[int, ...]:
+    def again(changed: Snapshot) -> Answer | None:
         try:
-            return demand_met(problem, models, limits=each, like=granted)
+            return _answer(changed, state, settings)[0]
         except NumbersTooLargeError:
-            return granted.replicas  # nothing is known to help, which is no reason to lose the plan
+            return None  # nothing is known to help, which is no reason to lose the plan
 
-    return reliefs(answer, again, most_solves=most, limits=each)
+    return reliefs(answer, again, most_solves=most, limits=_limits(settings))
 
 
 def _limits(settings: Settings) -> Limits:

@@ -1,29 +1,42 @@
-"""What would change the answer: found by changing one thing and planning again, never by guessing.
+"""What would change the answer: found by changing one thing in the snapshot and planning again.
 
 For each model that goes short, what might help it is tried: a free node, a larger quota, budget or maximum, a
-better priority. A change is reported if less goes short with it.
+better priority. A change is reported where less goes short with it, with what the plan came to: whoever makes
+that change gets that plan.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from controller.planning.additions import Addition, new_nodes
+from controller.planning.cluster import Quota
 from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
-from controller.planning.problem import NO_DOMAIN, LimitKind
+from controller.planning.inventory import admits
+from controller.planning.limits import running, stated_limits
+from controller.planning.problem import Stage, level_name, provided
+from controller.planning.units import cost_of
 from controller.planning.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from controller.planning.answer import Answer
+    from controller.planning.cluster import Budget, Node
     from controller.planning.cpsat import Limits
-    from controller.planning.problem import PlacementProblem
+    from controller.planning.problem import Level
+    from controller.planning.snapshot import Snapshot, Variant
+    from controller.planning.warm_start import DualPrices
 
-    Solve = Callable[[PlacementProblem, Sequence[int]], tuple[int, ...]]
-    """Returns the replicas of each variant, to learn what some models have."""
+    Row = tuple[int, int, int] | str
+    """(bin, size, pods) of slots, or the name of a limit."""
+
+    Again = Callable[[Snapshot], Answer | None]
+    """Plans as before, for another snapshot; None where that cannot be planned."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,40 +45,79 @@ class Change:
 
     kind: ReliefKind
     text: str
-    problem: PlacementProblem
+    made: Callable[[], Snapshot]
     models: tuple[int, ...]
-    """Whom it might help."""
+    """Those that go short and might use it."""
+
+    rows: Sequence[tuple[Row, int]] = ()
+    """By how much it enlarges rows that models share; empty where that is not known."""
 
 
 def reliefs(
-    answer: Answer, solve: Solve, *, most_solves: int, limits: Limits
+    answer: Answer, again: Again, *, most_solves: int, limits: Limits
 ) -> Mapping[int, tuple[Relief, ...]]:
-    """Return by model what would serve it better; so many changes are tried, higher priorities first."""
-    short = [
-        model
+    """Return by model what would serve it better; so many changes are tried, the most promising first."""
+    before = {
+        model: unmet
         for model, demand in enumerate(answer.demands)
-        if demand.signal.decides and answer.shortage_per_mille(model, answer.granted.replicas)
-    ]
-    short.sort(key=lambda model: (answer.demands[model].priority, model))
+        if demand.signal.decides and (unmet := answer.shortage_per_mille(model, answer.granted.replicas))
+    }
+    short = sorted(before, key=lambda model: (answer.demands[model].priority, model))
     found: dict[int, list[Relief]] = defaultdict(list)
     for model, relief in _moves(answer, short, limits):
         found[model].append(relief)
-    for change, _ in zip(_changes(answer, short), range(most_solves), strict=False):
-        replicas = solve(change.problem, change.models)
-        for model in change.models:
-            unmet = answer.shortage_per_mille(model, replicas)
-            if unmet < answer.shortage_per_mille(model, answer.granted.replicas):
+    for change in _promising(answer, short)[:most_solves] if most_solves else ():
+        after = again(change.made())
+        if after is None:
+            continue
+        # A node of another type helps where others move to it.
+        for model in short if change.kind is ReliefKind.NODE else change.models:
+            unmet = after.shortage_per_mille(model, after.granted.replicas)
+            if unmet < before[model]:
                 found[model].append(Relief(kind=change.kind, text=change.text, unmet_per_mille=unmet))
     return {model: tuple(listed) for model, listed in found.items()}
 
 
-def _changes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
-    """Yield what to try: first what may help several models, then what is for one."""
-    yield from _nodes(answer, short)
-    yield from _limits(answer, short)
-    for model in short:
-        yield from _maximums(answer, model)
-        yield from _priorities(answer, model)
+def _promising(answer: Answer, short: Sequence[int]) -> Sequence[Change]:
+    """Return what to try: first what may help several models, and of that what may serve most.
+
+    That is what they are short of, and no more than the dual prices of the rows that it enlarges promise.
+    """
+    missing = _missing(answer)
+    prices = _prices(answer.granted.prices)
+
+    def rank(change: Change) -> tuple[bool, list[tuple[Level, float]]]:
+        worth: dict[Level, float] = defaultdict(float)
+        for model in change.models:
+            for level, amount in missing[model]:
+                worth[level] -= amount
+        for level in worth if change.rows else ():
+            if known := prices.get(level_name(*level)):
+                promised = sum((known.get(row, 0.0) * more for row, more in change.rows), 0.0)
+                worth[level] = max(worth[level], -promised)
+        return change.kind in (ReliefKind.MAX_REPLICAS, ReliefKind.PRIORITY), sorted(worth.items())
+
+    own = (change for model in short for change in (*_maximums(answer, model), *_priorities(answer, model)))
+    changes = (*_nodes(answer, short), *_limits(answer, short), *own)
+    return sorted((change for change in changes if change.models), key=rank)
+
+
+def _prices(found: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
+    """Return by level the price of each row, where the search came to any."""
+    if found is None:
+        return {}
+    names: tuple[Row, ...] = (*found.slots, *found.limits)
+    return {one.level: dict(zip(names, one.rows, strict=True)) for one in found.levels}
+
+
+def _missing(answer: Answer) -> Mapping[int, Sequence[tuple[Level, int]]]:
+    """Return by model how much it is short of at each level."""
+    found: dict[int, list[tuple[Level, int]]] = defaultdict(list)
+    for row in answer.problem.rows:
+        short = row.shortfall(provided(answer.problem, row, answer.granted.replicas))
+        if short and row.stage is not Stage.CONTINUITY:
+            found[row.model].append((row.level, row.weight * short))
+    return found
 
 
 def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tuple[int, Relief]]:
@@ -82,71 +134,91 @@ def _moves(answer: Answer, short: Sequence[int], limits: Limits) -> Iterator[tup
 
 
 def _nodes(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
-    """Yield one more empty node in each bin that a model which goes short may use."""
-    problem = answer.problem
-    for index, bin_ in enumerate(problem.bins):
-        models = tuple(model for model in short if set(answer.variants_of(model)) & set(bin_.variants))
-        if models:
-            sizes = [answer.nodes[node].accelerators_allocatable for node in bin_.nodes]
-            size = max([*sizes, bin_.sizes[-1]])
-            more = replace(bin_, nodes=(*bin_.nodes, len(problem.free)))
-            bins = (*problem.bins[:index], more, *problem.bins[index + 1 :])
+    """Yield one more empty node of each type that a model which goes short may use, of its largest size."""
+    wanting = {model: [v for v in _growing(answer, model) if not answer.limit_of(v)] for model in short}
+    sizes: dict[str, int] = defaultdict(int)
+    for node in answer.nodes:
+        sizes[node.accelerator] = max(sizes[node.accelerator], node.accelerators_allocatable)
+    for variant in (answer.variants[v] for numbers in wanting.values() for v in numbers):
+        sizes[variant.accelerator] = max(sizes[variant.accelerator], variant.accelerators_per_pod)
+    snapshot = answer.snapshot
+    for kind, size in sorted(sizes.items()):
+        if kind and size:
+            (more,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
             yield Change(
                 kind=ReliefKind.NODE,
-                text=f"+1 free {size}-accelerator {_type(answer, index)} node",
-                problem=replace(
-                    problem,
-                    free=(*problem.free, size),
-                    bins=bins,
-                    topologies=tuple(
-                        (*domains, domains[bin_.nodes[0]] if bin_.nodes else NO_DOMAIN)
-                        for domains in problem.topologies
-                    ),
+                text=f"+1 free {size}-accelerator {kind} node",
+                made=partial(replace, snapshot, nodes=(*snapshot.nodes, more)),
+                models=tuple(
+                    model
+                    for model, numbers in wanting.items()
+                    if any(_has_room(more, answer.variants[v]) for v in numbers)
                 ),
-                models=models,
+                rows=_slots(answer, more),
             )
 
 
-def _type(answer: Answer, bin_: int) -> str:
-    """Return the accelerators of a bin's nodes, or of the variants that may use it."""
-    found = {answer.nodes[node].accelerator for node in answer.problem.bins[bin_].nodes}
-    found |= set() if found else {answer.variants[v].accelerator for v in answer.problem.bins[bin_].variants}
-    return "/".join(sorted(found - {""})) or "accelerator"
+def _slots(answer: Answer, node: Node) -> Sequence[tuple[Row, int]]:
+    """Return the slots that a node brings to the bin in which it would be; none where no bin is like it."""
+    users = tuple(
+        v for v, one in enumerate(answer.variants) if one.accelerators_per_pod and admits(node, one)
+    )
+    bins = [index for index, bin_ in enumerate(answer.problem.bins) if bin_.variants == users]
+    if not bins or answer.granted.prices is None:
+        return ()
+    rows = (row for row in answer.granted.prices.slots if row[0] == bins[0])
+    return [(row, node.accelerators_allocatable // row[1] // row[2]) for row in rows]
+
+
+def _has_room(node: Node, variant: Variant) -> bool:
+    """Tell whether a pod that needs a node may go to an empty one."""
+    return 0 < variant.accelerators_per_pod <= node.accelerators_allocatable and admits(node, variant)
+
+
+def _growing(answer: Answer, model: int) -> list[int]:
+    """Return the variants of a model that may have more replicas than they are granted."""
+    problem, replicas = answer.problem, answer.granted.replicas
+    return [v for v in answer.variants_of(model) if replicas[v] < problem.variants[v].upper]
 
 
 def _limits(answer: Answer, short: Sequence[int]) -> Iterator[Change]:
     """Yield each quota and budget with room for one more replica of those who go short and use it."""
-    kinds = {LimitKind.QUOTA: ReliefKind.QUOTA, LimitKind.BUDGET: ReliefKind.BUDGET}
-    problem = answer.problem
-    for index, row in enumerate(problem.limits):
+    for limit, row, is_exceeded in stated_limits(answer.snapshot, answer.variants, answer.problem.variants):
         amounts = dict(row.terms)
-        models = tuple(model for model in short if set(answer.variants_of(model)) & set(amounts))
+        wanted = [amounts[v] for model in short for v in _growing(answer, model) if amounts.get(v)]
         used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
-        wanted = [amounts[v] for model in models for v in answer.variants_of(model) if amounts.get(v)]
-        is_exceeded = row.allowed is not None  # by how much is said by every decision under it
-        if row.kind in kinds and wanted and not is_exceeded and used + min(wanted) > row.limit:
+        if is_exceeded:  # nothing starts before what runs is allowed, too
+            used = max(used, running(row, answer.problem.variants))
+        if wanted and (is_exceeded or used + min(wanted) > row.limit):
             raised = replace(row, limit=used + max(wanted))
-            limits = (*problem.limits[:index], raised, *problem.limits[index + 1 :])
             yield Change(
-                kind=kinds[row.kind],
+                kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
                 text=f"{row.kind} {row.name} of at least {answer.limit_text(raised)}",
-                problem=replace(problem, limits=limits),
-                models=models,
+                made=partial(_with_limit, answer.snapshot, limit, raised.limit),
+                models=tuple(m for m in short if amounts.keys() & set(answer.variants_of(m))),
+                rows=[(f"{row.kind} {row.name}", raised.limit - row.limit)],
             )
 
 
+def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snapshot:
+    """Return the snapshot in which a limit allows another amount."""
+    if isinstance(limit, Quota):
+        quota = replace(limit, accelerators=amount)
+        return replace(snapshot, quotas=tuple(quota if q is limit else q for q in snapshot.quotas))
+    budget = replace(limit, cost_per_hour=cost_of(amount))
+    return replace(snapshot, budgets=tuple(budget if b is limit else b for b in snapshot.budgets))
+
+
 def _maximums(answer: Answer, model: int) -> Iterator[Change]:
-    """Yield a larger maximum for each variant that has reached its own."""
-    problem = answer.problem
+    """Yield a maximum of one more for each variant that has reached its own."""
     for v in answer.variants_of(model):
-        variant, terms = answer.variants[v], problem.variants[v]
+        variant = answer.variants[v]
         if variant.max_replicas is not None and answer.granted.replicas[v] >= variant.max_replicas:
-            raised = replace(terms, upper=terms.upper + 1)
-            variants = (*problem.variants[:v], raised, *problem.variants[v + 1 :])
+            raised = replace(variant, max_replicas=variant.max_replicas + 1)
             yield Change(
                 kind=ReliefKind.MAX_REPLICAS,
                 text=f"maxReplicas of {variant.name} above {variant.max_replicas}",
-                problem=replace(problem, variants=variants),
+                made=partial(_with_variants, answer.snapshot, raised),
                 models=(model,),
             )
 
@@ -162,10 +234,16 @@ def _priorities(answer: Answer, model: int) -> Iterator[Change]:
     if not rivals:
         return
     better = max(1, max(rivals) - 1)
-    rows = tuple(replace(row, priority=better) if row.model == model else row for row in answer.problem.rows)
+    variants = [replace(variant, priority=better) for variant in answer.demands[model].variants]
     yield Change(
         kind=ReliefKind.PRIORITY,
         text=f"priority {better} (1 is served first)",
-        problem=replace(answer.problem, rows=rows),
+        made=partial(_with_variants, answer.snapshot, *variants),
         models=(model,),
     )
+
+
+def _with_variants(snapshot: Snapshot, *variants: Variant) -> Snapshot:
+    """Return the snapshot with some variants in the place of those of the same name."""
+    others = {variant.key: variant for variant in variants}
+    return replace(snapshot, variants=tuple(others.get(item.key, item) for item in snapshot.variants))

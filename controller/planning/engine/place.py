@@ -16,7 +16,7 @@ from controller.planning.engine.patterns import MOST_OF_MODEL, first_patterns, i
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import Solution, Stage
+from controller.planning.problem import Solution
 from controller.planning.proofs import proven, with_values
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.search import Answer
     from controller.planning.engine.shared import Floats, Integers
-    from controller.planning.problem import Level, PlacementProblem, Proof
+    from controller.planning.problem import PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
 ALONE = 8
@@ -49,19 +49,6 @@ def place(
     `known` prices are where the search for bounds begins. Raises NumbersTooLargeError.
     """
     return Engine(problem).place(limits, known=known)
-
-
-def demand_met(
-    problem: PlacementProblem, models: Sequence[int], *, limits: Limits, like: Solution
-) -> tuple[int, ...]:
-    """Return replicas that meet about as much demand of some models as can be met, without regard to cost.
-
-    Levels below those of the models are not settled: what these have does not depend on them. `like` is an
-    answer that is possible here, too: to a problem that differs little from this one. Raises
-    NumbersTooLargeError.
-    """
-    last = max(row.level for row in problem.rows if row.model in models and row.stage <= Stage.DEMAND)
-    return Engine(problem).place(limits, known=like.prices, start=like, until=last).replicas
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -110,12 +97,10 @@ class Engine:
         *,
         known: DualPrices | None = None,
         start: Solution | None = None,
-        until: Level | None = None,
     ) -> Solution:
         """Return the best placement that the limits allow; at once, where there is room for everybody.
 
-        The search begins with `start`, which has to be possible, by default with what runs. An estimate is
-        near to the bounds of all levels `until` one, and leaves what follows alone.
+        The search begins with `start`, which has to be possible, by default with what runs.
         """
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -125,11 +110,9 @@ class Engine:
             if found.replicas == wanted:
                 free = np.zeros(len(self._options.count))
                 return self._solution(self._alone_proofs(), found, None, free)
-        return self._searched(limits, known, start, until=until)
+        return self._searched(limits, known, start)
 
-    def _searched(
-        self, limits: Limits, known: DualPrices | None, start: Solution | None, *, until: Level | None
-    ) -> Solution:
+    def _searched(self, limits: Limits, known: DualPrices | None, start: Solution | None) -> Solution:
         """Return what the search comes to."""
         begin = self._running() if start is None else self._within_options(start.replicas)
         self._patterns = self._with_mixes(begin, self._options.lower.tolist())
@@ -140,7 +123,6 @@ class Engine:
             self._patterns,
             limits,
             known=known,
-            until=until,
         )
         answer = search.run(self._start(begin, start.added if start else ()))
         self._patterns = answer.patterns
@@ -150,11 +132,9 @@ class Engine:
         has_all = all(count >= wanted for count, wanted in zip(found.replicas, chosen, strict=True))
         if has_all or not self._retries:
             return solution
-        return self._retried(chosen, solution, answer, until=until)
+        return self._retried(chosen, solution, answer)
 
-    def _retried(
-        self, chosen: Sequence[int], cut: Solution, answer: Answer, *, until: Level | None
-    ) -> Solution:
+    def _retried(self, chosen: Sequence[int], cut: Solution, answer: Answer) -> Solution:
         """Search again where no more replicas are allowed than found places; return the better answer.
 
         Rows that are not exact can leave replicas without a place although there are slots. The search begins
@@ -166,7 +146,7 @@ class Engine:
         )
         tightened = replace(self._problem, variants=variants)
         engine = Engine(tightened, retries=self._retries - 1, most_of_model=self._most_of_model)
-        other = engine.place(answer.left, known=answer.prices, start=cut, until=until)
+        other = engine.place(answer.left, known=answer.prices, start=cut)
         values = [proof.value for proof in other.proofs]
         if values >= [proof.value for proof in cut.proofs]:
             return cut

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from controller.planning.engine.options import Options
     from controller.planning.engine.patterns import Patterns
     from controller.planning.engine.shared import Booleans, Floats, Integers, Shared
-    from controller.planning.problem import Level, PlacementProblem, Proof
+    from controller.planning.problem import PlacementProblem, Proof
     from controller.planning.warm_start import DualPrices
 
 GAP = 1e-3
@@ -40,8 +40,7 @@ TRIFLE = 0.1
 """Part of what a level comes to at most; to be that near to the bound is near enough for any value."""
 
 EXTRAS = (1_500, 6_000, 24_000)
-FEW_EXTRAS = (400,)
-"""Patterns of each core in turn, beside one per model; few where an estimate will do."""
+"""Patterns of each core in turn, beside one per model."""
 
 FAR = 10.0
 """How many times as far as is near enough an answer has to be for the largest core."""
@@ -98,9 +97,8 @@ class Search:
         limits: Limits,
         *,
         known: DualPrices | None,
-        until: Level | None = None,
     ) -> None:
-        """Begin with nothing but patterns; the search `until` a level is an estimate, near to the bounds."""
+        """Begin with nothing but patterns."""
         self._problem = problem
         self._options = options
         self._shared = shared
@@ -112,9 +110,7 @@ class Search:
         size = len(options.members) * len(shared.slots)
         self._left_seconds = limits.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + limits.wall_seconds
-        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS and until is None else GAP
-        self._extras = EXTRAS if until is None else FEW_EXTRAS
-        self._last = self._levels.cost if until is None else options.levels.index(until)
+        self._gap = 0.0 if len(options.members) <= PROVEN_MODELS else GAP
         self._bound = -math.inf
         """Over all mixes, of what was priced last."""
         self._linear = around(options, {})
@@ -124,7 +120,7 @@ class Search:
         """Settle all levels, the easy ones together with the next hard one."""
         self._incumbent = incumbent
         bounds: list[int] = []
-        while len(bounds) <= self._last:
+        while len(bounds) <= self._levels.cost:
             first = len(bounds)
             hard = self._first_hard(first)
             self._assume(range(first, hard))
@@ -135,7 +131,6 @@ class Search:
             # Nothing was found that is at its least at all of them.
             self._assume(range(0))
             bounds.append(self._settle(first))
-        bounds += [0] * (self._levels.cost + 1 - len(bounds))
         return Answer(
             patterns=self._patterns,
             selection=self._incumbent,
@@ -167,7 +162,7 @@ class Search:
 
     def _first_hard(self, first: int) -> int:
         """Return the first level that cannot be at its least with all before it, as far as bounds tell."""
-        for level in range(first, self._last + 1):
+        for level in range(first, self._levels.cost + 1):
             self._assume(range(first, level))
             if not np.isfinite(self._patterns.least(self._objective(level).value)).all():
                 return level - 1  # some model cannot be at its least at all of these levels
@@ -177,7 +172,7 @@ class Search:
             self._priced(level, least + 1.0)
             if self._bound > least + ROUNDING * max(1.0, least):
                 return level
-        return self._last
+        return self._levels.cost
 
     def _settle(self, level: int) -> int:
         """Bring one level as low as the effort allows, and return what it cannot be below."""
@@ -272,7 +267,7 @@ class Search:
             objective, duals = self._begin_rounded(level, duals)
         solved: NDArray[np.void] | None = None
         has_all = False
-        attempts = deque((extra, True) for extra in self._extras)
+        attempts = deque((extra, True) for extra in EXTRAS)
         while attempts:
             extra, may_fix_domains = attempts.popleft()
             distance = self._counted(objective) - bound

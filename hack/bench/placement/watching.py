@@ -42,21 +42,29 @@ _CALLS: Final[Mapping[str, Step]] = {
 
 
 class Stopwatch:
-    """CPU seconds by step; what a step calls that is a step itself counts for that one only."""
+    """CPU seconds by step; what a step calls that is a step itself counts for that one only.
+
+    But what would help is found by planning again: all of that counts for it.
+    """
 
     def __init__(self) -> None:
         self.seconds = defaultdict[Step, float](float)
         self._within = [0.0]
+        self._seeks_relief = False
 
     def timing(self, step: Step, work: Callable[P, T]) -> Callable[P, T]:
         """Return the same work, timed."""
 
         def timed(*args: P.args, **kwargs: P.kwargs) -> T:
+            if self._seeks_relief:
+                return work(*args, **kwargs)
             began = time.process_time()
             self._within.append(0.0)
+            self._seeks_relief = step is Step.RELIEF
             try:
                 return work(*args, **kwargs)
             finally:
+                self._seeks_relief = False
                 spent = time.process_time() - began
                 self.seconds[step] += spent - self._within.pop()
                 self._within[-1] += spent

@@ -1,0 +1,55 @@
+"""Nodes that are not there: what more of a type would look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from controller.planning.cluster import NAME_FIELD, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from controller.planning.snapshot import Snapshot
+
+OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
+"""Labels in which every node differs from every other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addition:
+    """Nodes of one shape that are not there."""
+
+    accelerator: str
+    accelerators: int
+    nodes: int = 1
+
+
+def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
+    """Yield the nodes of an addition, with what all nodes of their type have in common."""
+    alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
+    names = {node.name for node in snapshot.nodes}
+    number = 0
+    for _ in range(addition.nodes):
+        number += 1
+        while (name := f"new-{addition.accelerator.lower()}-{number}") in names:
+            number += 1
+        yield Node(
+            name=name,
+            accelerator=addition.accelerator,
+            accelerators_allocatable=addition.accelerators,
+            labels=_shared_labels(alike) if alike else _selected(snapshot, addition.accelerator),
+            taints=frozenset.intersection(*(node.taints for node in alike)) if alike else frozenset(),
+        )
+
+
+def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
+    """Return what all nodes are labelled with, other than with their names."""
+    shared = frozenset.intersection(*(node.labels for node in nodes))
+    return frozenset(label for label in shared if label[0] not in OWN_LABELS)
+
+
+def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
+    """Return the labels that replicas for a type select, where no node of that type shows any."""
+    wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
+    return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())

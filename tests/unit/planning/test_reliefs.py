@@ -1,0 +1,128 @@
+"""What would help: every claim is held against the plan that the command line makes after that change."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from planning_builders import LIMITS
+from small_snapshots import constrained_snapshot, small_snapshot
+from support.campaign import often
+from support.compact import place
+
+from controller.offline.changes import Changes, changed
+from controller.planning.additions import Addition
+from controller.planning.cluster import Budget, Quota
+from controller.planning.decision import Decision, Plan, Relief, ReliefKind
+from controller.planning.demand import model_demands
+from controller.planning.inputs import PlanningInputs
+from controller.planning.plan import plan
+from controller.planning.preparing import prepared
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot
+from controller.planning.state import PlanningState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controller.planning.decision import LevelReport
+    from controller.planning.problem import Proof, Solution
+
+    Make = Callable[[Random], Snapshot]
+
+
+def limited_snapshot(random: Random) -> Snapshot:
+    """Return a small snapshot in which a quota and a budget leave too little, whatever runs."""
+    world = small_snapshot(random)
+    return replace(
+        world,
+        variants=tuple(replace(item, max_replicas=None) for item in world.variants),
+        quotas=(Quota(name="q", namespace="llm", accelerators=random.randint(0, 8)),),
+        budgets=(
+            Budget(
+                name="b",
+                cost_per_hour=Decimal(random.randint(1, 40)),
+                is_strict=random.random() < 0.5,
+            ),
+        ),
+    )
+
+
+MAKERS: dict[str, tuple[Make, set[ReliefKind]]] = {
+    "small": (small_snapshot, {ReliefKind.NODE, ReliefKind.MAX_REPLICAS, ReliefKind.PRIORITY}),
+    "constrained": (constrained_snapshot, {ReliefKind.NODE, ReliefKind.MAX_REPLICAS}),
+    "limited": (limited_snapshot, {ReliefKind.QUOTA, ReliefKind.BUDGET, ReliefKind.PRIORITY}),
+}
+SETTINGS = Settings(wall_seconds=60.0)
+NODE = re.compile(r"\+1 free (?P<size>\d+)-accelerator (?P<type>\S+) node")
+LIMIT = re.compile(r"(?:quota|budget) (?P<name>\S+) of at least (?P<amount>[\d.]+) ")
+MAXIMUM = re.compile(r"maxReplicas of (?P<name>\S+) above (?P<maximum>\d+)")
+PRIORITY = re.compile(r"priority (?P<priority>\d+) ")
+
+
+def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
+    """Return the snapshot with what a claim says, read from its words."""
+    own = (decision.namespace, decision.model_id)
+    if found := NODE.fullmatch(relief.text):
+        more = Addition(accelerator=found["type"], accelerators=int(found["size"]))
+        asked = PlanningInputs(snapshot=snapshot, settings=SETTINGS)
+        return changed(asked, Changes(additions=(more,)))[0].snapshot
+    if found := LIMIT.match(relief.text):
+        name, amount = found["name"], Decimal(found["amount"])
+        quotas = (
+            replace(q, accelerators=int(amount)) if f"{q.namespace}/{q.name}" == name else q
+            for q in snapshot.quotas
+        )
+        budgets = (replace(b, cost_per_hour=amount) if b.name == name else b for b in snapshot.budgets)
+        return replace(snapshot, quotas=tuple(quotas), budgets=tuple(budgets))
+    if found := MAXIMUM.fullmatch(relief.text):
+        maximum = {(decision.namespace, found["name"]): int(found["maximum"]) + 1}
+        variants = (replace(v, max_replicas=maximum.get(v.key, v.max_replicas)) for v in snapshot.variants)
+        return replace(snapshot, variants=tuple(variants))
+    found = PRIORITY.match(relief.text)
+    assert found, relief.text
+    better = {own: int(found["priority"])}
+    variants = (
+        replace(v, priority=better.get((v.namespace, v.model_id), v.priority)) for v in snapshot.variants
+    )
+    return replace(snapshot, variants=tuple(variants))
+
+
+def _compact(snapshot: Snapshot) -> Solution:
+    """Return the answer of the independent model, which knows nothing of demands that are not known."""
+    return place(prepared(snapshot, PlanningState(), SETTINGS).problem, limits=LIMITS)
+
+
+def _levels(found: Sequence[LevelReport] | Sequence[Proof]) -> dict[str, int]:
+    """Return what each level before continuity comes to."""
+    return {one.level: one.value for one in found if "priority" in one.level}
+
+
+def _unmet(made: Plan) -> dict[tuple[str, str], int]:
+    return {(d.namespace, d.model_id): d.unmet_per_mille for d in made.decisions}
+
+
+@pytest.mark.parametrize(("make", "kinds"), MAKERS.values(), ids=MAKERS)
+def test_every_claim_is_what_comes_out(make: Make, kinds: set[ReliefKind]) -> None:
+    """With exactly its amount; and the independent model grants as much at every level."""
+    seen = Counter[ReliefKind]()
+    for seed in range(often(120)):
+        snapshot = make(Random(seed))
+        made, _ = plan(snapshot, PlanningState(), SETTINGS)
+        claims = {(d.model_id, r): d for d in made.decisions for r in d.reliefs}
+        for (_, relief), decision in claims.items():
+            if relief.kind is ReliefKind.MOVES:
+                continue
+            after = _made(snapshot, relief, decision)
+            then, _ = plan(after, PlanningState(), replace(SETTINGS, relief_solves=0))
+            told = (seed, decision.name, relief)
+            assert _unmet(then)[decision.namespace, decision.model_id] == relief.unmet_per_mille, told
+            if all(demand.signal.decides for demand in model_demands(after)):
+                assert _levels(then.solver.levels) == _levels(_compact(after).proofs), told
+            seen[relief.kind] += 1
+    assert kinds <= {*seen}
