@@ -119,8 +119,7 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...]) -> Shown:
 
 def _excess(plan: Plan) -> Iterator[str]:
     """Yield each quota and budget that is exceeded by what runs, once."""
-    texts = dict.fromkeys(text for decision in plan.decisions for text in decision.excess)
-    return (f"{text}: what runs and is needed stays, nothing new starts" for text in texts)
+    return iter(dict.fromkeys(text for decision in plan.decisions for text in decision.excess))
 
 
 def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from controller.planning.demand import provided_rate
+from controller.planning.limits import running, stated_limits
 from controller.planning.problem import PER_MILLE, LimitKind, per_mille_missing
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.units import cost_of
@@ -121,19 +122,16 @@ class Answer:
 
     @cached_property
     def excess_of(self) -> Mapping[int, list[str]]:
-        """By variant: which quotas and budgets the plan exceeds with what ran before, and by how much."""
-        rows = [row for row in self.problem.limits if row.kind is not LimitKind.CEILING]
-        used: dict[tuple[LimitKind, str], int] = defaultdict(int)
-        for row in rows:
-            used[row.kind, row.name] += sum(each * self.granted.replicas[v] for v, each in row.terms)
+        """By variant: which quotas and budgets what runs exceeds, by how much, and what follows."""
         found: dict[int, list[str]] = defaultdict(list)
-        for row in rows:
-            excess = used[row.kind, row.name] - _allowed(row)
-            if excess > 0:
+        terms = self.problem.variants
+        for _, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):
+            if is_exceeded:
+                excess = running(row, terms) - row.limit
                 by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
-                text = f"{row.kind} {row.name} of {self.limit_text(row)} is exceeded by {by}"
+                limit = f"{row.kind} {row.name} of {self.limit_text(row)}"
                 for v, _ in row.terms:
-                    found[v].append(text)
+                    found[v].append(f"what runs exceeds {limit} by {by}: nothing new starts under it")
         return found
 
 

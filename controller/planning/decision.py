@@ -154,7 +154,7 @@ class Decision:
     """What would change the answer, the smallest change first; only where the model goes short."""
 
     excess: tuple[str, ...] = ()
-    """Which quotas and budgets over this variant are exceeded by what runs, and by how much, in sentences."""
+    """Which quotas and budgets over this variant what runs exceeds, and by how much, in sentences."""
 
     @property
     def signal(self) -> Signal:

@@ -45,7 +45,7 @@ def _decision(case: Case) -> Decision:
         verdict = replace(verdict, message=f"{verdict.message}; {_helps(reliefs)} would help")
     excess = tuple(case.answer.excess_of.get(case.number, ()))
     if excess:
-        verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}: nothing new starts")
+        verdict = replace(verdict, message=f"{verdict.message}; {'; '.join(excess)}")
     grant = Grant(
         replicas=case.granted,
         unconstrained_replicas=max(case.wanted, case.granted) if _is_frozen(case) else case.wanted,

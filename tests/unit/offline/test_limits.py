@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support.manifests import listed
 
-from controller.offline.changes import Addition, Changes, UnknownNameError, changed, resolved
+from controller.offline.changes import Changes, UnknownNameError, changed, resolved
+from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
@@ -110,10 +111,10 @@ def test_limits_that_what_runs_exceeds_are_told(plan: Plan, parts: Parts) -> Non
 
     _, out, _ = plan("-f", "-", "-o", "json", "--budget", "15", given=given)
 
-    told = [text for text in json.loads(out)["warnings"] if "exceeded" in text]
+    told = [text for text in json.loads(out)["warnings"] if "exceeds" in text]
     assert [text.partition(":")[0] for text in told] == [
-        "quota default/q (requests.nvidia.com/gpu) of 1 accelerator is exceeded by 1",
-        "budget given of 15 per hour is exceeded by 65",
+        "what runs exceeds quota default/q (requests.nvidia.com/gpu) of 1 accelerator by 1",
+        "what runs exceeds budget given of 15 per hour by 65",
     ]
 
 

@@ -100,8 +100,9 @@ def test_a_limit_below_what_runs_takes_nothing_that_is_needed_and_starts_nothing
     )
 
     assert _granted(made) == {"a": 3, "b": 0}
-    assert {d.excess for d in made.decisions} == {(f"{limit} is exceeded by {excess}",)}
-    assert all(f"{limit} is exceeded by {excess}: nothing new starts" in d.message for d in made.decisions)
+    told = f"what runs exceeds {limit} by {excess}: nothing new starts under it"
+    assert {d.excess for d in made.decisions} == {(told,)}
+    assert all(told in d.message for d in made.decisions)
 
 
 def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
