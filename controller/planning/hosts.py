@@ -56,7 +56,7 @@ class Hosts:
     def take_on(self, node: int, accelerators: int) -> None:
         """Take room on a node that has it, or give some back."""
         free = self.free[node] = self.free[node] - accelerators
-        if free > 0:
+        if free > 0 and node in self._bin_of:
             heappush(self._heaps[self._bin_of[node]].setdefault(free, []), node)
 
     def _first(self, bin_: int, free: int) -> int | None:

@@ -11,7 +11,7 @@ from controller.planning.engine.headroom import Headroom
 from controller.planning.problem import Stage, bins_of, per_mille_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from controller.planning.engine.rooms import Rooms
     from controller.planning.problem import CoverRow, PlacementProblem
@@ -38,7 +38,7 @@ class _Filling:
 
     def fill(self, row: CoverRow) -> None:
         """Add replicas as long as they bring a row nearer to its requirement, the cheapest for it first."""
-        candidates = list(self._candidates(row))
+        candidates = self._candidates(row)
         provided = sum(amount * self.replicas[v] for v, amount in row.terms)
         short = per_mille_missing(row.requirement, provided)
         while short and candidates:
@@ -49,20 +49,22 @@ class _Filling:
             else:
                 candidates.pop(0)
 
-    def _candidates(self, row: CoverRow) -> Iterator[tuple[int, int]]:
-        """Yield (variant, amount) of those that may have more replicas on nodes, the cheapest first."""
+    def _candidates(self, row: CoverRow) -> list[tuple[int, int]]:
+        """Return (variant, amount) of those that need nodes, the cheapest first."""
         variants = self._problem.variants
         useful = [(v, amount) for v, amount in row.terms if amount and variants[v].accelerators]
-        for v, amount in sorted(useful, key=lambda term: (variants[term[0]].cost / term[1], term[0])):
-            if self.replicas[v] >= len(variants[v].bound):  # none starts while others of its own leave
-                yield v, amount
+        return sorted(useful, key=lambda term: (variants[term[0]].cost / term[1], term[0]))
 
     def _add(self, v: int) -> bool:
         """Add a replica of a variant if its limits and the nodes have room for it."""
         terms = self._problem.variants[v]
         if self.replicas[v] >= terms.upper or not self._headroom.most(v, 1):
             return False
-        if self._rooms.take(v, self._bins[v], terms.pods) is None:
+        leaving = len(terms.bound) - self.replicas[v]
+        if leaving > 0:  # none starts while others of its own leave, but the last of them may stay
+            if not self._rooms.keep(v, terms.bound[leaving - 1]):
+                return False
+        elif self._rooms.take(v, self._bins[v], terms.pods) is None:
             return False
         self._headroom.take(v, 1)
         self.replicas[v] += 1

@@ -87,9 +87,20 @@ class Rooms:
 
     def put(self, v: int, node: int, pods: int) -> None:
         """Let pods of a variant lie on a node, or take some away."""
+        self.new[v][node] += pods
+        self._lay(v, node, pods)
+
+    def keep(self, v: int, nodes: Sequence[int]) -> bool:
+        """Let the pods of a replica stay that leaves these nodes, if what it frees is free; tell whether."""
+        size = self._problem.variants[v].accelerators
+        stays = all(self.hosts.free[node] >= size * pods for node, pods in Counter(nodes).items())
+        for node in nodes if stays else ():
+            self._lay(v, node, 1)
+        return stays
+
+    def _lay(self, v: int, node: int, pods: int) -> None:
         accelerators = pods * self._problem.variants[v].accelerators
         self.hosts.take_on(node, accelerators)
-        self.new[v][node] += pods
         if v in self._lying:
             self._lying[v][node] += pods
         self._count_blocks(node, -accelerators)
@@ -99,7 +110,7 @@ class Rooms:
         free = self.hosts.free[node]
         for (bin_, topology, size), rooms in self._block_rooms.items():
             domain = self._problem.topologies[topology][node]
-            if bin_ == self._bin_of[node] and domain in rooms:
+            if bin_ == self._bin_of.get(node) and domain in rooms:
                 rooms[domain] += max(0, free) // size - max(0, free - more) // size
 
     def _choices(self, terms: VariantTerms, bins: Sequence[int]) -> Iterator[Sequence[int] | None]:
