@@ -120,6 +120,22 @@ def test_under_a_limit_below_what_runs_goes_what_is_not_needed() -> None:
     assert made.decisions[0].excess
 
 
+def test_a_limit_between_what_is_granted_and_what_runs_is_told() -> None:
+    """What is not needed goes, and nothing starts before it has gone; the sentence says what would help."""
+    made = _plan(
+        _variant("a", "n1", "n1", model_id="idle"),
+        _variant("b", "n2", model_id="busy"),
+        loads=(_wants("idle", 0), _wants("busy", 2)),
+        budgets=(Budget(name="b", cost_per_hour=Decimal(25)),),
+    )
+
+    waits = made.decisions[1]
+    told = "what runs exceeds budget b of 25 per hour by 5: nothing new starts under it"
+    assert (_granted(made), made.cost) == ({"a": 0, "b": 1}, Decimal(10))
+    assert (waits.bound_by, waits.excess) == (BoundBy.BUDGET, (told,))
+    assert waits.message.endswith(f"; budget b of at least 40 per hour would help; {told}")
+
+
 def test_a_strict_budget_is_kept_at_once() -> None:
     """Whoever runs has to go."""
     made = _plan(
