@@ -75,9 +75,11 @@ class OptionalCache:
                 continue
             self._has_told = False
             try:
-                await self._keep_current()
+                # A task of its own: a group that fails leaves its task marked as cancelled.
+                await asyncio.create_task(self._keep_current())
             except* NotFound:  # its definition was deleted, and all objects with it
                 _log.info("a kind is served no longer", kind=self._resource.kind)
+                await asyncio.sleep(min(_RETRY_SECONDS, self._ask_again_seconds))
 
     async def _keep_current(self) -> None:
         async with asyncio.TaskGroup() as group:

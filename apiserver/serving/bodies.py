@@ -45,6 +45,7 @@ class Bodies:
         self._small_bytes = small_bytes
         self._arriving = _Arriving(arriving_bytes, small_bytes)
         self._small = Room(SMALL_ROOM_BYTES)
+        self._large_bytes = large_bytes
         self._large = Room(large_bytes), shared
 
     @asynccontextmanager
@@ -58,10 +59,11 @@ class Bodies:
         with ExitStack() as taken:
             try:
                 text = await self._arriving.read(body, limit_bytes)
+                amount = min(len(text) * times, self._large_bytes)
                 async with asyncio.timeout(PATIENCE_SECONDS) as body.patience:
                     for room in (self._small,) if len(text) <= self._small_bytes else self._large:
-                        await room.take(len(text) * times)
-                        taken.callback(room.give, len(text) * times)
+                        await room.take(amount)
+                        taken.callback(room.give, amount)
             except TimeoutError:
                 raise _unavailable() from None
             finally:
@@ -147,7 +149,7 @@ class _Arriving:
                 largest.give_up()
 
     def _rank(self, body: _Body) -> tuple[bool, int]:
-        """Order bodies by who is given up last: a small one, a whole one, one that is still arriving."""
+        """Order bodies: the greatest is given up, one that is still arriving and not small before others."""
         return body.patience is None and body.held_bytes > self._small_bytes, body.held_bytes
 
 

@@ -163,10 +163,17 @@ class Loader:
                     self._fetching[name] = Fetch(self._options, source, path)
                 except OSError as error:
                     self._fail(name, path, f"fetching cannot begin: {error}")
-            elif self._is_whole(path):
+            else:
+                self._take_what_is_there(name, path)
+
+    def _take_what_is_there(self, name: str, path: str) -> None:
+        try:
+            if self._is_whole(path):
                 self._fetched.add(path)
             else:
                 self._fail(name, path, f"there is nothing at {path} of this pod: restart it")
+        except OSError as error:
+            self._fail(name, path, f"{path} of this pod cannot be read: {error}")
 
     def _is_whole(self, path: str) -> bool:
         """Tell whether an adapter is there that something else brings: an init container, or a volume."""

@@ -176,7 +176,7 @@ def backend_name(model: Json, backend: Json) -> str:
 
 def served_name(model: Json) -> str:
     """Return what requests call the model."""
-    return str(model["spec"].get("name") or model["metadata"]["name"])
+    return str((model.get("spec") or {}).get("name") or model["metadata"]["name"])
 
 
 def engine_name(model: Json, backend: Json) -> str:

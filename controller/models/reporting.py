@@ -197,10 +197,11 @@ def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
 
 
 def _initialized(report: Report) -> Finding:
+    foreign = frozenset(report.foreign)
     missing = [
         f"{item['kind']} {item['metadata']['name']}"
         for item in report.expansion.objects
-        if key_of(item) not in report.standing.children or key_of(item) in report.foreign
+        if key_of(item) not in report.standing.children or key_of(item) in foreign
     ]
     if missing:
         return False, ModelReason.MODEL_CREATING, f"still to be made: {', '.join(missing)}"
@@ -297,9 +298,10 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
 
 def _taken(report: Report) -> Iterator[str]:
     """Yield what to do about each object of somebody else whose name is needed."""
+    foreign = frozenset(report.foreign)
     for item in sorted(report.expansion.objects, key=key_of):
         key = key_of(item)
-        if key in report.foreign:
+        if key in foreign:
             is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
             other = "rename the backend" if is_of_backend else "give the Model another name"
             yield f"{key.kind} {key.name} is not of this Model and stays as it is: delete it, or {other}"

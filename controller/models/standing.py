@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
 from apiserver.schema.json import Json
 from controller.models.adapters import listed, with_entries
 from controller.models.applied import is_current
@@ -235,5 +236,5 @@ def _routed(route: Json) -> frozenset[str]:
 def _targets(spec: Json) -> Iterator[ChildKey]:
     params = (spec.get("optimizerConfiguration") or {}).get("params") or []
     for item in filter(None, (spec.get("scalingConfiguration"), *params)):
-        reference = item["target"]["targetRef"]
-        yield ChildKey(reference["kind"], reference["name"])
+        target = target_object(item["target"]["targetRef"])
+        yield ChildKey(target.kind, target.name)

@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
     s3://*)
       aws s3 sync "$source" "$target" ${ENDPOINT:+--endpoint-url "$ENDPOINT"} ;;
     *)
-      cp -R -u "$source/." "$target" ;;
+      cp -R "$source/." "$target" ;; # anew: what was broken off is newer than its source
     esac
     touch "$target.complete"
   fi

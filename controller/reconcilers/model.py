@@ -191,4 +191,6 @@ def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
     value = {**model, "apiVersion": MODELS.api_version, "kind": MODELS.kind}
     status = value.pop("status", None) or {}
     problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in judged(*found, value)]
-    return {**defaulted(found[1], value), "status": status}, problems
+    completed = defaulted(found[1], value)
+    spec = {"backends": [], **(completed.get("spec") or {})}  # an object may have been stored without either
+    return {**completed, "spec": spec, "status": status}, problems

@@ -80,7 +80,7 @@ def _models(found: Endpoints, world: PoolWorld) -> str:
     models |= {
         model
         for server in world.servers
-        if (model := server["spec"].get("model"))
+        if (model := (server.get("spec") or {}).get("model"))
         and any(selects(labels, pod) for labels in selectors_of(server).values() for pod in found.pods)
     }
     if not models:

@@ -12,6 +12,7 @@ from support.models import loading_backend, model
 from support.models_process import models_process
 
 from hack.controlplane import ControlPlane
+from hack.controlplane.foreign import Definition
 from hack.controlplane.process import Process
 from hack.installation import Installation
 
@@ -47,25 +48,52 @@ def workload(owners: list[Json], **pod: Any) -> Json:
 PRIVILEGED: Final = [
     {"name": "engine", "image": "example.com/engine", "securityContext": {"privileged": True}}
 ]
+CAPABLE: Final = [
+    {
+        "name": "engine",
+        "image": "example.com/engine",
+        "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},
+    }
+]
+GROUP: Final = {
+    "apiVersion": "leaderworkerset.x-k8s.io/v1",
+    "kind": "LeaderWorkerSet",
+    "metadata": {"name": "new", "ownerReferences": [OWNER]},
+    "spec": {
+        "leaderWorkerTemplate": {
+            "size": 2,
+            "workerTemplate": {
+                # An older name of serviceAccountName, which no API server translates in kinds of others.
+                "spec": {
+                    "serviceAccount": "admin",
+                    "containers": [{"name": "engine", "image": "example.com/engine"}],
+                }
+            },
+        }
+    },
+}
 REFUSED: Final[dict[str, tuple[Json, str]]] = {
     "of nobody": (workload([]), "nothing but what belongs to a Model"),
     "of something else": (workload([OWNER | {"kind": "Node"}]), "nothing but what belongs to a Model"),
     "by an account": (workload([OWNER], serviceAccountName="admin"), "by an account of its own choice"),
     "in the network of the node": (workload([OWNER], hostNetwork=True), "in a namespace of its node"),
     "among processes of the node": (workload([OWNER], hostPID=True), "in a namespace of its node"),
-    "privileged": (workload([OWNER], containers=PRIVILEGED), "no privileged container"),
+    "privileged": (workload([OWNER], containers=PRIVILEGED), "with privileges or added capabilities"),
+    "more capable": (workload([OWNER], containers=CAPABLE), "with privileges or added capabilities"),
+    "several pods, by an account": (GROUP, "by an account of its own choice"),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
     """Run the controller of Models with the rights that its manifests give."""
+    control_plane.define(Definition.LEADER_WORKER_SETS)
     with models_process(control_plane) as started:
         yield started
 
 
 @pytest.mark.parametrize(("value", "why"), REFUSED.values(), ids=REFUSED)
-def test_it_makes_no_deployment(control_plane: ControlPlane, namespace: str, value: Json, why: str) -> None:
+def test_it_makes_no_workload(control_plane: ControlPlane, namespace: str, value: Json, why: str) -> None:
     """Whoever holds its token can run nothing that a Model could not say."""
     arguments = ("create", ACCOUNT, f"--namespace={namespace}", "--filename=-")
     assert why in control_plane.kubectl(*arguments, input=json.dumps(value), check=False).stderr

@@ -131,6 +131,12 @@ def test_a_volume_is_copied_to_another_one(pod: Pod) -> None:
     [copied] = pod.folder.glob("weights/*/model.safetensors")
     assert copied.read_text(encoding="utf-8") == "weights"
 
+    # A copy that was broken off is newer than its source.
+    copied.write_text("wei", encoding="utf-8")
+    copied.parent.with_name(f"{copied.parent.name}.complete").unlink()
+    assert pod.start(container).wait() == 0
+    assert copied.read_text(encoding="utf-8") == "weights"
+
 
 def test_a_volume_is_used_where_it_lies() -> None:
     """Nothing is fetched, and the engine reads it there."""

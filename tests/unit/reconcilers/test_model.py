@@ -6,6 +6,8 @@ import pytest
 from support.model_stage import ModelStage
 from support.models import loading_backend
 
+from apiserver.schema.json import Json
+
 
 async def ask_for(stage: ModelStage, *names: str) -> None:
     """Have the Model ask for some adapters, and work on it until nothing changes."""
@@ -43,6 +45,21 @@ async def test_requests_are_sent_to_an_adapter_when_all_engines_have_it(stage: M
     assert stage.routed == {"law", "tax"}
     assert stage.reason("Updating")[0] == "NothingChanges"
     assert stage.applied == ["ConfigMap qwen-l4", "ModelRoute qwen"]
+
+
+@pytest.mark.parametrize("spec", [None, {}], ids=["no spec", "no backends"])
+async def test_a_model_that_was_stored_without_what_it_needs_is_told_so(
+    stage: ModelStage, spec: Json | None
+) -> None:
+    """Upstream's definition demanded nothing; the others are served as before."""
+    stage.items["bare"] = {**stage.items["qwen"], "spec": spec}
+    stage.items["bare"]["metadata"] = {**stage.items["bare"]["metadata"], "name": "bare", "uid": "bare"}
+    if spec is None:
+        del stage.items["bare"]["spec"]
+
+    assert await stage.settle("bare")
+    assert "Required value" in stage.reason("Failed", "bare")[1]
+    assert await stage.settle()
 
 
 async def test_an_adapter_that_goes_leaves_the_route_before_the_engines(stage: ModelStage) -> None:

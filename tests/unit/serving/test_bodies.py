@@ -181,6 +181,21 @@ async def test_where_whole_bodies_wait_a_small_one_finds_room_all_the_same() -> 
     assert came == [size for size in sizes if size != 128 * UNIT]
 
 
+async def test_one_kind_of_request_leaves_room_for_another() -> None:
+    """However large its bodies are."""
+    shared = Room(DECODED)
+    one, other = (
+        Bodies(arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=share, shared=shared)
+        for share in (DECODED // 2, DECODED)
+    )
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        one.read(whole(64 * UNIT), limit_bytes=LIMIT, times=64),
+        other.read(whole(DECODED // 2), limit_bytes=LIMIT, times=1) as body,
+    ):
+        assert len(body) == DECODED // 2
+
+
 async def test_who_goes_away_leaves_no_room_taken(served: Served, server: TestServer) -> None:
     """Neither while its body arrives nor while it waits."""
     served.let_go.set()
