@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.installed import wait_for
 
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
@@ -163,6 +165,8 @@ def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterat
     control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
     create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=1)])
     control_plane.kubectl("taint", "node", NODE, "dedicated:NoSchedule")
+    refused = partial(_patch, control_plane, f"node/{NODE}", _metadata(labels={"a": "b"}), "--dry-run=server")
+    wait_for(lambda: "the controller of Stowplan may" in refused(), "the policy in force")
     yield
     control_plane.kubectl("delete", "node", NODE)
 

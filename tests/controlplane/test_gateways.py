@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from judges.generate import maker_of
+from support.installed import wait_for
 from support.manifests import listed
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.routes import GATEWAY, NETWORKING, route, rule, server
@@ -114,10 +115,9 @@ def test_a_route_is_translated_kept_and_taken_back(place: Place) -> None:
     named = server(model="Qwen/Qwen3-8B", trafficPolicy={"timeout": "90s"})
     prioritised = route(annotations={**OPTED_IN, "stowplan.dev/request-priority": "10"})
     place.apply(named, prioritised, route(name="other", modelName="other", annotations=OPTED_IN))
-    said = place.wait_for_reason("Translated")
-    assert said == (
-        "made: HTTPRoute chat, InferenceModelRewrite chat, InferenceObjective chat, InferencePool l4"
-    )
+    whole = "made: HTTPRoute chat, InferenceModelRewrite chat, InferenceObjective chat, InferencePool l4"
+    # Two routes lead to the pool: the second one to make it tells of it when it is looked at again.
+    wait_for(lambda: place.wait_for_reason("Translated") == whole, whole)
     made = place.get("httproute/chat")["spec"]
     assert made["parentRefs"] == [GATEWAY]
     assert made["rules"][0]["timeouts"] == {"request": "1m30s"}

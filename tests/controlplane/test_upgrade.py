@@ -355,7 +355,9 @@ async def test_the_controller_and_an_upgrade_do_not_fight(
     assert "leads by the lease stowplan-system/stowplan-controller" in refused.stdout
     assert (await stowplan(old_plane, "downgrade", "--to-release", "v0.4.2", "--apply")).returncode == 0
     assert all("decision" not in (item["status"] or {}) for item in (await read(cluster, OLD)).values())
-    old_plane.kubectl("label", f"--namespace={NAMESPACE}", "va", "--all", "seen=again")
+    # With its version: kubectl may still know of another one that was preferred.
+    kind = "variantautoscalings.v1alpha1.llmd.ai"
+    old_plane.kubectl("label", f"--namespace={NAMESPACE}", kind, "--all", "seen=again")
     left = await ownership(cluster)
     assert {name: set(owners[name]) - set(left[name]) for name in owners} == {name: set() for name in owners}
     assert not any("v1alpha2" in entry for entries in left.values() for entry in entries)
