@@ -84,6 +84,8 @@ class ModelChapter:
             await self._kubectl("patch", f"model/{MODEL}", "--type=json", f"--patch={_WITHOUT_IT}")
             if await self._until(loaders, _is_lost):
                 self.story.lost_seconds = time.monotonic() - began
+                # An engine that has just been added may have to load it before requests for it are routed.
+                await self._until(loaders, lambda items: any(ADAPTER in it for it in _routes(items).values()))
                 self.story.answered_after = await _answered(await self._items(), ADAPTER)
 
     def _serves(self, items: Sequence[Json]) -> bool:
