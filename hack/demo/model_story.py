@@ -84,9 +84,20 @@ class ModelChapter:
             await self._kubectl("patch", f"model/{MODEL}", "--type=json", f"--patch={_WITHOUT_IT}")
             if await self._until(loaders, _is_lost):
                 self.story.lost_seconds = time.monotonic() - began
-                # An engine that has just been added may have to load it before requests for it are routed.
-                await self._until(loaders, lambda items: any(ADAPTER in it for it in _routes(items).values()))
-                self.story.answered_after = await _answered(await self._items(), ADAPTER)
+                self.story.answered_after = await self._answered_in_the_end(loaders)
+
+    async def _answered_in_the_end(self, loaders: LoaderHost) -> list[str]:
+        """Ask for the adapter until somebody answers, or it has taken too long.
+
+        A kubelet calls a pod Ready once its loader is; here the loader of a new engine begins only then.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            await self._until(loaders, lambda _: True)
+            answered = await _answered(await self._items(), ADAPTER)
+            if answered or time.monotonic() > deadline:
+                return answered
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _serves(self, items: Sequence[Json]) -> bool:
         [model] = _of_kind(items, "Model")
