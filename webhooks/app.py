@@ -34,7 +34,8 @@ CONVERSION_TIMES: Final = 4
 SMALL_CONVERSION_BYTES: Final = 1 << 20
 """Up to which size a conversion review is small: it takes little work."""
 
-_ARRIVING_REVIEWS: Final = {"admission": 4, "conversion": 2}
+_ARRIVING_ADMISSIONS: Final = 4
+_ARRIVING_CONVERSIONS: Final = 2
 """So many reviews of the largest size may be held as text at once, or many smaller ones."""
 
 _JSON: Final = "application/json"
@@ -69,13 +70,13 @@ def application(
     largest = max(admission_limit_bytes * ADMISSION_TIMES, conversion_limit_bytes * CONVERSION_TIMES)
     shared = Room(largest)
     admissions = Bodies(
-        arriving_bytes=_ARRIVING_REVIEWS["admission"] * admission_limit_bytes,
+        arriving_bytes=_ARRIVING_ADMISSIONS * admission_limit_bytes,
         small_bytes=SMALL_BYTES,
         large_bytes=largest // 2,  # whatever waits to be judged, conversions find room
         shared=shared,
     )
     conversions = Bodies(
-        arriving_bytes=_ARRIVING_REVIEWS["conversion"] * conversion_limit_bytes,
+        arriving_bytes=_ARRIVING_CONVERSIONS * conversion_limit_bytes,
         small_bytes=SMALL_CONVERSION_BYTES,
         large_bytes=largest,
         shared=shared,

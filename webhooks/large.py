@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 from webhooks.review import AdmissionRequest
 
@@ -15,13 +15,13 @@ SMALL_BYTES: Final = 64 << 10
 # One thread: what is in it takes turns with the event loop, and more would take turns from it.
 _thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
 
-P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
-async def worked(request: AdmissionRequest, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def worked(request: AdmissionRequest, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Return what comes of work on the objects of a review, done at once where they are small."""
     size = sum(memoryview(text).nbytes for text in (request.object, request.old_object))
     if size <= SMALL_BYTES:
-        return work(*args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_thread, lambda: work(*args, **kwargs))
+        return work(*args)
+    return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)

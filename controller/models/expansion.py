@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
+from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.schema.json import Json
 from controller.models.commands import ignored_settings
 from controller.models.parts import ENGINES, Note, Part, backend_name, parts_of, variable
-from controller.models.routing import model_routes, model_server, unrouted
+from controller.models.routing import model_routes, model_server, unrouted, weight_of
 from controller.models.scaling import (
-    MOST_REPLICAS,
     autoscaler,
     backend_scaling,
     bounds,
@@ -150,8 +151,8 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
         ]
         if part.worker.get("pods") == 0:
             notes.append(Note(path=f"{part.path}.pods", text="0 counts as 1"))
-        if backend["maxReplicas"] * part.workers > MOST_REPLICAS:
-            text = f"ends at {MOST_REPLICAS} engines: maxReplicas of the backend times this is more"
+        if backend["maxReplicas"] * part.workers > MOST_TARGET_REPLICAS:
+            text = f"ends at {MOST_TARGET_REPLICAS} engines: maxReplicas of the backend times this is more"
             notes.append(Note(path=f"{part.path}.replicas", text=text))
         if part.worker.get("config") is not None and not isinstance(part.worker["config"], dict):
             notes.append(Note(path=f"{part.path}.config", text="has no effect: it is not an object"))
@@ -167,7 +168,7 @@ def _ineffective(model: Json, backend: Json, path: str) -> list[Note]:
 
 def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
     """Yield what requests do not find."""
-    if backends and not any(backend.get("routeWeight", 100) for backend in backends):
+    if backends and not any(map(weight_of, backends)):
         yield Note(
             path="spec.backends", text="there is no ModelRoute: no backend that is made has a routeWeight"
         )
@@ -179,8 +180,8 @@ def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
             text = f"requests for {adapter} find nothing: routeWeight of all backends that have it is 0"
             yield Note(path=f"{path}.loraAdapters", text=text)
         else:
-            text = "gets no requests: a rule of a ModelRoute leads to 16 backends, and others are before it"
-            yield Note(path=path, text=text)
+            many = f"a rule of a ModelRoute leads to {MOST_TARGETS} backends"
+            yield Note(path=path, text=f"gets no requests: {many}, and others are before it")
 
 
 def _overwritten(model: Json, routes: Sequence[Json]) -> Iterator[Note]:

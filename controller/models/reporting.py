@@ -112,11 +112,11 @@ class Report:
     """What the API server refused, in its words."""
 
     @property
-    def foreign(self) -> Sequence[ChildKey]:
+    def foreign(self) -> frozenset[ChildKey]:
         """Objects of names that the Model needs, and that are not of it."""
         children, uid = self.standing.children, self.model["metadata"]["uid"]
         keys = map(key_of, self.expansion.objects)
-        return sorted(key for key in keys if key in children and not belongs_to(children[key], uid))
+        return frozenset(key for key in keys if key in children and not belongs_to(children[key], uid))
 
 
 def findings(report: Report) -> Mapping[ModelCondition, Finding]:
@@ -197,7 +197,7 @@ def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
 
 
 def _initialized(report: Report) -> Finding:
-    foreign = frozenset(report.foreign)
+    foreign = report.foreign
     missing = [
         f"{item['kind']} {item['metadata']['name']}"
         for item in report.expansion.objects
@@ -298,7 +298,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
 
 def _taken(report: Report) -> Iterator[str]:
     """Yield what to do about each object of somebody else whose name is needed."""
-    foreign = frozenset(report.foreign)
+    foreign = report.foreign
     for item in sorted(report.expansion.objects, key=key_of):
         key = key_of(item)
         if key in foreign:

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.kinds.kthena.groups import NETWORKING
+from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.kinds.kthena.modelconfigadvice import transfer_of
+from apiserver.kinds.kthena.modelroute import MOST_ADAPTERS, MOST_TARGETS
 from apiserver.schema.json import Json
 from controller.models.parts import (
     BACKEND_LABEL,
@@ -28,8 +30,6 @@ from controller.observe.orders import ROUTE_ORDERS
 
 _API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 
-_MOST_ADAPTERS: Final = 10
-_MOST_TARGETS: Final = 16
 _CONNECTORS: Final = {
     "MooncakeConnectorV1": "mooncake",
     "MooncakeConnector": "mooncake",
@@ -66,10 +66,10 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
 
     There is none where no backend gets requests.
     """
-    if not any(map(_weight, backends)):
+    if not any(map(weight_of, backends)):
         return
-    adapters = sorted(frozenset[str]().union(*(_adapters_of(item) for item in backends if _weight(item))))
-    chunks = [adapters[start : start + _MOST_ADAPTERS] for start in range(0, len(adapters), _MOST_ADAPTERS)]
+    adapters = sorted(frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item))))
+    chunks = [adapters[start : start + MOST_ADAPTERS] for start in range(0, len(adapters), MOST_ADAPTERS)]
     for position, chunk in enumerate(chunks or [[]]):
         suffix = f"-adapters-{position + 1}" if position else ""
         spec: Json = {"rules": _rules(model, backends, chunk, has_model=not position)}
@@ -88,9 +88,9 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
 def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
     """Yield what gets no requests though it may be meant to: a backend, and an adapter of it or nothing."""
     targets = [backend["name"] for backend in _targets(backends)]
-    weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if _weight(item)))
+    weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))
     for backend in backends:
-        if _weight(backend) and backend["name"] not in targets:
+        if weight_of(backend) and backend["name"] not in targets:
             yield backend, ""
         yield from ((backend, name) for name in sorted(_adapters_of(backend) - weighed))
 
@@ -112,7 +112,7 @@ def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> J
     if requested:
         match["body"] = {"model": requested}
     targets = [
-        {"modelServerName": backend_name(model, backend), "weight": _weight(backend)}
+        {"modelServerName": backend_name(model, backend), "weight": weight_of(backend)}
         for backend in _targets(backends)
     ]
     return {"name": name, "targetModels": targets} | ({"modelMatch": match} if match else {})
@@ -120,13 +120,14 @@ def _rule(model: Json, name: str, requested: str, backends: Sequence[Json]) -> J
 
 def _targets(backends: Sequence[Json]) -> Sequence[Json]:
     """Return the backends that a rule leads to: of too many the first ones that have a weight."""
-    if len(backends) <= _MOST_TARGETS:
+    if len(backends) <= MOST_TARGETS:
         return backends
-    return [*filter(_weight, backends)][:_MOST_TARGETS]
+    return [*filter(weight_of, backends)][:MOST_TARGETS]
 
 
-def _weight(backend: Json) -> int:
-    return int(backend.get("routeWeight", 100))
+def weight_of(backend: Json) -> int:
+    """Return the share of the requests that a backend gets; 0 for none."""
+    return int(backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT))
 
 
 def _adapters_of(backend: Json) -> frozenset[str]:

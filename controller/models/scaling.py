@@ -12,6 +12,7 @@ from typing import Final
 
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.autoscalers import BOUND_METRIC
+from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
@@ -22,8 +23,6 @@ from controller.observe.orders import PREFIX, ROUTE_ORDERS, SCALE_TO_ZERO_GRACE
 _API_VERSION: Final = f"{REGISTRY}/v1alpha1"
 
 _MOST_COST: Final = 2**31 - 1
-MOST_REPLICAS: Final = 1_000_000
-"""Of a target of a binding."""
 
 
 def is_scaled(part: Part) -> bool:
@@ -104,7 +103,7 @@ def bounds(part: Part) -> tuple[int, int]:
     """Return the fewest and most engines of a part, as far as a binding allows."""
     backend = part.backend
     low, high = (int(backend[name]) * part.workers for name in ("minReplicas", "maxReplicas"))
-    return min(low, MOST_REPLICAS), min(high, MOST_REPLICAS)
+    return min(low, MOST_TARGET_REPLICAS), min(high, MOST_TARGET_REPLICAS)
 
 
 def _grace(parts: Sequence[Part]) -> str:

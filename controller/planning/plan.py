@@ -74,9 +74,12 @@ def _answer(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tup
 def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mapping[int, tuple[Relief, ...]]:
     """Return what would help, found by planning again as this plan was made."""
     size = len(answer.variants)
-    most = min(settings.relief_solves, int(size <= MOST_VARIANTS))
-    if not answer.granted.unproven:  # else one more plan takes as much effort as there is
-        most = max(most, min(settings.relief_solves, RELIEF_VARIANTS // (1 + size)))
+    if size > MOST_VARIANTS:
+        most = 0
+    elif answer.granted.unproven:  # one more plan takes as much effort as there is
+        most = 1
+    else:
+        most = max(1, RELIEF_VARIANTS // (1 + size))
 
     def again(changed: Snapshot) -> Answer | None:
         try:
@@ -84,7 +87,7 @@ def _reliefs(answer: Answer, state: PlanningState, settings: Settings) -> Mappin
         except NumbersTooLargeError:
             return None  # nothing is known to help, which is no reason to lose the plan
 
-    return reliefs(answer, again, most_solves=most, limits=_limits(settings))
+    return reliefs(answer, again, most_solves=min(settings.relief_solves, most), limits=_limits(settings))
 
 
 def _limits(settings: Settings) -> Limits:

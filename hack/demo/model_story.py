@@ -92,12 +92,11 @@ class ModelChapter:
         A kubelet calls a pod Ready once its loader is; here the loader of a new engine begins only then.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            await self._until(loaders, lambda _: True)
-            answered = await _answered(await self._items(), ADAPTER)
-            if answered or time.monotonic() > deadline:
-                return answered
+        while not (answered := await _answered(await self._look(loaders), ADAPTER)):
+            if time.monotonic() > deadline:
+                break
             await asyncio.sleep(_LOOK_SECONDS)
+        return answered
 
     def _serves(self, items: Sequence[Json]) -> bool:
         [model] = _of_kind(items, "Model")
@@ -111,21 +110,24 @@ class ModelChapter:
         return bool(self.story.replicas) and self.story.replicas[-1] > min(self.story.replicas)
 
     async def _until(self, loaders: LoaderHost, is_so: Callable[[Sequence[Json]], bool]) -> bool:
-        """Look again and again, and have loaders follow the pods; returns whether it came to be so."""
+        """Look again and again; returns whether it came to be so."""
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                while True:
-                    items = await self._items()
-                    lists = {item["metadata"]["name"]: item for item in _of_kind(items, "ConfigMap")}
-                    loaders.match(_of_kind(items, "Pod"), lists)
-                    if self.story.active_seconds is not None:
-                        self.story.replicas.append(len(_engines(items)))
-                        self.story.gaps += [gap for gap in _gaps(items) if gap not in self.story.gaps]
-                    if is_so(items):
-                        return True
+                while not is_so(await self._look(loaders)):  # noqa: ASYNC110 - pods are no event
                     await asyncio.sleep(_LOOK_SECONDS)
         except TimeoutError:
             return False
+        return True
+
+    async def _look(self, loaders: LoaderHost) -> list[Json]:
+        """Note what is seen, and have loaders follow the pods; returns the objects of the Model."""
+        items = await self._items()
+        lists = {item["metadata"]["name"]: item for item in _of_kind(items, "ConfigMap")}
+        loaders.match(_of_kind(items, "Pod"), lists)
+        if self.story.active_seconds is not None:
+            self.story.replicas.append(len(_engines(items)))
+            self.story.gaps += [gap for gap in _gaps(items) if gap not in self.story.gaps]
+        return items
 
     async def _items(self) -> list[Json]:
         found = json.loads(await self._kubectl("get", _KINDS, "--output=json"))

@@ -46,7 +46,6 @@ _DEFINITIONS: Final = (
     Definition.MODEL_REWRITES,
 )
 _PATIENCE_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.2
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "controller": {
         "planning": {"intervalSeconds": 1, "evictions": {"enabled": True}, "objectives": True},
@@ -148,7 +147,6 @@ class RightsStage:
                 return
             elsewhere = [line for line in lines if any(sentence in line for sentence in sentences)]
             assert time.monotonic() < deadline, f"{where}: nobody says {sentences}, but: {elsewhere}"
-            time.sleep(_POLL_SECONDS)
 
     @contextmanager
     def bound(self, rule: Rule, user: str) -> Iterator[None]:
@@ -168,7 +166,7 @@ class RightsStage:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         with closing(Client(self.plane.server, self.plane.directory / "pki")) as client:
             while (found := may(client, user, verb, what)) != want and time.monotonic() < deadline:
-                time.sleep(_POLL_SECONDS)
+                pass  # a look takes the time of a request
         return found
 
     def wait_until_answered(self, user: str, manifest: Manifest, answer: str) -> None:
@@ -180,7 +178,6 @@ class RightsStage:
             if answer in (said := done.stdout + done.stderr):
                 return
             assert time.monotonic() < deadline, said
-            time.sleep(_POLL_SECONDS)
 
     def _until_issued(self) -> None:
         if not self._has_forgotten:

@@ -59,8 +59,11 @@ SomeLabels = Annotated[
     WithoutKey("modelinfer.volcano.sh/name", because="which is always the name of the target"),
 ]
 
-FewestReplicas = Annotated[Int32, Range(0, 1_000_000)]
-MostReplicas = Annotated[Int32, Range(1, 1_000_000)]
+MOST_TARGET_REPLICAS: Final = 1_000_000
+"""Most replicas of a target."""
+
+FewestReplicas = Annotated[Int32, Range(0, MOST_TARGET_REPLICAS)]
+MostReplicas = Annotated[Int32, Range(1, MOST_TARGET_REPLICAS)]
 
 
 @declaration()

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
+from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.kinds.kthena.modelconfigadvice import config_advice
+from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.schema.json import Json
 
 _LONGEST_LABEL: Final = 63
-_MOST_ROUTED_TARGETS: Final = 16
-_MOST_REPLICAS: Final = 1_000_000
-"""Of a target of an AutoscalingPolicyBinding."""
 
 
 def model_advice(value: Json) -> list[str]:
@@ -38,9 +38,9 @@ def _whole(spec: Json) -> Iterator[str]:
     backends = spec["backends"]
     if all(backend.get("routeWeight") == 0 for backend in backends):
         yield "spec.backends: every routeWeight is 0, so no backend gets requests"
-    weighed = [backend for backend in backends if backend.get("routeWeight", 100)]
-    if len(weighed) > _MOST_ROUTED_TARGETS:
-        yield f"spec.backends: a ModelRoute leads requests to {_MOST_ROUTED_TARGETS} of {len(weighed)}"
+    weighed = [backend for backend in backends if backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT)]
+    if len(weighed) > MOST_TARGETS:
+        yield f"spec.backends: a ModelRoute leads requests to {MOST_TARGETS} of {len(weighed)}"
     if weighed and (lost := sorted(_adapters(backends) - _adapters(weighed))):
         yield f"spec.backends: no requests for adapter {lost[0]:.40}: routeWeight is 0 where it is"
 
@@ -88,8 +88,9 @@ def _cost(where: str, backend: Json, spec: Json) -> Iterator[str]:
 
 def _bounds(where: str, backend: Json) -> Iterator[str]:
     for position, worker in enumerate(backend["workers"]):
-        if backend["maxReplicas"] * worker.get("replicas", 1) > _MOST_REPLICAS:
-            yield f"{where}.workers[{position}].replicas: ends at {_MOST_REPLICAS} engines with maxReplicas"
+        if backend["maxReplicas"] * worker.get("replicas", 1) > MOST_TARGET_REPLICAS:
+            here = f"{where}.workers[{position}].replicas"
+            yield f"{here}: ends at {MOST_TARGET_REPLICAS} engines with maxReplicas"
 
 
 def _workers(where: str, backend: Json) -> Iterator[str]:

@@ -25,6 +25,9 @@ from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.texts import NoBacksteps
 from apiserver.schema.transitions import Immutable
 
+DEFAULT_ROUTE_WEIGHT: Final = 100
+"""Of a backend that does not say."""
+
 _WHOLE: Final = Chosen("type", ("vLLM", "SGLang", "MindIE"), "the backend's ")
 _PARTED_VLLM: Final = Chosen("type", ("vLLMDisaggregated",), "the backend's ")
 _PARTED_MINDIE: Final = Chosen("type", ("MindIEDisaggregated",), "the backend's ")
@@ -112,7 +115,7 @@ class ModelBackend:
     """What one replica costs, in any unit that all backends share. Required with a policy of the model, which
     goes by it, and forbidden without. 0 counts as free."""
 
-    route_weight: Annotated[Int32, Range(0, 100)] = 100
+    route_weight: Annotated[Int32, Range(0, 100)] = DEFAULT_ROUTE_WEIGHT
     """Share of the requests that this backend gets, relative to the weights of the others. 0 sends none."""
 
     scale_to_zero_grace_period: Maybe[HalfHour] = UNSET

@@ -27,6 +27,12 @@ from apiserver.schema.transitions import Unchanged
 DEFAULT_WEIGHT: Final = 100
 """What a target weighs that does not say."""
 
+MOST_TARGETS: Final = 16
+"""Of a rule."""
+
+MOST_ADAPTERS: Final = 10
+"""Of a route."""
+
 
 @declaration()
 class TargetModel:
@@ -41,7 +47,7 @@ class TargetModel:
 
 
 TargetModels = Annotated[
-    tuple[TargetModel, ...], Items(1, 16), SomePositive("weight", default=DEFAULT_WEIGHT)
+    tuple[TargetModel, ...], Items(1, MOST_TARGETS), SomePositive("weight", default=DEFAULT_WEIGHT)
 ]
 
 
@@ -101,7 +107,9 @@ class ModelRouteSpec:
     """The model that a request names to come here: a base model, a LoRA adapter or a name of your own. It
     cannot be replaced by another; make a new route for another name."""
 
-    lora_adapters: Maybe[Annotated[tuple[Annotated[str, Length(1, 256)], ...], Items(maximum=10)]] = UNSET
+    lora_adapters: Maybe[
+        Annotated[tuple[Annotated[str, Length(1, 256)], ...], Items(maximum=MOST_ADAPTERS)]
+    ] = UNSET
     """LoRA adapters that a request may name to come here."""
 
     rules: Annotated[tuple[Rule, ...], Items(maximum=16)]
