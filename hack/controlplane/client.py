@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -53,8 +56,7 @@ class Client:
             self._connection = self._new()
             raise
         if response.status >= http.client.BAD_REQUEST:
-            refused = ConflictError if response.status == http.client.CONFLICT else RefusedError
-            raise refused(f"{method} {path}: {response.status}: {answered[:500].decode(errors='replace')}")
+            raise _refused(response.status, f"{method} {path}", answered)
         return answered
 
     def value(self, method: str, path: str, value: Json | None = None) -> Json:
@@ -68,6 +70,29 @@ class Client:
         answered = self.call(method, path, value)
         return time.perf_counter() - began, answered
 
+    def watch(self, collection: str, name: str, *, seconds: float) -> Iterator[Json]:
+        """Yield an object as it is, and again each time that it changes, for so long; {} when it is gone.
+
+        Raises RefusedError, and OSError when nobody is there.
+        """
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:  # a server may end a watch at any time
+            query = f"watch=true&fieldSelector=metadata.name%3D{name}&timeoutSeconds={math.ceil(left)}"
+            with closing(self._new()) as connection:
+                connection.request("GET", f"{collection}?{query}")
+                response = connection.getresponse()
+                if response.status >= http.client.BAD_REQUEST:
+                    raise _refused(response.status, f"GET {collection}", response.read())
+                for event in map(json.loads, response):
+                    if event["type"] == "ERROR":
+                        break
+                    yield {} if event["type"] == "DELETED" else event["object"]
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _refused(status: int, what: str, answered: bytes) -> RefusedError:
+    refused = ConflictError if status == http.client.CONFLICT else RefusedError
+    return refused(f"{what}: {status}: {answered[:500].decode(errors='replace')}")

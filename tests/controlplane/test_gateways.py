@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import closing
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from judges.generate import maker_of
-from support.installed import wait_for
 from support.manifests import listed
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.routes import GATEWAY, NETWORKING, route, rule, server
+from support.watching import conditions_of, watched
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
@@ -93,15 +92,18 @@ class Place:
         """Wait for a condition as kubectl does, or for the end of an object."""
         self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
 
-    def wait_for_reason(self, reason: str, name: str = "chat") -> str:
-        """Wait until a route's condition has a reason, empty for none; returns its message."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            conditions = self.get(f"modelroute/{name}").get("status", {}).get("conditions", [])
-            found: Json = next((item for item in conditions if item["type"] == "Translated"), {})
-            if found.get("reason", "") == reason:
-                return str(found.get("message", ""))
-            assert time.monotonic() < deadline, f"{found} and not {reason}"
+    def wait_for_reason(self, reason: str, name: str = "chat", message: str = "") -> str:
+        """Return a condition's message once it has a reason (empty for none) and the message has a text."""
+
+        def translated(item: Json) -> Json:
+            return conditions_of(item).get("Translated", {})
+
+        def is_so(item: Json) -> bool:
+            found = translated(item)
+            return found.get("reason", "") == reason and message in found.get("message", "")
+
+        found = watched(self._control_plane, self.namespace, f"modelroute/{name}", is_so)
+        return str(translated(found).get("message", ""))
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_a_route_is_translated_kept_and_taken_back(place: Place) -> None:
     place.apply(named, prioritised, route(name="other", modelName="other", annotations=OPTED_IN))
     whole = "made: HTTPRoute chat, InferenceModelRewrite chat, InferenceObjective chat, InferencePool l4"
     # Two routes lead to the pool: the second one to make it tells of it when it is looked at again.
-    wait_for(lambda: place.wait_for_reason("Translated") == whole, whole)
+    place.wait_for_reason("Translated", message=whole)
     made = place.get("httproute/chat")["spec"]
     assert made["parentRefs"] == [GATEWAY]
     assert made["rules"][0]["timeouts"] == {"request": "1m30s"}

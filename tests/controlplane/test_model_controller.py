@@ -14,6 +14,7 @@ from support.manifests import listed
 from support.model_engines import ModelEngines
 from support.models import GPU, POLICY, backend, loading_backend, model, worker
 from support.models_process import models_process
+from support.watching import conditions_of, watched
 
 from controller.models.expansion import expand
 from hack.controlplane.foreign import Definition
@@ -95,11 +96,11 @@ class Cluster:
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self._control_plane = control_plane
-        self._place = f"--namespace={namespace}"
+        self._namespace = namespace
 
     def kubectl(self, *arguments: str, **options: Any) -> str:
         """Run kubectl in the namespace."""
-        done = self._control_plane.kubectl(*arguments, self._place, **options)
+        done = self._control_plane.kubectl(*arguments, f"--namespace={self._namespace}", **options)
         return done.stdout or done.stderr
 
     def apply(self, *values: Json) -> None:
@@ -117,33 +118,25 @@ class Cluster:
 
     def wait(self, what: str, condition: str) -> None:
         """Wait for a condition as kubectl does, for an object to be made, or for its end."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while condition == "create":  # kubectl cannot wait for it before 1.31
-            if self.kubectl("get", what, "--ignore-not-found"):
-                return
-            assert time.monotonic() < deadline, f"{what} is not made"
-        self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
+        if condition == "create":  # kubectl cannot wait for it before 1.31
+            watched(self._control_plane, self._namespace, what)
+        else:
+            self.kubectl("wait", what, f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s")
 
     def reason(self, name: str, condition: str) -> tuple[str, str, str]:
         """Return status, reason and message of a condition of a Model, or of `KIND/NAME`."""
-        conditions = (
-            self.get(name if "/" in name else f"model/{name}").get("status", {}).get("conditions", [])
-        )
-        return next(
-            (
-                (item["status"], item["reason"], item["message"])
-                for item in conditions
-                if item["type"] == condition
-            ),
-            ("", "", ""),
-        )
+        found = conditions_of(self.get(name if "/" in name else f"model/{name}")).get(condition, {})
+        return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
     def wait_for_reason(self, name: str, condition: str, reason: str) -> str:
         """Wait until a condition has a reason; returns its message."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while (found := self.reason(name, condition))[1] != reason:
-            assert time.monotonic() < deadline, f"{condition} is {found}, and not {reason}"
-        return found[2]
+
+        def is_so(item: Json) -> bool:
+            return conditions_of(item).get(condition, {}).get("reason") == reason
+
+        what = name if "/" in name else f"model/{name}"
+        found = watched(self._control_plane, self._namespace, what, is_so)
+        return str(conditions_of(found)[condition]["message"])
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.manifests import deployment, listed, variant
+from support.watching import conditions_of, watched
 
 from controller.reconcilers.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
@@ -65,11 +65,9 @@ class Stage:
 
     def condition(self) -> str:
         """Return what the large variant says of its places, as soon as it does."""
-        path = "--output=jsonpath={.status.conditions[?(@.type=='PlacementFollowed')].message}"
-        deadline = time.monotonic() + 30
-        while not (text := self.kubectl("get", "va/large", path)):
-            assert time.monotonic() < deadline, self.kubectl("get", "va/large", "--output=yaml")
-        return text
+        where = self._control_plane, self._namespace
+        found = watched(*where, "va/large", lambda item: "PlacementFollowed" in conditions_of(item))
+        return str(conditions_of(found)["PlacementFollowed"]["message"])
 
     def close(self) -> None:
         """Take the nodes away."""

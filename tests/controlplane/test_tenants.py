@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.manifests import Manifest, autoscaler, deployment, listed, variant
+from support.watching import conditions_of, watched
 
 from apiserver import cli
 from hack.controlplane.nodes import Node, create_nodes
@@ -54,19 +55,17 @@ class Team:
 
     def status(self, name: str) -> Manifest:
         """Read the status of a VariantAutoscaling; its conditions by type."""
-        status: Manifest = json.loads(self.kubectl("get", "va", name, "--output=json")).get("status") or {}
-        conditions = {item["type"]: item for item in status.get("conditions") or []}
-        return status | {"conditions": conditions, "decision": status.get("decision") or {}}
+        return status_of(json.loads(self.kubectl("get", "va", name, "--output=json")))
 
     def until(self, name: str, *, priority: int, reason: str) -> Manifest:
         """Wait until a variant is planned at a priority, and its class has a reason."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            status = self.status(name)
+
+        def is_so(item: Manifest) -> bool:
+            status = status_of(item)
             found = status["conditions"].get("ServiceClassResolved", {}).get("reason")
-            if (status["decision"].get("priority"), found) == (priority, reason):
-                return status
-            assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
+            return (status["decision"].get("priority"), found) == (priority, reason)
+
+        return status_of(watched(self.control_plane, self.namespace, f"va/{name}", is_so))
 
     def told(self, name: str, capsys: pytest.CaptureFixture[str]) -> str:
         """Return all that the owner can read of a variant: the object, its events, what `explain` says."""
@@ -209,6 +208,12 @@ def test_neither_team_learns_a_name_of_the_other_and_both_pay_the_list(
     for team, name in ((red, "crimson"), (blue, "hungry")):
         decision = team.status(name)["decision"]
         assert (decision["costPerReplica"], decision["costSource"]) == ("50.00", "UnitCost")
+
+
+def status_of(item: Manifest) -> Manifest:
+    """Return the status of a VariantAutoscaling; its conditions by type."""
+    status: Manifest = item.get("status") or {}
+    return status | {"conditions": conditions_of(item), "decision": status.get("decision") or {}}
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from support.manifests import Manifest, autoscaler, listed
 from support.stub_engine import StubEngine
+from support.watching import conditions_of, watched
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
@@ -43,14 +44,16 @@ class Bench:
 
     def until(self, name: str, **want: Any) -> Manifest:
         """Wait until the status of a binding has these members, or conditions of these reasons."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            status = self.binding(name).get("status") or {}
-            reasons = {item["type"]: item["reason"] for item in status.get("conditions", [])}
+
+        def is_so(item: Manifest) -> bool:
+            status = item.get("status") or {}
+            reasons = {type_: one["reason"] for type_, one in conditions_of(item).items()}
             known = status | reasons | (status.get("decision") or {})
-            if all(known.get(name) == value for name, value in want.items()):
-                return status
-            assert time.monotonic() < deadline, f"still {json.dumps(status, indent=1)}"
+            return all(known.get(key) == value for key, value in want.items())
+
+        found = watched(self.control_plane, self.namespace, f"aspb/{name}", is_so)
+        status: Manifest = found.get("status") or {}
+        return status
 
     def wait_for_metric(self, target: str, text: str) -> None:
         """Wait until the metrics API says so of a target: it learns of a status by a watch of its own."""
@@ -68,12 +71,13 @@ class Bench:
 
     def wait_for_beats(self, count: int) -> None:
         """Wait until the controller has finished so many cycles more."""
-        path = r"--output=jsonpath={.metadata.annotations.stowplan\.dev/last-cycle}"
-        command = ("get", "lease", "stowplan-controller", "--namespace=stowplan-system", path)
-        seen, deadline = {self.control_plane.kubectl(*command).stdout}, time.monotonic() + PATIENCE_SECONDS
-        while len(seen) <= count:
-            seen.add(self.control_plane.kubectl(*command).stdout)
-            assert time.monotonic() < deadline, f"only {seen}"
+        seen = set()
+
+        def is_so(lease: Manifest) -> bool:
+            seen.add(lease["metadata"].get("annotations", {}).get("stowplan.dev/last-cycle"))
+            return len(seen) > count
+
+        watched(self.control_plane, "stowplan-system", "lease/stowplan-controller", is_so)
 
     def engines(self, **waiting: int) -> ExitStack:
         """Return engines on the pods of some Deployments, each with so many requests waiting."""
