@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PATIENCE_SECONDS = 30.0
+_LONGEST = [f"test_{name}.py" for name in ("upgrade", "appliers", "chaos", "own_upgrade", "uninstall")]
+"""Files that take more than a minute: two workers end at the same time when these come first."""
 
 _namespace_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, and keep the order of all others."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 @pytest.fixture(scope="session")

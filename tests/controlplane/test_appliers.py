@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 HERE = "--namespace=stowplan-system"
-ROUNDS = 3
+ROUNDS = 2
 TRUSTING = (
     ("validatingwebhookconfiguration", "stowplan", "{.webhooks[0].clientConfig.caBundle}"),
     ("mutatingwebhookconfiguration", "stowplan-kthena", "{.webhooks[0].clientConfig.caBundle}"),
