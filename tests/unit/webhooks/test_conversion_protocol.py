@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from time import monotonic
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -309,7 +308,7 @@ async def test_of_two_members_of_one_name_the_last_counts(client: Client) -> Non
 
 
 async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(client: Client) -> None:
-    """A Model of a megabyte of small lists takes a second or two; who reads other objects notices nothing."""
+    """A Model of a megabyte of small lists takes a second or two; a hundred reads are answered meanwhile."""
     config: Json = {"a": [[{}] * 3] * (1 << 16)}
     model = {
         "apiVersion": "registry.volcano.sh/v1alpha1",
@@ -319,18 +318,16 @@ async def test_conversion_does_not_wait_for_the_judgement_of_a_large_object(clie
     }
     admission = {"uid": UID, "operation": "CREATE", "namespace": "ns", "object": model}
     body = json.dumps({"kind": "AdmissionReview", "request": admission}).encode()
-    reads: list[float] = []
+    reads = 0
 
     async def refused() -> int:
         async with client.post("/validate", data=io.BytesIO(body)) as response:
             return int((await response.json())["response"]["status"]["code"])
 
-    began = monotonic()
     judging = asyncio.create_task(refused())
     while not judging.done():
-        asked_at = monotonic()
         await converted(client, [variant()])
-        reads.append(monotonic() - asked_at)
+        reads += 1
 
     assert await judging == HTTPUnprocessableEntity.status_code
-    assert max(reads) < (monotonic() - began) / 2
+    assert reads > 20  # two, where they wait
