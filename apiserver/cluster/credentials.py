@@ -88,7 +88,7 @@ def _any_exists(files: str) -> bool:
 
 
 def _strip_token(configuration: Configuration) -> None:
-    """Strip the newline at the end of a token, which every request would reject as header injection."""
+    """Strip the newline at the end of a token, which would fail every request as header injection."""
     token = configuration.api_key.get("BearerToken")
     if token:
         configuration.api_key["BearerToken"] = token.strip()
