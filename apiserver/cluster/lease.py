@@ -119,7 +119,7 @@ class LeaderElector:
     async def _acquire(self) -> None:
         log.info("waiting for the lease", lease=self._options.name, identity=self._options.identity)
         while not await self._attempt(self._options.renew_deadline_seconds / 2):
-            spread = RETRY_JITTER * self._timing.random()  # for many waiting replicas
+            spread = RETRY_JITTER * self._timing.random()  # jitter: many may be waiting
             await self._timing.sleep(self._options.retry_seconds * (1.0 + spread))
         log.info("leading", lease=self._options.name, transitions=self.transitions)
 
