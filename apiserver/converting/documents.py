@@ -132,7 +132,7 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Tell whether aliases nest a value too deeply to be written out, and thus for recursion."""
+    """Tell whether aliases nest a value too deeply to be written out, or to be processed recursively."""
     level = [value]
     for _ in range(MOST_LEVELS + 1):
         inner = [item for outer in level for item in _items(outer) if isinstance(item, dict | list)]

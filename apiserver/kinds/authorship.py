@@ -1,9 +1,9 @@
 """The annotation that records on whose behalf the controller acts on an object.
 
-It holds the user who last changed the spec, a member that counts like the spec, or the annotation itself.
-Only the admission webhooks set it; they overwrite every other value. It keeps `userInfo` of the admission
-request, so that the controller can repeat the access review later: may this user scale the target, or use the
-service class?
+It holds the user who last changed the spec or a member that counts like it, or who last tried to write the
+annotation itself. Only the admission webhooks set it; they overwrite every other value. It keeps `userInfo`
+of the admission request, so that the controller can repeat the access review later: may this user scale the
+target, or use the service class?
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     """Fill the defaults into a raw object, in place, and return everything wrong with it.
 
     If the stored object `old` is given, transition rules apply, and errors in values that the update leaves
-    unchanged are forgiven. Otherwise the result depends on the object alone, so that admission and offline
+    unchanged are forgiven. Apart from that, the result depends on the object alone: admission and offline
     checks return the same errors, in the order of the fields.
     """
     completion = complete(version, value)

@@ -65,7 +65,7 @@ def _labels(value: Json) -> dict[str, str]:
         "variant_name": metadata["name"],
         "variant_id": desired.get("variantID") or current.get("variantID") or _identifier(spec),
         "namespace": namespace,
-        "exported_namespace": namespace,  # Prometheus' name for it beside its own `namespace`
+        "exported_namespace": namespace,  # how Prometheus renames it when its own `namespace` differs
         "accelerator_type": desired.get("accelerator")
         or spec.get("accelerator")
         or labels.get(ACCELERATOR_LABEL),

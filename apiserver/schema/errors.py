@@ -35,7 +35,7 @@ TYPE_WORDS: Final = {
     "array": "must be a list",
     "int-or-string": "must be an integer or a string",
 }
-"""The demand in the message about a wrong type, by declared type."""
+"""The description of the expected type in error messages, by declared type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Rules on the characters of a text whose schema pattern is already used otherwise."""
+"""Rules on the characters of a text, for use where the schema's `pattern` is already taken."""
 
 from __future__ import annotations
 

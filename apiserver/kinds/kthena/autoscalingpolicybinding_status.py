@@ -107,6 +107,7 @@ class AutoscalingPolicyBindingStatus:
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """The conditions of the binding. `PolicyResolved`: the policy exists and is valid. `TargetsResolved`: the
     targets exist, and nothing else scales them. `MetricsAvailable`: the pods report metrics. `ScalingActive`:
-    the controller writes the scales itself (direct mode only). `ServiceClassResolved`: the priority is known.
-    `CostResolved`: the costs may be set. `Placed`: the plan has room for all replicas. `AnnotationsResolved`:
-    Stowplan's annotations are valid. `Advisory`: the decision is not published."""
+    the controller writes the scales itself (direct mode only). `ServiceClassResolved`: the service class
+    exists and may be used. `CostResolved`: the writer may set costs. `Placed`: the plan has room for all
+    replicas. `AnnotationsResolved`: Stowplan's annotations are valid. `Advisory`: the decision is not
+    published."""

@@ -100,7 +100,7 @@ def _spanning_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
 
 
 def _own_names(value: Json, path: FieldPath) -> Iterator[FieldError]:
-    """Yield an error for each backend with a workload whose name an earlier backend's workload has."""
+    """Yield an error for each backend with a workload that has the same name as one of an earlier backend."""
     del path
     model = _model_name(value)
     owners: dict[str, str] = {}

@@ -109,11 +109,12 @@ class VariantAutoscalingSpec:
     """The identifier of the model, equal to the label `model_name` of its engines' metrics."""
 
     scale_target_ref: Maybe[Annotated[CrossVersionObjectReference, Atomic()]] = UNSET
-    """The object to scale, in the same namespace. Defaults to the Deployment with the name of this object."""
+    """The object to scale, in the same namespace. Defaults to the Deployment that is the controlling owner of
+    this object, or else to the Deployment with the name of this object."""
 
     variant_cost: Maybe[DecimalText] = UNSET
-    """The cost of one replica. Defaults to the unit cost of the accelerator, or to 10.0 if that is
-    unknown."""
+    """The cost of one replica. Admission sets it to 10.0 if `scaleTargetRef` is set and no field of the older
+    shapes is. If it stays unset, the unit cost of the accelerator applies, or 10.0 if that is unknown."""
 
     variant_id: Maybe[VariantIdentifier] = UNSET
     """The business identifier of the variant, exported as the metric label `variant_id`."""

@@ -68,8 +68,9 @@ class VariantAutoscalingSpec:
     """The identifier of the model, equal to the label `model_name` of its engines' metrics."""
 
     variant_cost: Maybe[DecimalText] = UNSET
-    """The cost of one replica. Defaults to the unit cost of the accelerator, or to 10.0 if that is
-    unknown."""
+    """The cost of one replica. Admission sets it to 10.0 if none of `accelerator`, `acceleratorCount`,
+    `sloClassRef` and `variantProfile` is set. If it stays unset, the unit cost of the accelerator applies, or
+    10.0 if that is unknown."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
     """The accelerator type of the variant. Defaults to the label `inference.optimization/acceleratorName`, or
@@ -278,11 +279,11 @@ class VariantAutoscalingStatus:
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
     """The conditions of the variant. `TargetResolved`: the scale target exists. `ServiceClassResolved`: the
-    service class exists. `CostResolved`: the cost may be set. `MetricsAvailable`: the engines report metrics.
-    `PerformanceAsDeclared`: the engines are as fast as the profile predicts, and the latency targets can be
-    met. `OptimizationReady`: the last decision comes from a new plan. `AnnotationsResolved`: Stowplan's
-    annotations are valid. `LimitsKept`: no quota or budget is exceeded. `Advisory`: the decision is not
-    published. `PlacementFollowed`: pods run in their planned places."""
+    service class exists and may be used. `CostResolved`: the writer may set the cost. `MetricsAvailable`: the
+    engines report metrics. `PerformanceAsDeclared`: the engines are as fast as the profile predicts, and the
+    latency targets can be met. `OptimizationReady`: the last decision comes from a new plan.
+    `AnnotationsResolved`: Stowplan's annotations are valid. `LimitsKept`: no quota or budget is exceeded.
+    `Advisory`: the decision is not published. `PlacementFollowed`: pods run in their planned places."""
 
 
 @declaration()
