@@ -101,10 +101,10 @@ class ModelBackend:
 
     env: Maybe[Annotated[tuple[EnvVar, ...], Items(maximum=256), MapKeys("name")]] = UNSET
     """Environment variables of the containers. Some have a special meaning: `ENDPOINT` is the endpoint of the
-    bucket, required for `s3://`. `HF_ENDPOINT` is the endpoint of Hugging Face (default
-    https://huggingface.co/). The port of `RUNTIME_URL` (default http://localhost:8000) is that of the engine,
-    unless `config` sets one. `RUNTIME_METRICS_PATH` (default /metrics) is the path of its metrics.
-    `RUNTIME_PORT` has no effect. Immutable."""
+    bucket for `s3://`, which Kthena's own controller requires. `HF_ENDPOINT` is the endpoint of Hugging Face
+    (default https://huggingface.co/). The port of `RUNTIME_URL` (default http://localhost:8000) is that of
+    the engine, unless `config` sets one. `RUNTIME_METRICS_PATH` (default /metrics) is the path of its
+    metrics. `RUNTIME_PORT` has no effect. Immutable."""
 
     min_replicas: Count
     """The minimum number of replicas. 0 is only allowed with a policy of the model."""
@@ -120,8 +120,8 @@ class ModelBackend:
     """The relative share of requests that this backend receives. 0 sends it none."""
 
     scale_to_zero_grace_period: Maybe[HalfHour] = UNSET
-    """How long the model must be idle before its last replica is removed. Only allowed with a policy of the
-    model, and defaults to 30s then."""
+    """How long the model must be idle before its last replica is removed. The longest period of all backends
+    applies. Only allowed with a policy of the model, and defaults to 30s then."""
 
     workers: Annotated[tuple[ModelWorker, ...], Items(1, 1000)]
     """The workers that make up one replica."""
